@@ -44,11 +44,11 @@ fn plugin_table(plugins: &[PluginRow]) -> Markup {
         @for plugin in plugins {
             tr {
                 td { strong { (printable_text(&plugin.name)) } br; small { (plugin.digest.chars().take(16).collect::<String>()) } }
+                td { (failures(&plugin.sums)) }
+                td { (slow_hooks(&plugin.sums)) }
                 td { (plugin.version) }
                 td { (plugin.trust) }
                 td { @if plugin.granted.is_empty() { "none" } @else { (printable_text(&plugin.granted.join(", "))) } }
-                td { (failures(&plugin.sums)) }
-                td { (slow_hooks(&plugin.sums)) }
                 td { (printable_text(&plugin.tools.join(", "))) }
                 td { (plugin.exports.join(", ")) }
             }
@@ -56,11 +56,11 @@ fn plugin_table(plugins: &[PluginRow]) -> Markup {
     };
     let heads = [
         "Plugin",
+        "Failures",
+        "Slowest hooks: the slowest call, calls × average",
         "Version",
         "Trust",
         "Permissions",
-        "Failures",
-        "Slowest hooks",
         "Tools",
         "Exports",
     ];
@@ -80,7 +80,7 @@ fn script_table(scripts: &[ScriptRow]) -> Markup {
     html! {
         @if !scripts.is_empty() {
             h2 { "Scripts" }
-            (table("Scripts", &["Script", "Failures", "Slowest hooks"], &rows))
+            (table("Scripts", &["Script", "Failures", "Slowest hooks: the slowest call, calls × average"], &rows))
         }
     }
 }
@@ -100,10 +100,10 @@ fn failures(sums: &PluginSums) -> Markup {
 fn slow_hooks(sums: &PluginSums) -> Markup {
     html! {
         @for hook in sums.hooks.iter().take(SHOWN_HOOKS) {
-            div {
+            div.hook-time {
                 a href={ "/sessions/" (hook.slowest_session) } { (hook.point) }
-                (format!(" {:.1} ms", hook.slowest_ms)) br;
-                small { (format!("{} calls, {:.1} ms on average", hook.calls, hook.average_ms)) }
+                (format!(" {:.1} ms ", hook.slowest_ms))
+                small { (format!("{} × {:.1} ms", hook.calls, hook.average_ms)) }
             }
         }
     }
