@@ -1,7 +1,7 @@
 //! Wrong arguments to functions of the host in JavaScript and Python: each is an exception with type, message and line of the
 //! source, where the engine alone would end the component; right ones of every kind arrive.
 //!
-//! One plugin a language holds all calls, and the argument of the tool call says which one it makes.
+//! A plugin for each language holds all calls, and the argument of the tool call says which call it makes.
 
 use std::fmt::Write;
 use std::fs;

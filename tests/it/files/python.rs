@@ -86,7 +86,7 @@ async fn python_reads_and_writes_granted_folders_with_its_standard_library_and_n
     let Some((_tree, component)) = built() else {
         return;
     };
-    // One build for all grants: a component with CPython takes a while.
+    // Built once for all grants: a component with CPython takes a while.
     let setup = async |grants: &str| {
         let manifest = format!("{grants}{INERT}");
         let replace = |host: &mut guests::Host| {

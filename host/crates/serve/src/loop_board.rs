@@ -36,7 +36,6 @@ pub(crate) struct LoopRow {
 }
 
 /// The loops of a server.
-#[derive(Default)]
 pub struct LoopBoard {
     loops: Mutex<BTreeMap<String, LoopRow>>,
     hooks: Arc<HookSums>,

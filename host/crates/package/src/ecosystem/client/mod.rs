@@ -113,7 +113,7 @@ pub(super) fn find_registry(
     };
     let found = found.with_context(|| format!("no registry is configured: set {setting}"))?;
     let mut address = checked_address(found, login, environment)?;
-    // Of these clients, only those of Python read the file.
+    // npm and cargo do not read the file.
     if reference.kind == PackageKind::Pypi && address.authorization.is_none() {
         let host = address.base.host_str().unwrap_or_default();
         let login = netrc::find_login(environment, host)?;

@@ -1,5 +1,5 @@
 //! Settings of pip and uv: variables, and `pip.conf` and `uv.toml` of the user and of the machine.
-//! Those of a virtual environment and of a project are ignored.
+//! Settings of a virtual environment and of a project are ignored.
 
 use std::path::PathBuf;
 
