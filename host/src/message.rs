@@ -283,6 +283,12 @@ impl Message {
         self.role == Role::User && self.plugin.is_none() && self.origin.is_none()
     }
 
+    /// Whether it is input: written by the user, or the task that another agent gave.
+    #[must_use]
+    pub(crate) fn is_input(&self) -> bool {
+        self.is_users() || self.origin == Some(Origin::Agent)
+    }
+
     /// Returns the texts of the message, joined by newlines. Skips reasoning, calls and results.
     #[must_use]
     pub fn joined_text(&self) -> String {

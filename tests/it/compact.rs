@@ -31,8 +31,17 @@ fn look() -> impl rind::tool::Tool {
 
 /// An agent that looks so many times, asked at 20,000 tokens to shorten its conversation.
 fn looking(n: usize) -> Setup {
+    compacting(looks(n))
+}
+
+/// Replies of a turn that looks so many times.
+fn looks(n: usize) -> Vec<Reply> {
     let mut script: Vec<Reply> = (0..n).map(|_| Reply::call("look", json!({}))).collect();
     script.push(Reply::text("done"));
+    script
+}
+
+fn compacting(script: Vec<Reply>) -> Setup {
     let mut setup = Setup::new(script).tool(look());
     setup.config.max_steps = 300;
     setup.config.compact = CompactConfig {
@@ -154,6 +163,28 @@ async fn two_hundred_steps_stay_within_the_budget_and_every_request_is_whole() {
     let resumed = store.resume(&id, &spec).unwrap();
     assert_eq!(resumed.messages(), messages);
     assert_eq!(resumed.notices(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_input_of_a_later_turn_stays_word_for_word_unless_it_fills_the_window() {
+    let mut script = looks(1);
+    script.extend(looks(40));
+    script.extend(looks(15));
+    let mut running = compacting(script).build();
+    running.turn("look once").await;
+    running.turn("look for the green door").await;
+    assert!(ends(&running).len() > 3);
+    for n in 2..43 {
+        let asked = "user: look for the green door".to_owned();
+        assert!(running.request(n).contains(&asked), "{n}");
+    }
+
+    // An input of more than a quarter of the threshold is replaced with the rest.
+    let long = format!("look at this: {}", "one more word ".repeat(2000));
+    running.turn(&long).await;
+    let last = running.request(running.provider.bodies().len() - 1);
+    assert!(last.iter().any(|message| message.starts_with(MARK)));
+    assert!(!last.contains(&format!("user: {long}")));
 }
 
 #[tokio::test]

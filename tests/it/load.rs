@@ -101,7 +101,7 @@ async fn manifests_that_contradict_themselves_are_refused_with_what_to_do() {
         (
             "[hooks.post-output]",
             "[hooks.post-outptu]",
-            "there is no such point; the points are session-start,",
+            "there is no such point; did you mean `post-output`?",
         ),
         (
             "name = \"every-point\"",

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::scope::TurnScope;
 use super::stop::{EarlyStop, blocked_by, refuse_turn};
 use crate::event::Event;
+use crate::lock::lock;
 use crate::message::Message;
 use crate::point::Point;
 use crate::point::caller::Caller;
@@ -76,6 +77,9 @@ impl TurnCtx {
 
     /// Puts a finished message into the session.
     pub(super) fn keep_message(&self, message: &Message) -> Result<(), EarlyStop> {
+        if message.is_input() {
+            lock(&self.scope.input_ids).insert(message.id.clone());
+        }
         let message = message.clone();
         Ok(self.scope.spec.session.append(Body::Message { message })?)
     }

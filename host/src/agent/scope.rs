@@ -8,7 +8,7 @@
 //! [`ActiveTurns`] leads from a plugin's handle to the running turn. Hooks hold the handle and a
 //! scope holds the hooks, so the way there is weak: a strong one would keep all of them for ever.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -94,6 +94,8 @@ pub(super) struct TurnScope {
     /// Token that is set when the turn is interrupted or dropped: its subagents end with it.
     pub(super) agents: CancellationToken,
     pub(super) progress: TurnProgress,
+    /// Ids of the messages with the input of the turn; compaction keeps them.
+    pub(super) input_ids: Mutex<HashSet<String>>,
     /// Whether the turn has ended. Hooks that run later, in the background or as the session ends,
     /// still find its scope.
     is_over: AtomicBool,
@@ -127,6 +129,7 @@ impl TurnScope {
             agents: cancel.child_token(),
             cancel,
             progress: TurnProgress::default(),
+            input_ids: Mutex::default(),
             is_over: AtomicBool::new(false),
             running: Mutex::default(),
         });

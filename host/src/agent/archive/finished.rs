@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::message::{Message, Origin};
+use crate::message::Message;
 use crate::session::{self, Body, Entry, Position, Session, SessionPlace};
 
 pub(super) struct FinishedTurn {
@@ -65,9 +65,7 @@ impl FinishedTurn {
 
     /// The message that the turn began with; it stays in the conversation.
     pub(super) fn asked(&self) -> Option<&Message> {
-        let is_asked =
-            |message: &&Message| message.is_users() || message.origin == Some(Origin::Agent);
-        self.messages.iter().find(is_asked)
+        self.messages.iter().find(|message| message.is_input())
     }
 }
 

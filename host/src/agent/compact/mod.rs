@@ -22,11 +22,12 @@ pub(super) use fit::cut_middle;
 
 use self::config::ContextLimits;
 use self::estimate::{RequestSizes, TokenBound, TokenCounter, TokenGauge};
-use self::slice::KeptTail;
+use self::slice::{KeptInput, KeptTail};
 use super::ctx::TurnCtx;
 use super::spec::QUERY;
 use super::stop::{EarlyStop, blocked_by};
 use crate::event::Event;
+use crate::lock::lock;
 use crate::message::{Message, Origin, Role};
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
@@ -44,6 +45,10 @@ const MARK: &str = "[summary of earlier messages, which were taken out to make r
 /// A slice must be worth it: this part of the threshold at least. Otherwise a tail that is itself
 /// too long would be followed by a compaction at every step.
 const LEAST_PART: u64 = 10;
+
+/// Part of the threshold that the input of the running turn may have to stay as it is. A person may
+/// paste a file that fills the window.
+const INPUT_PART: u64 = 4;
 
 /// Tokens that a person may have replaced at least: a summary of less is no shorter.
 const LEAST_REPLACED: u64 = 200;
@@ -195,9 +200,20 @@ impl CompactionState {
             return Ok(messages);
         }
         let tokens = |message: &Message| gauge.gauge_tokens(counter.of_message(model, message));
-        let part = slice_of(&messages, &config, tokens).map(|range| messages[range].to_vec());
+        let part = slice_of(&messages, &config, tokens).map(|range| {
+            let ids = lock(&ctx.scope.input_ids);
+            let input = KeptInput {
+                ids: &ids,
+                tokens: config.threshold / INPUT_PART,
+            };
+            slice::without_input(&messages[range], input, tokens)
+        });
         let size = |part: &Vec<Message>| gauge.gauge_tokens(of(part));
-        let Some(part) = part.filter(|p| size(p) >= config.threshold / LEAST_PART) else {
+        let is_summary =
+            |part: &Vec<Message>| matches!(&part[..], [only] if summary_in(only).is_some());
+        let is_worth_it =
+            |part: &Vec<Message>| size(part) >= config.threshold / LEAST_PART && !is_summary(part);
+        let Some(part) = part.filter(is_worth_it) else {
             known.put_off(before);
             return Ok(messages);
         };

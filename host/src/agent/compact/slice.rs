@@ -38,6 +38,36 @@ pub(super) fn choose_slice(
     (!is_done).then_some(start..end)
 }
 
+/// Input of the running turn, which stays: a model that goes on after compaction must know what it
+/// was asked, in the words of the person.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeptInput<'a> {
+    pub(super) ids: &'a HashSet<String>,
+    /// Tokens that all of it may have; older input beyond that is removed with the rest.
+    pub(super) tokens: u64,
+}
+
+/// Returns the messages to remove without those that stay as input of the turn.
+pub(super) fn without_input(
+    part: &[Message],
+    input: KeptInput<'_>,
+    tokens: impl Fn(&Message) -> u64,
+) -> Vec<Message> {
+    let mut room = input.tokens;
+    let mut removed = part.to_vec();
+    removed.reverse();
+    removed.retain(|message| {
+        if !input.ids.contains(&message.id) {
+            return true;
+        }
+        let left = room.checked_sub(tokens(message));
+        room = left.unwrap_or(0);
+        left.is_none()
+    });
+    removed.reverse();
+    removed
+}
+
 /// Indices of the messages of the user or the model before which every call has its result.
 fn find_seams(messages: &[Message]) -> HashSet<usize> {
     let mut open: HashSet<&str> = HashSet::new();
