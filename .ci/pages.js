@@ -22,6 +22,14 @@ when = { contains = "run it", step = 2 }
 text = "It ran."
 times = 0
 [[reply]]
+when = { contains = "watch it", step = 1 }
+tool_calls = [{ name = "bash", arguments = { command = "echo half way; until [ -e go ]; do sleep 0.1; done; rm go" } }]
+times = 0
+[[reply]]
+when = { contains = "watch it", step = 2 }
+text = "It ended."
+times = 0
+[[reply]]
 when = { contains = "take long", step = 1 }
 text = "One step."
 tool_calls = [{ name = "read_file", arguments = { path = "a.txt" } }]
@@ -143,6 +151,14 @@ async function person(browser, address, work, other, env) {
       await page.locator("#say textarea").fill(text);
       await page.locator("#say").getByRole("button", { name: "Send" }).click();
     };
+    // The output of a command is seen while it runs, and is gone when its call has ended.
+    await say("watch it");
+    await page.locator(".question").getByRole("button", { name: "Yes", exact: true }).click();
+    await page.locator("#outputs").getByText("half way").waitFor();
+    await look(page, `${name}-output`);
+    fs.writeFileSync(path.join(work, "go"), "");
+    await page.getByText("It ended.").waitFor();
+    await page.waitForFunction("document.querySelector('#outputs').textContent === ''");
     await say("take long");
     await page.getByRole("button", { name: "Interrupt" }).waitFor();
     await say("and be brief");

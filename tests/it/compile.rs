@@ -184,3 +184,43 @@ async fn native_code_that_was_not_used_for_a_month_is_removed_once_a_day_and_not
     assert!(!old.exists() && !abandoned.exists());
     assert!(young.exists() && foreign.exists() && used.exists());
 }
+
+/// A component of 5 MiB with some functions, one of which returns `number`.
+fn large_component(number: u32) -> Vec<u8> {
+    let data = "a".repeat(5 << 20);
+    let text = format!(
+        r#"(component (core module (memory 100) (data (i32.const 0) "{data}")
+            (func (export "one") (result i32) (i32.const {number}))
+            (func (export "two") (param i32) (result i32) (i32.mul (local.get 0) (i32.const 7)))))"#
+    );
+    wat::parse_str(text).unwrap()
+}
+
+#[tokio::test]
+async fn functions_of_a_large_component_are_kept_for_its_author_alone() {
+    let mut host = host();
+    component(&mut host, &large_component(1));
+    host.load().await;
+    assert_eq!(cached(&host).len(), 1, "{:?}", cached(&host));
+
+    host.options.compiler.keeps_functions = true;
+    component(&mut host, &large_component(2));
+    host.load().await;
+    let before = cached(&host);
+    assert_eq!(
+        before.len(),
+        3,
+        "native code of two, and functions: {before:?}"
+    );
+    // A store that somebody else wrote is no store; the component is still compiled.
+    for entry in &before {
+        fs::write(entry, b"written by somebody else").unwrap();
+    }
+    component(&mut host, &large_component(3));
+    host.load().await;
+    assert_eq!(cached(&host).len(), 4, "{:?}", cached(&host));
+    let n_foreign = before
+        .iter()
+        .filter(|entry| fs::read(entry).unwrap().starts_with(b"written by"));
+    assert_eq!(n_foreign.count(), 2, "the functions were replaced");
+}

@@ -17,6 +17,7 @@ use wasmtime::component::Component;
 
 use super::code_digest::code_digest;
 use super::compile::{Compiler, FOLDER_PREFIX};
+use super::function_store::MAX_STORE_BYTES;
 use super::{Error, files, foreign};
 use crate::disk::{private_folder, replace_private};
 use crate::grant::held::HeldFolder;
@@ -172,10 +173,23 @@ impl CompileCache {
         super::nesting::check_nesting(&component.bytes)
             .map_err(|why| component.refused_error(why))?;
         on_compile();
+        let functions = compiler
+            .keeps_functions_of(component)
+            .then(|| self.functions_path(engine, &component.path));
+        let kept = functions.as_ref().map(|entry| {
+            let kept = self.read_bytes(entry);
+            kept.map(|bytes| bytes.split_at(MAC_BYTES).1.to_vec())
+                .unwrap_or_default()
+        });
         let compiled = compiler
-            .compile_component(engine, component, &self.folder)
+            .compile_component(engine, component, &self.folder, kept.as_deref())
             .await?;
         let code = compiled.code;
+        if let (Some(entry), Some(bytes)) = (functions, compiled.functions)
+            && bytes.len() <= MAX_STORE_BYTES
+        {
+            self.keep_entry(&entry, &bytes);
+        }
         let compiled = deserialize(engine, &code).map_err(|e| {
             component.refused_error(format!(
                 "the compiler process is of a different version than this program: {e:#}"
@@ -210,9 +224,22 @@ impl CompileCache {
         self.folder.join(format!("{}{ENTRY_SUFFIX}", name.to_hex()))
     }
 
+    /// Path of the entry with the functions of the component at this path. Functions of one plugin
+    /// are never used for another, so a component that finds a fault of the compiler gains nothing
+    /// beyond its own code.
+    fn functions_path(&self, engine: &Engine, component: &Path) -> PathBuf {
+        self.entry_path(engine, &format!("functions of {}", component.display()))
+    }
+
     /// Reads an entry if it exists, is complete and has a valid keyed hash; anything else is a
     /// cache miss.
     fn read_entry(&self, engine: &Engine, entry: &Path) -> Option<Component> {
+        let bytes = self.read_bytes(entry)?;
+        deserialize(engine, bytes.get(MAC_BYTES..)?).ok()
+    }
+
+    /// Reads an entry with its valid keyed hash before it.
+    fn read_bytes(&self, entry: &Path) -> Option<Vec<u8>> {
         let bytes = fs::read(entry).ok()?;
         let (mac, code) = bytes.split_at_checked(MAC_BYTES)?;
         let mac = blake3::Hash::from_slice(mac).ok()?;
@@ -221,7 +248,7 @@ impl CompileCache {
             tracing::warn!(entry = %entry.display(), "compiled component lacks this host's signature; it is compiled again");
             return None;
         }
-        deserialize(engine, code).ok()
+        Some(bytes)
     }
 }
 

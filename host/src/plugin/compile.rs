@@ -8,6 +8,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -15,9 +16,9 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::cache::ComponentBytes;
-use super::engine::engine;
+use super::function_store::{FunctionStore, MIN_COMPONENT_BYTES};
 use super::precompiled::Precompiled;
-use super::{Error, foreign};
+use super::{Error, engine_config, foreign};
 use crate::tool::process::confine::{
     Obstacle, cap_memory_and_time, confine_this_process, end_with_parent,
 };
@@ -50,6 +51,9 @@ pub struct Compiler {
     pub memory_limit: u64,
     /// Native code that the program carries, for components that need not be compiled.
     pub precompiled: Precompiled,
+    /// Whether to keep the functions of a large component for its next compilation: for authors,
+    /// who compile the same interpreter with every edit. Takes a helper. Default: false.
+    pub keeps_functions: bool,
 }
 
 impl Default for Compiler {
@@ -59,6 +63,7 @@ impl Default for Compiler {
             time_limit: MAX_COMPILE_TIME,
             memory_limit: MAX_COMPILE_MEMORY_BYTES,
             precompiled: Precompiled::default(),
+            keeps_functions: false,
         }
     }
 }
@@ -67,21 +72,32 @@ pub(super) struct CompiledComponent {
     pub(super) code: Vec<u8>,
     /// Reason why the kernel did not confine the compile process; `None` if it did.
     pub(super) unconfined: Option<String>,
+    /// Functions to keep for the next compilation of the component.
+    pub(super) functions: Option<Vec<u8>>,
 }
 
 impl Compiler {
-    /// Compiles the component to native code. `folder` must be private to this host.
+    /// Whether the functions of this component are kept.
+    pub(super) fn keeps_functions_of(&self, component: &ComponentBytes) -> bool {
+        let is_large = component.bytes.len() >= MIN_COMPONENT_BYTES;
+        self.keeps_functions && self.helper.is_some() && is_large
+    }
+
+    /// Compiles the component to native code. `folder` must be private to this host. `functions`
+    /// are those of its last compilation, where they are kept.
     pub(super) async fn compile_component(
         &self,
         engine: &Engine,
         component: &ComponentBytes,
         folder: &Path,
+        functions: Option<&[u8]>,
     ) -> Result<CompiledComponent, Error> {
         match &self.helper {
-            Some(helper) => self.in_process(helper, component, folder).await,
+            Some(helper) => self.in_process(helper, component, folder, functions).await,
             None => Ok(CompiledComponent {
                 code: self.on_thread(engine, component).await?,
                 unconfined: None,
+                functions: None,
             }),
         }
     }
@@ -91,6 +107,7 @@ impl Compiler {
         helper: &Path,
         component: &ComponentBytes,
         folder: &Path,
+        functions: Option<&[u8]>,
     ) -> Result<CompiledComponent, Error> {
         let private = tempfile::Builder::new()
             .prefix(FOLDER_PREFIX)
@@ -100,6 +117,10 @@ impl Compiler {
         // may have changed since.
         let input = private.path().join(INPUT);
         fs::write(&input, &component.bytes).map_err(Error::io("write", &input))?;
+        let kept = private.path().join(FUNCTIONS);
+        if let Some(functions) = functions {
+            fs::write(&kept, functions).map_err(Error::io("write", &kept))?;
+        }
         let args: Vec<OsString> = vec![
             COMPILE_COMMAND.into(),
             self.memory_limit.to_string().into(),
@@ -129,6 +150,7 @@ impl Compiler {
         Ok(CompiledComponent {
             code: fs::read(&output).map_err(Error::io("read", output))?,
             unconfined: fs::read_to_string(private.path().join(UNCONFINED)).ok(),
+            functions: functions.and_then(|_| fs::read(&kept).ok()),
         })
     }
 
@@ -201,6 +223,8 @@ impl Compiler {
 /// Names of the files in the private directory.
 const INPUT: &str = "component.wasm";
 const OUTPUT: &str = "component.cwasm";
+/// File with the functions of the last compilation, where they are kept. The helper replaces it.
+const FUNCTIONS: &str = "functions";
 /// File with the message that the component was built for another host, if it was.
 const FOREIGN: &str = "foreign";
 /// File with the reason why the process is not confined, if it is not.
@@ -234,7 +258,11 @@ pub fn compile_main(mut args: impl Iterator<Item = OsString>) -> Result<(), Stri
         }
     }
     let bytes = fs::read(folder.join(INPUT)).map_err(|e| format!("cannot read it: {e}"))?;
-    let engine = engine().map_err(|e| e.to_string())?;
+    let kept = folder.join(FUNCTIONS);
+    let functions = fs::read(&kept)
+        .ok()
+        .map(|bytes| Arc::new(FunctionStore::decode(&bytes)));
+    let engine = compiling_engine(functions.clone())?;
     // Not `Component::new`: that would also map the code as executable.
     let code = engine.precompile_component(&bytes).map_err(|error| {
         if let Some(message) = foreign::foreign_proposals(&bytes) {
@@ -243,5 +271,19 @@ pub fn compile_main(mut args: impl Iterator<Item = OsString>) -> Result<(), Stri
         }
         format!("{error:#}")
     })?;
+    if let Some(functions) = functions {
+        // Without the file everything is compiled the next time.
+        let _ = fs::write(kept, functions.encode());
+    }
     fs::write(folder.join(OUTPUT), code).map_err(|e| format!("cannot store it: {e}"))
+}
+
+/// Returns an engine that compiles and runs nothing.
+fn compiling_engine(functions: Option<Arc<FunctionStore>>) -> Result<Engine, String> {
+    let mut config = engine_config::config();
+    if let Some(functions) = functions {
+        let enabled = config.enable_incremental_compilation(functions);
+        enabled.map_err(|e| format!("the store of functions: {e:#}"))?;
+    }
+    Engine::new(&config).map_err(|e| format!("the WebAssembly engine: {e:#}"))
 }

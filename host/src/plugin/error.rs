@@ -69,7 +69,7 @@ pub enum Error {
         message: String,
     },
     /// Compiling took too long.
-    #[error("{}: compiling was stopped after {seconds} s", path.display())]
+    #[error("{}: compiling was stopped after {seconds} s; if the machine was busy, try again", path.display())]
     CompileTime {
         /// Path of the component.
         path: PathBuf,

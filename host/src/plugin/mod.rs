@@ -37,6 +37,7 @@ mod files;
 pub mod fixed;
 #[doc(hidden)]
 pub mod foreign;
+mod function_store;
 mod hooks;
 mod host;
 mod imports;

@@ -63,7 +63,7 @@ pub async fn try_compile(
     };
     let started = Instant::now();
     let compiled = compiler
-        .compile_component(&engine()?, &component, cache)
+        .compile_component(&engine()?, &component, cache, None)
         .await?;
     Ok((started.elapsed(), compiled.unconfined))
 }

@@ -2,11 +2,15 @@
 //!
 //! A tool adds its output as it arrives, and the end of it can be read at any time. It is no result:
 //! hooks judge the result when the call has ended, and this text has only passed the masking of
-//! secrets. So it belongs on the user's own screen, and must not reach models, events or files.
+//! secrets. So it belongs on the user's own screen or page, and must not reach models, events or
+//! files.
 //! Start from [`LiveOutputs`].
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
+
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::process::Captured;
 use crate::lock::lock;
@@ -26,6 +30,17 @@ const LEAST_BEGUN: usize = 3;
 /// Outputs of the calls that run in a session. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct LiveOutputs(Arc<Mutex<HashMap<CallKey, Weak<LiveOutput>>>>);
+
+/// End of the output of a running call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RunningOutput {
+    /// Agent that makes the call; `main` is the session's own.
+    pub agent: String,
+    /// Id of the call.
+    pub call: String,
+    /// Last lines, with secrets masked and without control characters.
+    pub lines: Vec<String>,
+}
 
 /// Name of an agent and id of its call.
 type CallKey = (String, String);
@@ -51,6 +66,24 @@ impl LiveOutputs {
         let key = (agent.to_owned(), call.to_owned());
         let output = lock(&self.0).get(&key).and_then(Weak::upgrade);
         output.map_or_else(Vec::new, |output| output.last_lines(n_lines))
+    }
+
+    /// Returns the last lines of the outputs of all running calls, at most `n_lines` of each, by
+    /// agent and call. Calls without output yet are left out.
+    #[must_use]
+    pub fn running_outputs(&self, n_lines: usize) -> Vec<RunningOutput> {
+        let running: BTreeMap<CallKey, Arc<LiveOutput>> = {
+            let outputs = lock(&self.0);
+            let running = outputs.iter();
+            running
+                .filter_map(|(key, output)| Some((key.clone(), output.upgrade()?)))
+                .collect()
+        };
+        let outputs = running.into_iter().map(|((agent, call), output)| {
+            let lines = output.last_lines(n_lines);
+            RunningOutput { agent, call, lines }
+        });
+        outputs.filter(|output| !output.lines.is_empty()).collect()
     }
 }
 
@@ -156,6 +189,15 @@ mod tests {
         output.push(b"0 %");
         assert_eq!(outputs.last_lines("main", "c1", 2), ["three", "50 %"]);
         assert!(outputs.last_lines("sub-1", "c1", 2).is_empty());
+        let silent = outputs.open("main", "c0");
+        let running = outputs.running_outputs(1);
+        let expected = RunningOutput {
+            agent: "main".to_owned(),
+            call: "c1".to_owned(),
+            lines: vec!["50 %".to_owned()],
+        };
+        assert_eq!(running, [expected]);
+        drop(silent);
         drop(output);
         assert!(
             outputs.last_lines("main", "c1", 2).is_empty(),

@@ -150,3 +150,39 @@ fn a_turn_that_waits_for_an_answer_is_told_from_one_that_works() {
     let page = api.get("/").has_status(200).body;
     assert!(page.contains("waits for an answer"), "{page}");
 }
+
+#[test]
+fn the_output_of_a_running_command_is_shown_with_secrets_masked_and_is_in_no_event() {
+    let command = "echo begun; cat key; until [ -e go ]; do sleep 0.1; done; rm go";
+    let rind = Rind::with_script(&format!(
+        "[[reply]]\ntool_calls = [{{ name = \"bash\", arguments = {{ command = \"{command}\" }} }}]\n[[reply]]\ntext = \"Ran.\"\n"
+    ));
+    rind.file("key", concat!("AKIA", "IOSFODNN7EXAMPLF\n"));
+    let api = Api::start_with(&rind, &["--yes"]);
+    let session = api.new_session();
+    let outputs = format!("/v1/sessions/{session}/outputs");
+    let none = json!({"outputs": []});
+    assert_eq!(api.get(&outputs).has_status(200).json(), none);
+    let started = api.post(
+        &format!("/v1/sessions/{session}/turns"),
+        &json!({"text": "run it"}),
+    );
+    assert_eq!(started.status, 202);
+    let list = wait_for(&api, &outputs, |list| {
+        list["outputs"][0]["lines"].as_array().map(Vec::len) == Some(2)
+    });
+    let output = &list["outputs"][0];
+    assert_eq!(
+        (&output["agent"], &output["lines"][0]),
+        (&json!("main"), &json!("begun"))
+    );
+    assert!(
+        !output["lines"][1].to_string().contains("IOSFODNN"),
+        "{list}"
+    );
+    let lines = rind.entries("tool-end");
+    assert_eq!(lines, Vec::<Value>::new(), "the call runs");
+    rind.file("go", "");
+    assert_eq!(wait_for(&api, &outputs, |list| *list == none), none);
+    assert_eq!(api.get("/v1/sessions/none/outputs").status, 404);
+}

@@ -15,10 +15,11 @@ use rind_operator::load::PluginLoad;
 use rind_operator::setup::OperatorSetup;
 
 /// Prepares to load only the plugin in a folder, without the operator's settings and with all
-/// requested permissions.
+/// requested permissions, for its author.
 pub(super) fn load_of(folder: &Path) -> anyhow::Result<PluginLoad> {
     // Names of bundled plugins are reserved: only managed trust may use them.
-    load_of_trust(folder, Trust::Managed, GrantOptions::default())
+    let load = load_of_trust(folder, Trust::Managed, GrantOptions::default())?;
+    Ok(load.for_author())
 }
 
 fn load_of_trust(folder: &Path, trust: Trust, grants: GrantOptions) -> anyhow::Result<PluginLoad> {

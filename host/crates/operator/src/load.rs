@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::component::read_component;
 use super::misplaced;
@@ -25,6 +26,10 @@ use rind_lib::plugin::load::{LoadOptions, OnCompile, PluginSet};
 use rind_lib::plugin::protected;
 use rind_package::installed;
 use rind_package::lock_file::{LockEntry, LockedEntries};
+
+/// Deadline of compiling a component for its author, who waits for it, often beside builds: CPython
+/// took more than the usual two minutes beside two busy compilers.
+const AUTHOR_COMPILE_TIME: Duration = Duration::from_secs(600);
 
 /// Plugins to load, with everything that the operator decided about them.
 #[derive(Clone, Debug)]
@@ -153,6 +158,15 @@ impl PluginLoad {
             folder: folder.to_owned(),
         }];
         Ok(load)
+    }
+
+    /// Compiles as for the author of the plugin, who compiles it again and again: keeps functions of
+    /// its component for the next time, and waits longer.
+    #[must_use]
+    pub fn for_author(mut self) -> Self {
+        let compiler = &mut self.options.compiler;
+        (compiler.keeps_functions, compiler.time_limit) = (true, AUTHOR_COMPILE_TIME);
+        self
     }
 
     /// Searches only these folders, as those of the installation. Plugins that the settings mention

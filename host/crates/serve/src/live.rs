@@ -13,6 +13,7 @@ use rind_lib::event::Stamped;
 use rind_lib::host::{LoopTurn, SessionBuilder};
 use rind_lib::point::payload::Source;
 use rind_lib::session::SessionStore;
+use rind_lib::tool::live::RunningOutput;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -251,6 +252,7 @@ impl LiveSessions {
             turns: Arc::default(),
             events,
             steering: session.steering(),
+            outputs: session.live_outputs(),
             ending: self.ending.child_token(),
         };
         let (sessions, own_id, own_parts) = (self.open.clone(), id.clone(), shared.clone());
@@ -295,6 +297,11 @@ impl LiveSession {
     /// Returns the events of the session.
     pub(crate) fn events(&self) -> &Arc<EventLog> {
         &self.shared.events
+    }
+
+    /// Returns the ends of the outputs of the calls that run now.
+    pub(crate) fn running_outputs(&self, n_lines: usize) -> Vec<RunningOutput> {
+        self.shared.outputs.running_outputs(n_lines)
     }
 
     /// Ends the running turn cleanly. Returns whether one runs.

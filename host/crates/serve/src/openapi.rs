@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::ErrorBody;
 use crate::questions::AnswerBody;
-use crate::routes::{costs, events, loops, plugins, questions, sessions, turns};
+use crate::routes::{costs, events, loops, outputs, plugins, questions, sessions, turns};
 
 /// Request of the API, with its answers.
 struct ApiOperation {
@@ -181,6 +181,16 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
                 "/sessions/{id}/close",
                 "closeSession",
                 "Interrupt the running turn of a session and close it",
+            )
+        },
+        ApiOperation {
+            answers: vec![ok(json_of::<outputs::OutputList>(generator))],
+            errors: &["404"],
+            ..operation(
+                "get",
+                "/sessions/{id}/outputs",
+                "listOutputs",
+                "Show the last lines of the calls that run now, which no event holds",
             )
         },
         ApiOperation {

@@ -13,6 +13,7 @@ use rind_lib::lock::lock;
 use rind_lib::message::Attachment;
 use rind_lib::point::payload::Source;
 use rind_lib::text::error_chain;
+use rind_lib::tool::live::LiveOutputs;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -103,6 +104,8 @@ pub(crate) struct SharedSession {
     pub(crate) turns: Arc<OrderedTurns>,
     pub(crate) events: Arc<EventLog>,
     pub(crate) steering: SteerHandle,
+    /// Outputs of the calls that run.
+    pub(crate) outputs: LiveOutputs,
     /// Set when the session is to end: no further turn begins.
     pub(crate) ending: CancellationToken,
 }

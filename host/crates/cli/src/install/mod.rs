@@ -19,6 +19,7 @@ use super::{alone, carried, render};
 use args::{InstallArgs, PackArgs, PublishArgs, RemoveArgs, SearchPathArgs, UpdateArgs};
 use installation::{PluginInstallation, WantedPlugin};
 use rind_lib::grant::Trust;
+use rind_lib::grant::ask::GrantOptions;
 use rind_operator::project;
 use rind_package::bundle::{BundleOptions, BundleSource, PackageBundle, make_bundle};
 use rind_package::ecosystem::PackageKind;
@@ -37,7 +38,7 @@ pub(super) async fn run_pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
     // Check the same bytes that are packed.
     let checked = tempfile::tempdir().context("make a temporary folder")?;
     let staged = place::stage_files(contents.files(), name, checked.path())?;
-    let set = alone::load_alone(&staged.folder).await?;
+    let set = alone::load_as(&staged.folder, Trust::Managed, GrantOptions::default()).await?;
     if let Some(why) = alone::refusal_of(&set, name) {
         let why = staged.in_words_of(&why, &args.folder);
         bail!("{name} is not packed, because it cannot be loaded: {why}");

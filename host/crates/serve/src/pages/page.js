@@ -17,6 +17,7 @@ for (const input of document.querySelectorAll("input[type=file]")) {
   const source = new EventSource(address);
   let text = null;
   let loading = null;
+  let running = live.dataset.running !== undefined;
 
   // Takes the parts of the page from the server, and keeps what the person types.
   const load = async () => {
@@ -29,6 +30,27 @@ for (const input of document.querySelectorAll("input[type=file]")) {
     }
     const label = fresh.querySelector("#say > label");
     if (label) document.querySelector("#say > label").textContent = label.textContent;
+  };
+  // Shows the last lines of the calls that run now, once a second during a turn.
+  const outputs = document.getElementById("outputs");
+  let looking = null;
+  const look = async () => {
+    looking = null;
+    if (!running) return outputs.replaceChildren();
+    const answer = await fetch(`/v1/sessions/${encodeURIComponent(live.dataset.session)}/outputs`).catch(() => null);
+    const list = answer?.ok ? (await answer.json()).outputs : [];
+    const parts = list.map((output) => {
+      const lines = document.createElement("pre");
+      lines.tabIndex = 0;
+      lines.setAttribute("aria-label", `Output of a running call of ${output.agent}`);
+      lines.append(output.lines.join("\n"));
+      return lines;
+    });
+    if (!outputs.contains(document.activeElement)) outputs.replaceChildren(...(running ? parts : []));
+    lookSoon();
+  };
+  const lookSoon = () => {
+    looking ??= setTimeout(look, 1000);
   };
   const loadSoon = () => {
     loading ??= setTimeout(() => {
@@ -46,6 +68,14 @@ for (const input of document.querySelectorAll("input[type=file]")) {
     }
     text.append(delta.text);
   });
+  for (const kind of ["turn-start", "turn-end"]) {
+    source.addEventListener(kind, (event) => {
+      if (JSON.parse(event.data).agent !== "main") return;
+      running = kind === "turn-start";
+      lookSoon();
+    });
+  }
+  lookSoon();
   const whole = ["turn-start", "message-end", "tool-start", "tool-end", "turn-end", "question", "question-closed", "gap"];
   for (const kind of whole) {
     source.addEventListener(kind, () => {

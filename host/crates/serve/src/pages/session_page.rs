@@ -41,7 +41,9 @@ pub(super) async fn show_session(
         (about_part(&view))
         (turns_part(&view, MAX_TURNS, Some(&back)))
         (compare_form(&view, &back))
-        div #live data-session=[after.map(|_| &id)] data-after=[after] aria-live="polite" {}
+        div #live data-session=[after.map(|_| &id)] data-after=[after] data-running[is_running] aria-live="polite" {}
+        // Filled by the script: these lines are gone when their call has ended.
+        section #outputs aria-label="Output of running calls" {}
         div #questions { @for question in &questions { (question_form(question, &back)) } }
         div #controls {
             @if is_running {

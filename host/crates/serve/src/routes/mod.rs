@@ -3,6 +3,7 @@
 pub(crate) mod costs;
 pub(crate) mod events;
 pub(crate) mod loops;
+pub(crate) mod outputs;
 pub(crate) mod plugins;
 pub(crate) mod questions;
 pub(crate) mod sessions;
@@ -45,6 +46,7 @@ pub(crate) fn router(state: ApiState) -> Router {
         .route("/sessions/{id}/steer", post(turns::steer))
         .route("/sessions/{id}/interrupt", post(turns::interrupt))
         .route("/sessions/{id}/events", get(events::follow))
+        .route("/sessions/{id}/outputs", get(outputs::list))
         .route("/questions", get(questions::list))
         .route("/questions/{id}", post(questions::answer))
         .route("/plugins", get(plugins::list))
