@@ -158,7 +158,7 @@ async function person(browser, address, work, other, env) {
     await look(page, `${name}-output`);
     fs.writeFileSync(path.join(work, "go"), "");
     await page.getByText("It ended.").waitFor();
-    await page.waitForFunction("document.querySelector('#outputs').textContent === ''");
+    await page.locator("#outputs pre").waitFor({ state: "detached" });
     await say("take long");
     await page.getByRole("button", { name: "Interrupt" }).waitFor();
     await say("and be brief");

@@ -40,10 +40,10 @@ pub(super) async fn show_session(
         h1 { (title_of(&view)) }
         (about_part(&view))
         (turns_part(&view, MAX_TURNS, Some(&back)))
-        (compare_form(&view, &back))
-        div #live data-session=[after.map(|_| &id)] data-after=[after] data-running[is_running] aria-live="polite" {}
         // Filled by the script: these lines are gone when their call has ended.
         section #outputs aria-label="Output of running calls" {}
+        (compare_form(&view, &back))
+        div #live data-session=[after.map(|_| &id)] data-after=[after] data-running[is_running] aria-live="polite" {}
         div #questions { @for question in &questions { (question_form(question, &back)) } }
         div #controls {
             @if is_running {
