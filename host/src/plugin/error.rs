@@ -69,7 +69,7 @@ pub enum Error {
         message: String,
     },
     /// Compiling took too long.
-    #[error("{}: compiling was stopped after {seconds} s", path.display())]
+    #[error("{}: compiling was stopped after {seconds} s; run it again when the machine has less to do", path.display())]
     CompileTime {
         /// Path of the component.
         path: PathBuf,
