@@ -121,7 +121,7 @@ pub enum Error {
         why: String,
     },
     /// The manifest configures an export that the component does not have.
-    #[error("{} declares `{declared}`, but the component does not export `{export}`", path.display())]
+    #[error("{} declares `{declared}`, but the component does not export `{export}`: write it, or remove that from the manifest", path.display())]
     MissingExport {
         /// Path of the manifest.
         path: PathBuf,

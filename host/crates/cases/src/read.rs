@@ -195,6 +195,16 @@ mod tests {
             ("name", "nam", "did you mean `name`?"),
             ("stop", "stp", "did you mean `stop`?"),
             ("[[case]]", "[[cas]]", "unknown field `cas`"),
+            (
+                "stop = \"done\"",
+                "hooks = { pre-tool = { outcom = \"blocked\" } }",
+                "t.toml:6:24: unknown field `outcom`, expected one of `outcome`, `reason`, `changed`; did you mean `outcome`?",
+            ),
+            (
+                "stop = \"done\"",
+                "hooks = { pre-tool = true }",
+                "expected an outcome such as",
+            ),
         ] {
             let text = case.replacen(from, to, 1);
             let read = CaseFile::<PluginCase>::parse_file(Path::new("t.toml"), &text);
