@@ -149,7 +149,11 @@ async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
                 continue;
             }
         };
-        if let Some(failed) = build_stale(&suite).await {
+        // A fault of the only case file is told at once, and not after a build.
+        let has_cases = suite.files.iter().any(|file| !file.cases.is_empty());
+        if (has_cases || suite.faults.is_empty())
+            && let Some(failed) = build_stale(&suite).await
+        {
             render::case::show_ran(&failed);
             report.cases.push(failed);
             continue;
