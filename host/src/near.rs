@@ -11,6 +11,9 @@ const LETTERS_PER_TYPO: usize = 5;
 /// Length from which two letters may be swapped, in bytes.
 const MIN_SWAPPED: usize = 4;
 
+/// Length from which a word of a closed list is compared, in letters.
+const MIN_LETTERS: usize = 3;
+
 /// Returns the known name that `name` nearly is; `None` if none is near enough. A known name that
 /// equals `name` is passed over.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -29,6 +32,32 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     (distance <= most || is_swapped()).then_some(nearest)
 }
 
+/// Returns the key of a closed list that `word` is meant to be, such as `given` for `giv`. A word
+/// that the list lacks is surely a mistake, so less likeness is enough than between two names: one
+/// wrong letter, or the beginning of the other, from three letters on.
+pub fn nearest_key<'a>(
+    word: &str,
+    known: impl IntoIterator<Item = &'a str> + Clone,
+) -> Option<&'a str> {
+    if let Some(near) = nearest(word, known.clone()) {
+        return Some(near);
+    }
+    let n_letters = word.chars().count();
+    if n_letters < MIN_LETTERS {
+        return None;
+    }
+    let lower = word.to_lowercase();
+    let known = known.into_iter().filter(|known| *known != word);
+    let near = known.filter_map(|known| {
+        let distance = strsim::damerau_levenshtein(&known.to_lowercase(), &lower);
+        let continues = known.starts_with(&*lower);
+        let is_continued = known.chars().count() >= MIN_LETTERS && lower.starts_with(known);
+        (distance == 1 || continues || is_continued).then_some((distance, known))
+    });
+    near.min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
+}
+
 /// Adds the nearest known key to serde's message about an unknown key.
 #[must_use]
 pub fn name_nearest(message: &str) -> String {
@@ -37,7 +66,7 @@ pub fn name_nearest(message: &str) -> String {
     let near = quoted
         .next()
         .filter(|_| is_unknown)
-        .and_then(|word| nearest(word, quoted));
+        .and_then(|word| nearest_key(word, quoted));
     near.map_or_else(
         || message.to_owned(),
         |near| format!("{message}; did you mean `{near}`?"),
@@ -73,6 +102,26 @@ mod tests {
             assert_eq!(nearest(name, known), expected, "{name}");
         }
         assert_eq!(nearest("bash", []), None);
+    }
+
+    #[test]
+    fn a_short_key_is_near_when_one_letter_differs_or_it_is_cut() {
+        let known = ["name", "given", "expect", "then", "tool", "files", "pass"];
+        for (word, expected) in [
+            ("giv", Some("given")),
+            ("exepct", Some("expect")),
+            ("expected", Some("expect")),
+            ("nam", Some("name")),
+            ("tol", Some("tool")),
+            ("file", Some("files")),
+            ("passed", Some("pass")),
+            ("Then", Some("then")),
+            ("to", None),
+            ("reply", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest_key(word, known), expected, "{word}");
+        }
     }
 
     #[test]

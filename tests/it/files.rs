@@ -272,6 +272,16 @@ async fn what_is_refused_says_why_and_what_fails_says_how() {
 }
 
 #[tokio::test]
+async fn a_file_that_was_granted_as_a_folder_is_told() {
+    let setup = Setup::new("read = [\"workspace/a.txt\"]").await;
+    let said = setup.call("own", "read", "workspace/a.txt", "").await;
+    assert!(said.contains("`workspace/a.txt` is a file"), "{said}");
+    assert!(said.contains("the folder that holds it"), "{said}");
+    let records = setup.records();
+    assert_eq!(records[0].outcome, AccessOutcome::Failed, "{records:?}");
+}
+
+#[tokio::test]
 async fn a_folder_granted_to_read_is_not_changed_in_any_way() {
     let manifest = "read = [\"workspace\"]\nwrite = [\"data\"]";
     let setup = Setup::new(manifest).await;

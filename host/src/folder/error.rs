@@ -40,6 +40,14 @@ pub enum FolderError {
         /// The granted directory, as written in a manifest.
         folder: String,
     },
+    /// The granted path is a file: permissions are for directories.
+    #[error(
+        "`{folder}` is a file, and permissions are for folders; ask for the folder that holds it, under `[filesystem]` in plugin.toml"
+    )]
+    GrantedFile {
+        /// The granted path, as written in a manifest.
+        folder: String,
+    },
     /// The operation involves two separately granted directories.
     #[error("it leads from one granted folder to another; copy it instead")]
     Crosses,
@@ -85,7 +93,7 @@ impl FolderError {
             | Self::Loop
             | Self::Full { .. } => true,
             Self::Io(error) => error.kind() == io::ErrorKind::PermissionDenied,
-            Self::Invalid(_) | Self::TooMuch(_) | Self::Host => false,
+            Self::Invalid(_) | Self::GrantedFile { .. } | Self::TooMuch(_) | Self::Host => false,
         }
     }
 }

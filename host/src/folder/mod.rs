@@ -330,7 +330,13 @@ impl GrantedFolders {
         };
         let walked = walk_beneath(&open_path(&root)?, &path, true, MissingParents::Refused)?;
         self.check_apart(&root, &walked.names, folder)?;
-        let folder = walked.folder.open_dir(&walked.name)?;
+        let opened = walked.folder.open_dir(&walked.name);
+        let folder = opened.map_err(|error| match error.kind() {
+            io::ErrorKind::NotADirectory => FolderError::GrantedFile {
+                folder: folder.to_string(),
+            },
+            _ => error.into(),
+        })?;
         Ok(OpenFolder {
             file: Arc::new(folder.into_std_file()),
             names: walked.names,

@@ -19,6 +19,7 @@ use super::exports::{ComponentExports, ExportedFunctions};
 use super::host::{HostState, PluginBacking};
 use super::limits::{HOSTCALL_BYTES, MAX_HANDLES};
 use super::sanitize::CallSanitizer;
+use super::stderr::panic_place;
 use crate::point::caller::Caller;
 use crate::point::deadline::{HolderPauses, wait_for_turn};
 use crate::point::failure::Failure;
@@ -274,10 +275,11 @@ fn call_failure(error: &wasmtime::Error, state: &HostState) -> Failure {
     }
     let trapped = |what: String| {
         let printed = state.stderr();
-        match printed.is_empty() {
-            true => Failure::Trap(what),
-            false => Failure::Trap(format!("{what}; it printed: {printed}")),
-        }
+        Failure::Trap(match panic_place(&printed) {
+            Some(panic) => panic,
+            None if printed.is_empty() => what,
+            None => format!("{what}; it printed: {printed}"),
+        })
     };
     if let Some(trap) = error.downcast_ref::<Trap>() {
         return trapped(trap.to_string());

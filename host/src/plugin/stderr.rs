@@ -127,9 +127,39 @@ impl AsyncWrite for StderrTail {
     }
 }
 
+/// Returns the place and the message of a panic in Rust, with what was printed before it. The trap
+/// itself says no more than that.
+pub(super) fn panic_place(printed: &str) -> Option<String> {
+    let (before, panic) = printed.split_once("' ")?;
+    let (before, _) = before.rsplit_once("thread '")?;
+    let (_, panic) = panic.split_once("panicked at ")?;
+    Some(match before.trim() {
+        "" => format!("a panic at {panic}"),
+        before => format!("a panic at {panic}; before that it printed: {before}"),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_panic_is_told_by_its_place_and_message() {
+        for (printed, expected) in [
+            (
+                "thread '<unnamed>' (1) panicked at src/lib.rs:23:47: no",
+                Some("a panic at src/lib.rs:23:47: no"),
+            ),
+            (
+                "seen 4 thread 'main' panicked at src/lib.rs:2:3: it's",
+                Some("a panic at src/lib.rs:2:3: it's; before that it printed: seen 4"),
+            ),
+            ("isn' t", None),
+            ("", None),
+        ] {
+            assert_eq!(panic_place(printed).as_deref(), expected, "{printed}");
+        }
+    }
 
     #[test]
     fn everything_is_taken_and_the_last_of_it_kept() {

@@ -216,7 +216,7 @@ declare module "rind:plugin/agent-turn@0.1.1" {
  * that runs it, and `session-start` and `session-end`. Its tokens count in the turn, and it ends with the turn. A plugin
  * has 4 in a turn, and they are nested as deep as the operator lets them, by default two deep.
  *
- * Lifecycle: called in a turn, from hooks and tools.
+ * Lifecycle: called in a turn, from hooks and tools, and from `run` of `loop`.
  * Deadline: bounded by the deadline of the call of the plugin that makes it.
  * Access: granted to plugins with the side effect `external` and `[external] agents = true`.
  */
@@ -846,7 +846,7 @@ declare module "rind:plugin/message-end@0.1.1" {
  * on `before-provider-request` and `after-provider-response` fire, but not those of the asking plugin. A call is bounded
  * by the deadline of the hook or tool that makes it; `[hooks.X] timeout` may be up to 60 s for a plugin that may ask.
  *
- * Lifecycle: called in a turn, from hooks and tools.
+ * Lifecycle: called in a turn, from hooks and tools, and from `run` of `loop`.
  * Deadline: bounded by the deadline of the call of the plugin that makes it.
  * Access: granted to plugins with the side effect `external` and `[external] model = true`.
  */
@@ -1928,7 +1928,7 @@ declare module "rind:plugin/tools@0.1.1" {
  * question; only tools that the model may call in the present step are there. Hooks of the calling plugin do not fire on
  * them, and its own tools are `denied`. A plugin has 100 in a turn.
  *
- * Lifecycle: called in a turn, from hooks and tools.
+ * Lifecycle: called in a turn, from hooks and tools, and from `run` of `loop`.
  * Deadline: bounded by the deadline of the call of the plugin that makes it.
  * Access: granted to plugins with the side effect `external`, tool by tool.
  */

@@ -1,3 +1,3 @@
 # Generated from wit/ by `RIND_BLESS=1 cargo test -p rind-tests tidy`; not to be changed by hand.
-"""The host's log. Lines are capped, escaped, counted, and marked with the plugin's name."""
+"""The host's log."""
 from wit_world.imports.log import *  # noqa: F403

@@ -45,6 +45,11 @@ impl<E: Into<Error>> IntoOutcome<Observed> for Result<(), E> {
 }
 
 /// A return type of a tool: [`Answer`], or anything that can be displayed, which is one text.
+#[diagnostic::on_unimplemented(
+    message = "a tool returns text, anything else that can be displayed, or an `Answer`, not `{Self}`",
+    label = "cannot be displayed",
+    note = "`Answer::json(&value)?` makes an answer of a value that serializes; the tool then returns `Result<Answer, Error>`"
+)]
 pub trait IntoAnswer {
     /// Makes the answer of the tool.
     fn into_answer(self) -> Answer;

@@ -242,6 +242,10 @@ fn every_toml_block_of_the_documents_is_read_by_its_reader() {
                 let made = guests::put("every-point", &folder, |_| manifest(&text));
                 rind.run(&[Path::new("plugin"), Path::new("inspect"), &made])
             }
+            "script.toml" => {
+                std::fs::write(rind.workspace().join(file), text).unwrap();
+                rind.run(&["run", "--script", file, "--dry-run", "hello"])
+            }
             "Cargo.toml" | "case.toml" => {
                 // The first is built by the commands of its document, the second is one row of a table that other tests read.
                 toml::from_str::<toml::Table>(&text).unwrap_or_else(|e| panic!("{block}: {e}"));

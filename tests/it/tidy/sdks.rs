@@ -133,6 +133,17 @@ fn text(docs: &Docs) -> &str {
     docs.contents.as_deref().unwrap_or_default().trim()
 }
 
+/// The first sentence of a doc comment, whose lines are wrapped.
+fn first_sentence(docs: &str) -> String {
+    let lines = docs.lines().map(str::trim);
+    let lines: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
+    let whole = lines.join(" ");
+    match whole.split_once(". ") {
+        Some((first, _)) => format!("{first}."),
+        None => whole,
+    }
+}
+
 /// Every generated file, with its path.
 fn files() -> Vec<(String, String)> {
     let contract = Contract::read();

@@ -195,7 +195,7 @@ impl NewKind {
     /// Returns the README's command that runs the plugin with all requested permissions.
     fn run_hint(self) -> &'static str {
         match self {
-            Self::Loop => "rind serve --plugin . --grant {{name}}     # runs the loop until Ctrl-C",
+            Self::Loop => "rind serve --plugin . --grant {{name}}  # runs the loop until Ctrl-C",
             _ => "rind run --plugin . --grant {{name}} \"hello\"",
         }
     }

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use super::needed::NeededPlugins;
 use super::run::CaseRunner;
 use super::suite::{CaseRun, CaseSuite, SuiteError};
+use rind_lib::grant::SideEffect;
 use rind_lib::plugin::load::{LoadedPlugin, PluginSet};
 use rind_lib::point::catalog;
+use rind_lib::point::dispatch::PointKind;
 
 /// Name of a plugin's loop in the coverage; no tool can have this name.
 pub(super) const LOOP: &str = "the loop";
@@ -121,7 +123,7 @@ impl CaseSuite {
 }
 
 /// Counts the outcomes that a hook may return: those of its kind, without the rights that its
-/// manifest gives up.
+/// manifest gives up, and without changes where a gate lacks the side effect for them.
 fn outcomes_of(plugin: &LoadedPlugin, point: &str, ran: &[CaseRun]) -> Option<HookOutcomes> {
     let row = catalog::find(point)?;
     let options = plugin.manifest.hooks.iter();
@@ -134,6 +136,8 @@ fn outcomes_of(plugin: &LoadedPlugin, point: &str, ran: &[CaseRun]) -> Option<Ho
         .rights
         .iter()
         .any(|right| !matches!(*right, "ask" | "block") && has_right(right));
+    let changes =
+        changes && (row.kind != PointKind::Gate || plugin.manifest.has(SideEffect::Session));
     let possible = [
         ("pass", true),
         ("changed", changes),

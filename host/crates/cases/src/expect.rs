@@ -63,11 +63,7 @@ pub fn find_differences(expect: &CaseExpect, seen: &SeenTurn) -> Vec<String> {
         }
     }
     if let Some(expected) = &expect.denials {
-        let denied = seen
-            .accesses
-            .iter()
-            .filter_map(|line| line.strip_suffix(" denied"));
-        let denied: Vec<String> = denied.map(str::to_owned).collect();
+        let denied = seen.denials();
         if *expected != denied {
             found.push(compare_lists("denials", expected, &denied));
         }

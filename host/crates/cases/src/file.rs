@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::event::{GivenEvent, one_or_more};
@@ -252,12 +253,7 @@ pub struct AgainExpect {
 }
 
 /// Expected outcome of a hook.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(
-    untagged,
-    deny_unknown_fields,
-    expecting = "expected an outcome such as \"blocked\", or a table of `outcome`, `reason` and `changed`"
-)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum HookExpect {
     /// The outcome alone: `pass`, `changed`, `asked`, `blocked`, `failed`, `failed-blocking`.
     Outcome(String),
@@ -270,6 +266,48 @@ pub enum HookExpect {
         /// Names of the changed parts.
         changed: Option<Vec<String>>,
     },
+}
+
+/// Fields of [`HookExpect::Whole`].
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WholeHookExpect {
+    outcome: String,
+    reason: Option<String>,
+    changed: Option<Vec<String>>,
+}
+
+impl<'de> Deserialize<'de> for HookExpect {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(HookExpectVisitor)
+    }
+}
+
+/// Reads either form, so that an error is about the form that was written. An untagged enum would
+/// say of each mistake that no form fits.
+struct HookExpectVisitor;
+
+impl<'de> Visitor<'de> for HookExpectVisitor {
+    type Value = HookExpect;
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(
+            "an outcome such as \"blocked\", or a table of `outcome`, `reason` and `changed`",
+        )
+    }
+
+    fn visit_str<E>(self, outcome: &str) -> Result<HookExpect, E> {
+        Ok(HookExpect::Outcome(outcome.to_owned()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<HookExpect, A::Error> {
+        let whole = WholeHookExpect::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(HookExpect::Whole {
+            outcome: whole.outcome,
+            reason: whole.reason,
+            changed: whole.changed,
+        })
+    }
 }
 
 impl CaseFormat for PluginCase {

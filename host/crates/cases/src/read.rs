@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use rind_lib::near::name_nearest;
+use rind_lib::near::{name_nearest, nearest_key};
 use serde::Deserialize;
 
 use super::file::{CaseFile, CaseFormat};
@@ -15,6 +15,12 @@ use super::snapshot::snapshot_slug;
 
 /// Maximum size of a case file, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// Name of the tables of cases.
+const CASE: &str = "case";
+
+/// Message of the parser about a table or a key that is there twice.
+const DUPLICATE: &str = "duplicate key";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -120,7 +126,11 @@ impl<C: CaseFormat> CaseFile<C> {
         };
         let file: CaseDocument<C> = toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
-            format(place(at), name_nearest(error.message()))
+            match misspelt_table(text) {
+                // Tables of such a case are read as a second time those of the case before.
+                Some((line, message)) if error.message() == DUPLICATE => format((line, 1), message),
+                _ => format(place(at), name_nearest(error.message())),
+            }
         })?;
         let mut cases: Vec<C> = Vec::new();
         for spanned in file.case {
@@ -150,5 +160,65 @@ impl<C: CaseFormat> CaseFile<C> {
             path: path.to_owned(),
             cases,
         })
+    }
+}
+
+/// Finds the first table that belongs to no case, such as `[[cas]]`. Returns its line, and the
+/// problem.
+fn misspelt_table(text: &str) -> Option<(usize, String)> {
+    text.lines().enumerate().find_map(|(index, line)| {
+        let header = line.trim().trim_start_matches('[');
+        let name = header.split(['.', ']']).next().unwrap_or_default().trim();
+        if header.len() == line.trim().len() || name == CASE {
+            return None;
+        }
+        let near = nearest_key(name, [CASE])?;
+        Some((
+            index + 1,
+            format!("there is no table `{name}`; did you mean `{near}`?"),
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::PluginCase;
+
+    #[test]
+    fn a_misspelt_key_or_table_gets_its_place_and_the_nearest() {
+        let case = "[[case]]\nname = \"a\"\n[case.given]\ninput = \"hi\"\n[case.expect]\nstop = \"done\"\n";
+        for (from, to, expected) in [
+            ("given", "giv", "t.toml:3:7: unknown field `giv`"),
+            ("given", "giv", "did you mean `given`?"),
+            ("expect", "exepct", "did you mean `expect`?"),
+            ("name", "nam", "did you mean `name`?"),
+            ("stop", "stp", "did you mean `stop`?"),
+            ("[[case]]", "[[cas]]", "unknown field `cas`"),
+            (
+                "stop = \"done\"",
+                "hooks = { pre-tool = { outcom = \"blocked\" } }",
+                "t.toml:6:24: unknown field `outcom`, expected one of `outcome`, `reason`, `changed`; did you mean `outcome`?",
+            ),
+            (
+                "stop = \"done\"",
+                "hooks = { pre-tool = true }",
+                "expected an outcome such as",
+            ),
+        ] {
+            let text = case.replacen(from, to, 1);
+            let read = CaseFile::<PluginCase>::parse_file(Path::new("t.toml"), &text);
+            let error = read.unwrap_err().to_string();
+            assert!(error.contains(expected), "{to}: {error}");
+        }
+        let second = case
+            .replacen("[[case]]", "[[cas]]", 1)
+            .replace("\"a\"", "\"b\"");
+        let text = format!("{case}\n{second}");
+        let read = CaseFile::<PluginCase>::parse_file(Path::new("t.toml"), &text);
+        assert_eq!(
+            read.unwrap_err().to_string(),
+            "t.toml:8:1: there is no table `cas`; did you mean `case`?"
+        );
     }
 }

@@ -81,6 +81,16 @@ pub struct SeenTurn {
     pub is_overdue: bool,
 }
 
+impl SeenTurn {
+    /// Returns the accesses that were denied, as in `expect.denials`.
+    #[must_use]
+    pub fn denials(&self) -> Vec<String> {
+        let denied = self.accesses.iter();
+        let denied = denied.filter_map(|line| line.strip_suffix(" denied"));
+        denied.map(str::to_owned).collect()
+    }
+}
+
 /// Next run of a loop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AgainSeen {

@@ -5,7 +5,7 @@
 //! Start from [`find_unknown`].
 
 use super::file::{CaseExpect, HookExpect};
-use rind_lib::near::nearest;
+use rind_lib::near::{nearest, nearest_key};
 use rind_lib::point::catalog::{self, CATALOG};
 
 /// Outcomes of a hook that was called.
@@ -66,13 +66,7 @@ fn unknown_word(what: &str, word: &str, known: &[&'static str]) -> Option<String
     if known.contains(&word) {
         return None;
     }
-    // Try prefixes first: `block` and `blocked`, or `passed` and `pass`, differ in too many letters
-    // for the search of the nearest word.
-    let begun = known.iter().find(|known| known.starts_with(word));
-    let begun = begun.or_else(|| known.iter().find(|known| word.starts_with(**known)));
-    let near = begun
-        .copied()
-        .or_else(|| nearest(word, known.iter().copied()));
+    let near = nearest_key(word, known.iter().copied());
     let hint = near.map_or_else(
         || format!("it is one of {}", known.join(", ")),
         |near| format!("did you mean `{near}`?"),

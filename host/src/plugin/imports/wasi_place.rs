@@ -88,6 +88,7 @@ pub(super) fn error_code(error: FolderError) -> ErrorCode {
         | FolderError::Reserved
         | FolderError::Protected { .. }
         | FolderError::Special => ErrorCode::NotPermitted,
+        FolderError::GrantedFile { .. } => ErrorCode::NotDirectory,
         FolderError::Crosses => ErrorCode::CrossDevice,
         FolderError::Loop => ErrorCode::Loop,
         FolderError::TooMuch(_) => ErrorCode::InsufficientMemory,

@@ -137,7 +137,8 @@ fn a_misspelt_key_of_an_expected_hook_is_no_expectation_that_always_holds() {
     );
     let ran = rind.run(&["plugin", "test", "hello"]).exits(1);
     assert!(
-        ran.stdout.contains("a table of `outcome`, `reason`"),
+        ran.stdout
+            .contains("unknown field `reasn`, expected one of `outcome`, `reason`"),
         "{}",
         ran.stdout
     );

@@ -184,6 +184,46 @@ fn outcomes_that_no_case_sees_are_named() {
 }
 
 #[test]
+fn outcomes_that_a_hook_cannot_have_are_not_asked_for() {
+    let read = "given.tool = { name = \"read_file\", arguments = { path = \"a\" } }";
+    let cases = format!("[[case]]\nname = \"a\"\n{read}\nexpect.stop = \"done\"\n");
+    // A gate without the side effect `session` changes nothing, whatever its point allows.
+    let rind = with_cases("git-guard", |manifest| manifest, &cases);
+    let ran = rind.run(&["plugin", "test", "git-guard"]).exits(0);
+    let asked = "`asked` of pre-tool, `blocked` of pre-tool";
+    assert!(ran.stderr.contains(asked), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("`changed`"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_fault_of_a_case_file_or_a_manifest_has_its_line_and_no_second_report() {
+    let cases = "[[case]]\nname = \"a\"\n[case.giv]\ninput = \"hi\"\n";
+    let rind = with_cases("hello", |manifest| manifest, cases);
+    let args = ["plugin", "test", "hello", "--require-coverage"];
+    let ran = rind.run(&args).exits(1);
+    assert!(
+        ran.stdout.contains("cases.toml:3:7: unknown field `giv`"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout.contains("did you mean `given`?"),
+        "{}",
+        ran.stdout
+    );
+    let told = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(!told.contains("no case reaches"), "{told}");
+
+    let path = rind.workspace().join("hello/plugin.toml");
+    let manifest = std::fs::read_to_string(&path).unwrap();
+    let line = manifest.lines().count() + 1;
+    std::fs::write(&path, format!("{manifest}\n[hooks.pre-tol]\n")).unwrap();
+    let ran = rind.run(&args).exits(1);
+    let place = format!("(hello/plugin.toml:{})", line + 1);
+    assert!(ran.stdout.contains(&place), "{place}\n{}", ran.stdout);
+}
+
+#[test]
 fn a_call_by_hand_prints_the_answer_alone_on_standard_output() {
     let rind = Rind::default();
     guests::put("hello", &rind.workspace(), |manifest| manifest);

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use wit_parser::{Type, TypeDefKind, TypeId};
 
-use super::{Contract, pascal_case, snake_case, text};
+use super::{Contract, first_sentence, pascal_case, snake_case, text};
 
 const HEAD: &str = "# Generated from wit/ by `RIND_BLESS=1 cargo test -p rind-tests tidy`; not to be changed by hand.\n";
 
@@ -18,7 +18,7 @@ pub(super) fn files(contract: &Contract) -> Vec<(String, String)> {
     for import in contract.imports() {
         let module = snake_case(import);
         let interface = contract.interface(contract.interfaces()[import]);
-        let about = text(&interface.docs).lines().next().unwrap_or_default();
+        let about = first_sentence(text(&interface.docs));
         files.push((
             format!("sdk/python/rind_sdk/{module}.py"),
             format!("{HEAD}\"\"\"{about}\"\"\"\nfrom wit_world.imports.{module} import *  # noqa: F403\n"),

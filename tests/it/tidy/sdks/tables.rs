@@ -2,7 +2,7 @@
 
 use super::super::table::Table;
 use super::super::tree;
-use super::{Contract, camel_case, snake_case, text};
+use super::{Contract, camel_case, first_sentence, snake_case, text};
 
 /// The tables as they must be.
 fn tables() -> Vec<Table> {
@@ -10,8 +10,7 @@ fn tables() -> Vec<Table> {
     let of = |file, module: &dyn Fn(&str) -> String, functions: &dyn Fn(&str) -> Vec<String>| {
         let rows = contract.imports().into_iter().map(|import| {
             let interface = contract.interface(contract.interfaces()[import]);
-            let about = text(&interface.docs).lines().next().unwrap_or_default();
-            let about = about.replace('|', "\\|");
+            let about = first_sentence(text(&interface.docs)).replace('|', "\\|");
             let functions = functions(import).join(", ");
             format!("| `{}` | {functions} | {about} |", module(import))
         });
@@ -49,22 +48,7 @@ fn tables() -> Vec<Table> {
         ),
         of("sdk/rust/README.md", &rust_module, &|import| {
             let source = tree::read(&format!("sdk/rust/src/{}.rs", rust_module(import)));
-            let lines = source.lines();
-            let functions = lines.filter_map(|line| {
-                let name = match line.strip_prefix("pub fn ") {
-                    Some(rest) => rest.split(['(', '<']).next()?,
-                    // Functions that a macro of the module makes: `name -> Type;`.
-                    None => {
-                        line.strip_suffix(';')?
-                            .strip_prefix("    ")?
-                            .split_once(" -> ")?
-                            .0
-                    }
-                };
-                let is_name = name.bytes().all(|c| c.is_ascii_lowercase() || c == b'_');
-                is_name.then(|| format!("`{name}`"))
-            });
-            let functions: Vec<String> = functions.collect();
+            let functions = rust_functions(&source);
             assert!(!functions.is_empty(), "{import} has no functions in Rust");
             functions
         }),
@@ -77,6 +61,57 @@ fn rust_module(import: &str) -> String {
         "tools-host" => "tools".to_owned(),
         import => snake_case(import),
     }
+}
+
+/// The functions of a module in Rust, each with the names of what it takes and the type of what it returns.
+fn rust_functions(source: &str) -> Vec<String> {
+    let written = source.split("\npub fn ").skip(1).filter_map(|rest| {
+        let head = rest.split(" {\n").next()?;
+        let head = head.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (taken, returned) = match head.rsplit_once(") -> ") {
+            Some((taken, returned)) => {
+                let returned = returned.split(" where ").next()?;
+                (taken, format!(" -> {returned}"))
+            }
+            None => (head.strip_suffix(')')?, String::new()),
+        };
+        let (name, params) = taken.split_once('(')?;
+        let name = name.split('<').next()?;
+        let params = params
+            .split(", ")
+            .filter_map(|param| param.split_once(": "));
+        let params: Vec<&str> = params.map(|(name, _)| name.trim()).collect();
+        Some(format!("`{name}({}){returned}`", params.join(", ")))
+    });
+    // Functions that a macro of the module makes: `name -> Type;`.
+    let made = source.lines().filter_map(|line| {
+        let (name, returned) = line
+            .strip_suffix(';')?
+            .strip_prefix("    ")?
+            .split_once(" -> ")?;
+        let is_name = name.bytes().all(|c| c.is_ascii_lowercase() || c == b'_');
+        is_name.then(|| format!("`{name}() -> {returned}`"))
+    });
+    written.chain(made).collect()
+}
+
+#[test]
+fn a_row_has_the_first_sentence_and_whole_signatures() {
+    assert_eq!(
+        first_sentence("One thing,\nand more. Two.\n\nThree."),
+        "One thing, and more."
+    );
+    let source = "\npub fn get(key: &str) -> Option<String> {\n}\n\npub fn put<T: Serialize>(\n    key: &str,\n    \
+                  value: &T,\n) -> Result<(), Error> {\n}\n\npub fn note(text: impl Display) {\n}\n    turn -> u32;\n";
+    assert_eq!(
+        rust_functions(source),
+        [
+            "`get(key) -> Option<String>`",
+            "`put(key, value) -> Result<(), Error>`",
+            "`note(text)`",
+            "`turn() -> u32`",
+        ]
+    );
 }
 
 #[test]

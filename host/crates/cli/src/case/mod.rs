@@ -2,6 +2,7 @@
 
 mod call;
 mod junit;
+mod place;
 mod report;
 mod watch;
 
@@ -148,7 +149,11 @@ async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
                 continue;
             }
         };
-        if let Some(failed) = build_stale(&suite).await {
+        // A fault of the only case file is told at once, and not after a build.
+        let has_cases = suite.files.iter().any(|file| !file.cases.is_empty());
+        if (has_cases || suite.faults.is_empty())
+            && let Some(failed) = build_stale(&suite).await
+        {
             render::case::show_ran(&failed);
             report.cases.push(failed);
             continue;
@@ -196,10 +201,11 @@ async fn build_stale(suite: &CaseSuite) -> Option<CaseRun> {
     let why = plugin::build_quietly(&suite.folder, &CancellationToken::new())
         .await
         .err()?;
+    let (file, line) = place::source_place(&suite.folder, &why).unwrap_or((path, 1));
     Some(CaseRun {
         plugin: name.clone(),
-        file: path,
-        line: 1,
+        file,
+        line,
         name: "build".to_owned(),
         failures: vec![format!("{fault}: {why}")],
         is_error: true,
@@ -259,6 +265,10 @@ async fn test_plugin(
     }
     failed.iter().for_each(render::case::show_ran);
     ran.extend(failed);
+    if !suite.faults.is_empty() {
+        // Cases of a file that cannot be read are not known to be missing.
+        return Ok((ran, None));
+    }
     let coverage = suite.measure_coverage(&runner, &ran).await?;
     if let Some(coverage) = &coverage {
         render::case::show_coverage(name, coverage);
@@ -312,12 +322,13 @@ fn suite_failure(suite: &CaseSuite, name: &str, why: String) -> CaseRun {
 /// A plugin whose manifest cannot be read, as a case that failed.
 fn unread_suite(folder: &Path, error: &SuiteError) -> CaseRun {
     let name = folder.file_name().unwrap_or(folder.as_os_str());
+    let why = error.to_string();
     CaseRun {
         plugin: name.to_string_lossy().into_owned(),
         file: folder.join(FILE_NAME),
-        line: 1,
+        line: place::manifest_line(&why).unwrap_or(1),
         name: FILE_NAME.to_owned(),
-        failures: vec![error.to_string()],
+        failures: vec![why],
         is_error: true,
         ..CaseRun::default()
     }

@@ -7,7 +7,7 @@ A subagent has no more tools than its parent, cannot ask for approval, and fires
 that runs it, and `session-start` and `session-end`. Its tokens count in the turn, and it ends with the turn. A plugin
 has 4 in a turn, and they are nested as deep as the operator lets them, by default two deep.
 
-Lifecycle: called in a turn, from hooks and tools.
+Lifecycle: called in a turn, from hooks and tools, and from `run` of `loop`.
 Deadline: bounded by the deadline of the call of the plugin that makes it.
 Access: granted to plugins with the side effect `external` and `[external] agents = true`.
 """

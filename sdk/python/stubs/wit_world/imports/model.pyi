@@ -7,7 +7,7 @@ Calls count towards the turn's usage and limits; a plugin has 20 in a turn, and 
 on `before-provider-request` and `after-provider-response` fire, but not those of the asking plugin. A call is bounded
 by the deadline of the hook or tool that makes it; `[hooks.X] timeout` may be up to 60 s for a plugin that may ask.
 
-Lifecycle: called in a turn, from hooks and tools.
+Lifecycle: called in a turn, from hooks and tools, and from `run` of `loop`.
 Deadline: bounded by the deadline of the call of the plugin that makes it.
 Access: granted to plugins with the side effect `external` and `[external] model = true`.
 """

@@ -7,7 +7,7 @@ Such calls go through the same checks, hooks, policy and approval as the model's
 question; only tools that the model may call in the present step are there. Hooks of the calling plugin do not fire on
 them, and its own tools are `denied`. A plugin has 100 in a turn.
 
-Lifecycle: called in a turn, from hooks and tools.
+Lifecycle: called in a turn, from hooks and tools, and from `run` of `loop`.
 Deadline: bounded by the deadline of the call of the plugin that makes it.
 Access: granted to plugins with the side effect `external`, tool by tool.
 """
