@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::budget::TurnBudget;
-use super::compact::request_tokens;
+use super::compact::{request_tokens, rough_request_tokens};
 use super::spec::AgentSpec;
 use crate::event::Event;
 use crate::lock::lock;
@@ -104,7 +104,8 @@ impl<'a> PendingRequest<'a> {
             (attempts.n_lost, tokens::count_tokens(&attempts.lost))
         };
         if n_lost > 0 {
-            self.count_usage(n_lost, lost, "the answer broke off and was asked for again");
+            let input = request_tokens(self.request).saturating_mul(n_lost);
+            self.count_usage(input, lost, "the answer broke off and was asked for again");
         }
         complete_usage(&mut response.usage, self.request, &response.message);
         let models = [response.model.as_deref(), Some(&*self.request.model)];
@@ -114,11 +115,12 @@ impl<'a> PendingRequest<'a> {
         cost
     }
 
-    /// Ends the request without an answer. `is_paid` says whether the model may still have worked.
-    pub(super) fn record_failure(mut self, why: &str, is_paid: bool) {
+    /// Ends the request without an answer. `is_paid` says whether the model may still have worked, and
+    /// `is_cancelled` whether a person waits for the end of the turn.
+    pub(super) fn record_failure(mut self, why: &str, is_paid: bool, is_cancelled: bool) {
         self.is_settled = true;
         let (usage, cost_usd) = if is_paid {
-            self.count_unanswered(why)
+            self.count_unanswered(why, is_cancelled)
         } else {
             (Usage::default(), None)
         };
@@ -133,21 +135,29 @@ impl<'a> PendingRequest<'a> {
         });
     }
 
-    /// Counts a request without an answer in the turn, and keeps it in the session.
-    fn count_unanswered(&self, why: &str) -> (Usage, Option<f64>) {
+    /// Counts a request without an answer in the turn, and keeps it in the session. `is_rough`: without
+    /// the encoder, whose first use takes half a second of a processor.
+    fn count_unanswered(&self, why: &str, is_rough: bool) -> (Usage, Option<f64>) {
+        let count = match is_rough {
+            true => tokens::estimate_tokens,
+            false => tokens::count_tokens,
+        };
+        let input = match is_rough {
+            true => rough_request_tokens(self.request),
+            false => request_tokens(self.request),
+        };
         let (n_lost, written) = {
             let attempts = self.heard.lock();
-            let written =
-                tokens::count_tokens(&attempts.lost) + tokens::count_tokens(&attempts.text);
+            let written = count(&attempts.lost) + count(&attempts.text);
             (attempts.n_lost, written)
         };
-        self.count_usage(n_lost + 1, written, why)
+        self.count_usage(input.saturating_mul(n_lost + 1), written, why)
     }
 
-    /// Counts attempts without an answer, of which this many tokens came.
-    fn count_usage(&self, n_attempts: u64, written: u64, why: &str) -> (Usage, Option<f64>) {
+    /// Counts attempts without an answer: the tokens sent, and those that came.
+    fn count_usage(&self, input: u64, written: u64, why: &str) -> (Usage, Option<f64>) {
         let usage = Usage {
-            input_tokens: request_tokens(self.request).saturating_mul(n_attempts),
+            input_tokens: input,
             output_tokens: written,
             estimated: true,
             ..Usage::default()
@@ -170,7 +180,7 @@ impl<'a> PendingRequest<'a> {
 impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         if !self.is_settled {
-            self.count_unanswered("the turn went on without waiting for the answer");
+            self.count_unanswered("the turn went on without waiting for the answer", true);
         }
     }
 }

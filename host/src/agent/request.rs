@@ -220,7 +220,7 @@ impl<'a> ModelGate<'a> {
                     matches!(error, provider::Error::Cancelled) && self.scope.cancel.is_cancelled();
                 let why = error_chain(&error);
                 let is_paid = pending.has_heard() || error.may_be_paid();
-                pending.record_failure(&why, is_paid);
+                pending.record_failure(&why, is_paid, is_cancelled);
                 let mend = error.mend().filter(|_| !is_paid);
                 return Err(match &error {
                     _ if is_cancelled => NoAnswer::Cancelled,

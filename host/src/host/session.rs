@@ -20,7 +20,7 @@ use crate::event::{Event, Observer, Stamped};
 use crate::message::{Attachment, Message, ToolSpec};
 use crate::point::payload::Source;
 use crate::provider::Provider;
-use crate::session::{self, InterruptedTurn, SessionSpec, Undone};
+use crate::session::{self, Body, InterruptedTurn, SessionSpec, Undone};
 use crate::tool::approval::Approver;
 use crate::tool::approval::SessionApprovals;
 use crate::tool::background::BackgroundCommands;
@@ -370,6 +370,18 @@ impl Session {
     pub fn set_model(&mut self, provider: Arc<dyn Provider>, model: impl Into<String>) {
         let spec = self.agent.spec_mut();
         (spec.provider, spec.model) = (provider, model.into());
+    }
+
+    /// Changes the model, with effect from the next turn, and keeps the choice for later uses of the
+    /// session.
+    pub fn switch_model(&mut self, provider: Arc<dyn Provider>, model: impl Into<String>) {
+        let model = model.into();
+        self.agent.spec().session.append_or_defer(Body::Resumed {
+            provider: provider.name().to_owned(),
+            model: model.clone(),
+            is_switch: true,
+        });
+        self.set_model(provider, model);
     }
 
     /// Runs one turn when it is awaited: from a person's text to the final output.

@@ -73,12 +73,15 @@ pub enum Body {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_session: Option<String>,
     },
-    /// The session was opened again.
+    /// The session was opened again, or another model was chosen for it.
     Resumed {
         /// Name of the provider from here on.
         provider: String,
         /// Name of the model from here on.
         model: String,
+        /// Whether another model was chosen for the open session.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_switch: bool,
     },
     /// The session was forked: the file begins with copies of the entries of another session.
     Forked {

@@ -132,6 +132,7 @@ impl Session {
             Body::Resumed {
                 provider: spec.provider.clone(),
                 model: spec.model.clone(),
+                is_switch: false,
             }
         } else {
             session_header(spec, None)

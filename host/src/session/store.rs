@@ -323,7 +323,9 @@ impl SessionStore {
                     about.workspace = workspace.into();
                     (about.provider, about.model) = (provider, model);
                 }
-                Body::Resumed { provider, model } => {
+                Body::Resumed {
+                    provider, model, ..
+                } => {
                     (about.provider, about.model) = (provider, model);
                 }
                 _ => {}

@@ -48,6 +48,9 @@ impl SessionTranscript {
         InterruptedTurn::follow_entry(&mut self.interrupted, body);
         match body {
             Body::Session { .. } => self.has_header = true,
+            Body::Resumed {
+                is_switch: true, ..
+            } => {}
             Body::Resumed { .. } => self.ended_answers = std::mem::take(&mut self.allowed),
             Body::Allowed { tool, covers } => self.allowed.push(format!("{tool}: {covers}")),
             Body::Status { plugin, text } if text.is_empty() => {

@@ -71,7 +71,10 @@ fn a_dry_run_says_what_would_be_done() {
     ---- stderr
     model: scripted (the script [FOLDER]/script.toml was asked for) · dry run
     session [SESSION] (new)
-    ○ write_file dry run, nothing was done. `write_file` (write) would have been called with: file: new.txt size: 6 bytes, 1 line + words
+    ○ write_file dry run, nothing was done. `write_file` (write) would have been called with:
+        file: new.txt
+        size: 6 bytes, 1 line
+        + words
     2 steps · 1 tool call · [N] tokens in, [N] out · [T]
     ");
     assert!(!rind.workspace().join("new.txt").exists());
@@ -82,11 +85,7 @@ fn at_a_terminal_the_person_is_asked_and_decides() {
     for (typed, is_written, said) in [
         ("y\n", true, "└"),
         ("n\n", false, "refused by user"),
-        (
-            "no, not in this folder\n",
-            false,
-            " not in this folder The call was not run.",
-        ),
+        ("no, not in this folder\n", false, " not in this folder"),
         // What is no answer is asked again.
         (
             "not in this folder\n\nyes\n",

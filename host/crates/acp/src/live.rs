@@ -166,7 +166,7 @@ impl LiveSession {
             return Ok(StopReason::Cancelled);
         }
         if let Some(selected) = lock(&self.wanted).take() {
-            session.set_model(selected.provider, selected.model);
+            session.switch_model(selected.provider, selected.model);
         }
         for note in std::mem::take(&mut *lock(&self.notes)) {
             let shown = chunk(&format!("{note}\n"));

@@ -25,6 +25,9 @@ const MAX_IMAGES: usize = 10;
 /// word without one of these extensions is not taken for an image.
 const ENDS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
+/// Longest file extension of a name that is taken for a file.
+const MAX_END: usize = 5;
+
 /// Widest line about an image, in columns.
 const MAX_LINE: usize = 400;
 
@@ -71,6 +74,22 @@ fn mentioned_paths(text: &str, workspace: &Path) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+/// Names after an `@` that look like files and are none, as lines for the person.
+pub(super) fn missing_files(text: &str, workspace: &Path) -> Vec<String> {
+    let has_end = |name: &str| {
+        let end = Path::new(name).extension().and_then(OsStr::to_str);
+        end.is_some_and(|end| {
+            end.len() <= MAX_END && end.bytes().all(|b| b.is_ascii_alphanumeric())
+        })
+    };
+    let names = mentioned_names(text).into_iter();
+    let missing = names.filter(|name| {
+        !name.contains(':') && has_end(name) && !resolve_name(name, workspace).exists()
+    });
+    let line = |name: &str| one_line(&format!("@{name}: no such file here"), MAX_LINE);
+    missing.take(MAX_IMAGES).map(line).collect()
 }
 
 /// A line for the person who named an image.
@@ -224,6 +243,11 @@ mod tests {
         for (text, expected) in all {
             assert_eq!(of(text), expected, "{text}");
         }
+        let missing = missing_files(
+            "@absent.rs @a.png @types/node @d.txt, @b:c.md",
+            folder.path(),
+        );
+        assert_eq!(missing, ["@absent.rs: no such file here"]);
         let refused = of("@no.png").remove(0).unwrap_err();
         assert!(refused.contains("PNG, JPEG, GIF and WebP"), "{refused}");
         // A directory of that name, and a FIFO without a writer.

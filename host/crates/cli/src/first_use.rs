@@ -189,7 +189,8 @@ async fn ask_choice(offered: &[OfferedModel], paths: &Paths) -> Option<FirstChoi
         .styled_words(
             DIM,
             &format!("(kept in {}, which only you can read)", file.display()),
-        );
+        )
+        .as_prose();
     let demo = QuestionLine::new("  ")
         .styled_words(BOLD, "d")
         .own_words("  continue with a script instead of a model ")

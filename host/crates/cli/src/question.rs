@@ -8,6 +8,7 @@ use anstyle::Style;
 use unicode_width::UnicodeWidthChar;
 
 use super::render::hold::{at_once, hold_output};
+use super::render::wrap::{text_width, wrap_text};
 use super::render::{DIM, WARN, style_text};
 use super::terminal::{self, TerminalSize};
 use rind_lib::text;
@@ -43,6 +44,8 @@ pub(super) struct QuestionLine {
     /// Prefix that the program adds.
     mark: String,
     pieces: Vec<(Style, String)>,
+    /// Whether the words are the program's own, so that rows may end at blanks.
+    is_prose: bool,
 }
 
 impl QuestionLine {
@@ -50,7 +53,14 @@ impl QuestionLine {
         Self {
             mark: mark.into(),
             pieces: Vec::new(),
+            is_prose: false,
         }
+    }
+
+    /// Breaks the line at blanks. Only for words of the program.
+    pub(super) fn as_prose(mut self) -> Self {
+        self.is_prose = true;
+        self
     }
 
     pub(super) fn own_words(self, words: &str) -> Self {
@@ -78,9 +88,25 @@ impl QuestionLine {
         self
     }
 
+    /// Returns the rows of prose, unless a word is wider than the screen.
+    fn prose_rows(&self, columns: usize) -> Option<Vec<String>> {
+        let pieces = self.pieces.iter();
+        let styled: String = pieces
+            .map(|(style, text)| style_text(*style, text))
+            .collect();
+        let line = format!("{}{styled}", self.mark);
+        let rows = self.is_prose.then(|| wrap_text(&line, Some(columns)))?;
+        let rows: Vec<String> = rows.lines().map(str::to_owned).collect();
+        let fits = |row: &String| text_width(row) <= columns;
+        rows.iter().all(fits).then_some(rows)
+    }
+
     /// Returns the rows on a screen of this width. Breaks anywhere, not at blanks: otherwise blanks
     /// added or dropped at the end of a row could not be told from the original text.
     fn wrap_rows(&self, columns: usize) -> Vec<String> {
+        if let Some(rows) = self.prose_rows(columns) {
+            return rows;
+        }
         let mut rows = Vec::new();
         let mut row = self.mark.clone();
         let mut width: usize = self.mark.chars().filter_map(UnicodeWidthChar::width).sum();

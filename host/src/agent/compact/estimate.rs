@@ -134,6 +134,17 @@ pub(in super::super) fn request_tokens(request: &Request) -> u64 {
     )
 }
 
+/// Tokens of a request as [`request_tokens`] returns them, estimated without the encoder.
+pub(in super::super) fn rough_request_tokens(request: &Request) -> u64 {
+    estimate_whole(
+        &request.system,
+        &request.tools,
+        &request.messages,
+        &tokens::estimate_tokens,
+        &image_of(&request.model),
+    )
+}
+
 /// Bytes of a token at most, of a text as a whole. A report of fewer tokens than this makes is a
 /// fault of the report.
 const MOST_BYTES_PER_TOKEN: u64 = 8;

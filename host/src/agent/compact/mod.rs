@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use config::CompactConfig;
-pub(super) use estimate::request_tokens;
+pub(super) use estimate::{request_tokens, rough_request_tokens};
 pub(super) use fit::cut_middle;
 
 use self::config::ContextLimits;

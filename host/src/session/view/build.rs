@@ -199,7 +199,9 @@ impl Build {
                 view.workspace.clone_from(workspace);
                 (view.provider, view.model) = (provider.clone(), model.clone());
             }
-            Body::Resumed { provider, model } => {
+            Body::Resumed {
+                provider, model, ..
+            } => {
                 (view.provider, view.model) = (provider.clone(), model.clone());
             }
             Body::Forked { from } => view.forked_from.push(from.clone()),

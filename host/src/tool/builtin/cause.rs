@@ -34,6 +34,14 @@ const NO_NETWORK: &[&str] = &[
     "eai_again",
 ];
 
+/// Messages of a connection that found nobody. Servers of this machine are not reached either.
+const NOBODY_THERE: &[&str] = &[
+    "connection refused",
+    "couldn't connect to server",
+    "could not connect to server",
+    "econnrefused",
+];
+
 /// Messages of a refused access.
 const REFUSED: &[&str] = &[
     "permission denied",
@@ -63,6 +71,13 @@ pub(super) fn find_cause(content: &str, confinement: &Confinement) -> Option<Str
     if !confinement.network && has_any(&lower, NO_NETWORK) {
         return Some(
             "[sandbox: commands have no network; `network = true` in [sandbox] of config.toml allows it]"
+                .to_owned(),
+        );
+    }
+    if !confinement.network && has_any(&lower, NOBODY_THERE) {
+        return Some(
+            "[sandbox: commands have no network, nor the 127.0.0.1 of this machine; `network = true` in [sandbox] of config.toml \
+             allows it]"
                 .to_owned(),
         );
     }
@@ -185,6 +200,14 @@ mod tests {
                 "`network",
             ),
             (
+                "curl: (7) Failed to connect to 127.0.0.1 port 8080 after 0 ms: Couldn't connect to server",
+                "127.0.0.1 of this machine; `network",
+            ),
+            (
+                "Error: connect ECONNREFUSED 127.0.0.1:5432",
+                "127.0.0.1 of this machine; `network",
+            ),
+            (
                 "touch: cannot touch '/opt/x': Read-only file system",
                 "`write`",
             ),
@@ -229,7 +252,11 @@ mod tests {
         for output in rows {
             assert_eq!(find_cause(output, &confinement(false)), None, "{output}");
         }
-        let failed = "curl: (6) Could not resolve host: example.com";
-        assert_eq!(find_cause(failed, &confinement(true)), None);
+        for failed in [
+            "curl: (6) Could not resolve host: example.com",
+            "Error: connect ECONNREFUSED 127.0.0.1:5432",
+        ] {
+            assert_eq!(find_cause(failed, &confinement(true)), None);
+        }
     }
 }

@@ -134,4 +134,42 @@ fn another_model_answers_from_the_next_turn_on() {
         !models.is_empty() && models.iter().all(|model| model.contains("other-one")),
         "{models:?}"
     );
+    let switched = &rind.entries("resumed")[0];
+    assert_eq!(switched["model"], "other-one", "{switched}");
+    assert_eq!(switched["is_switch"], true, "{switched}");
+}
+
+#[test]
+fn a_resumed_session_marks_refused_calls_and_shows_what_it_has_cost() {
+    let rind = Rind::with_script(
+        r#"
+        [[reply]]
+        when = { contains = "write", step = 1 }
+        tool_calls = [{ name = "write_file", arguments = { path = "a.txt", content = "x" } }]
+        [[reply]]
+        times = 0
+        text = "So it is."
+        usage = { input_tokens = 1000000, output_tokens = 0 }
+        "#,
+    );
+    rind.config("[prices.scripted]\ninput = 2.0\noutput = 2.0\n");
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins"], SIZE, &[]) else {
+        return;
+    };
+    terminal
+        .sees("scripted")
+        .keys("write\r")
+        .sees("[n]o and why")
+        .keys("n\r")
+        .sees("✗ write_file refused by user: no")
+        .sees("So it is.");
+    terminal.sees_no("Enter steers").keys("/quit\r");
+    assert_eq!(terminal.ends(), Some(0));
+    let args = ["chat", "--no-plugins", "--continue"];
+    let mut terminal = rind.terminal(&args, SIZE, &[]).unwrap();
+    terminal.sees("✗ write_file a.txt").sees(" · $2.0");
+    terminal.keys("/quit\r").sees("$2.0");
+    assert_eq!(terminal.ends(), Some(0));
+    let all = terminal.all();
+    assert!(!all.contains("The call was not run"), "{all}");
 }

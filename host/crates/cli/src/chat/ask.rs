@@ -223,6 +223,16 @@ impl OpenQuestion {
         LineEffect::Answered(words)
     }
 
+    /// Returns the id of the call that the question is about, if all of the question is on the screen.
+    pub(super) fn shown_call(&self, room: TerminalRoom) -> Option<String> {
+        let n_free = self.n_free(room);
+        let shown = self.screen.fit_question(room.size.columns, n_free);
+        match &self.asked.question {
+            AskedQuestion::Call(question) if !shown.is_cut => question.call.clone(),
+            _ => None,
+        }
+    }
+
     /// Leaves the page that is open. Returns whether one was.
     pub(super) fn close_page(&mut self) -> bool {
         self.page.take().is_some()

@@ -3,7 +3,7 @@
 //! A file is read when its tool starts and again when it ends, in the task that runs the tool, so
 //! that the diff shows the actual change on disk. Start from [`ChatDiffs`].
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,8 @@ pub(super) struct ChatDiffs(Arc<Mutex<KnownContents>>);
 struct KnownContents {
     before: HashMap<String, (PathBuf, String)>,
     changed: HashMap<String, ChangedFile>,
+    /// Calls whose question showed the whole change.
+    shown: HashSet<String>,
 }
 
 #[derive(Default)]
@@ -71,8 +73,19 @@ impl ChatDiffs {
         }
     }
 
+    /// Notes that the person approved the change of this call and saw all of it.
+    pub(super) fn note_shown(&self, call: String) {
+        lock(&self.0).shown.insert(call);
+    }
+
+    /// Returns the change of a call, without rows if its question has shown them.
     pub(super) fn take_diff(&self, call: &str) -> ChangedFile {
-        lock(&self.0).changed.remove(call).unwrap_or_default()
+        let mut known = lock(&self.0);
+        let changed = known.changed.remove(call).unwrap_or_default();
+        match known.shown.remove(call) {
+            true => ChangedFile::default(),
+            false => changed,
+        }
     }
 }
 

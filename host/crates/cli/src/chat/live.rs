@@ -231,7 +231,9 @@ impl LiveChat {
         };
         let session = opened.session;
         commands.set_asker(opened.asker);
-        commands.note_open(OpenFacts::of(&session));
+        let facts = OpenFacts::of(&session);
+        let spent = facts.cost_usd();
+        commands.note_open(facts);
         let history = ChatHistory::open_history(&opened.setup.paths.data);
         let signals = ChatSignals {
             resized: signal(SignalKind::window_change())?,
@@ -261,12 +263,18 @@ impl LiveChat {
             diffs,
             session.live_outputs(),
         );
+        view.status.cost_usd = spent;
         let (_, model) = session.model();
         let dry_run = if opened.is_dry_run { " · dry run" } else { "" };
         let mode = format!("{}{dry_run}", opened.switch.mode());
         let words = format!("{model} · mode {mode} (Shift-Tab) · /help lists commands and keys");
         view.say_line(style_text(DIM, printable_text(&words)));
-        view.add_earlier(&session.last_messages(MAX_EARLIER));
+        let earlier = session.last_messages(MAX_EARLIER + 1);
+        let first = earlier.len().saturating_sub(MAX_EARLIER);
+        if first > 0 {
+            view.say_line(style_text(DIM, "… older messages are not shown"));
+        }
+        view.add_earlier(earlier.get(first..).unwrap_or_default());
         let now = Instant::now();
         Ok(Self {
             screen: ChatScreen::new(size, has_color),
@@ -462,7 +470,11 @@ impl LiveChat {
             }
             // The turn has already shown this error with its remedy, and its answer is kept in
             // memory.
-            Some(ChatJobDone::Turn(Err(Error::Session(_)))) => self.take_back_all(),
+            Some(ChatJobDone::Turn(Err(Error::Session(_)))) => {
+                let words = "the text may be missing in the session; Up brings it back";
+                self.view.say_line(warning_text(words));
+                self.take_back_all();
+            }
             Some(ChatJobDone::Turn(Err(error))) => {
                 self.take_back_all();
                 self.view.say_line(style_text(

@@ -31,7 +31,8 @@ impl LiveChat {
         let about = QuestionLine::new("  ").styled_words(
             DIM,
             "yes carries the plan out and asks about each change, accept carries it out and edits files without asking, no continues planning",
-        );
+        )
+        .as_prose();
         let screen = QuestionScreen {
             parts: vec![vec![head], vec![about]],
             keys: "[y]es, [a]ccept edits, or [n]o".to_owned(),

@@ -90,7 +90,9 @@ pub(super) async fn run_plain(
         render::print_warning(&note.text);
     }
     commands.set_asker(opened.asker);
-    commands.note_open(OpenFacts::of(&session));
+    let facts = OpenFacts::of(&session);
+    let cost_usd = facts.cost_usd();
+    commands.note_open(facts);
     if is_typed || opened.is_dry_run || opened.switch.mode() != ApprovalMode::Ask {
         let dry_run = if opened.is_dry_run { ", dry run" } else { "" };
         let mode = opened.switch.mode();
@@ -99,7 +101,7 @@ pub(super) async fn run_plain(
     let mut plain = PlainChat {
         id: session.id().to_string(),
         has_history: session.turn_number() > 0,
-        cost_usd: 0.0,
+        cost_usd,
         switch: opened.switch,
         chosen_model: None,
         steering: session.steering(),

@@ -226,6 +226,7 @@ impl LiveChat {
             return;
         };
         let kept = question.kept_rows(room.size);
+        let shown_call = question.shown_call(room);
         let steering = &self.steering;
         // Steer, so that parallel calls do not run before the model has read the reason. A plugin's
         // command has no model to steer.
@@ -242,6 +243,9 @@ impl LiveChat {
                 self.answer.clear_text();
                 self.close_question();
                 kept.into_iter().for_each(|row| self.view.say_line(row));
+                if let Some(call) = shown_call {
+                    self.view.note_shown(call);
+                }
                 let words = one_line(&words, 400);
                 self.view
                     .say_line(style_text(BOLD, format_args!("  {words}")));

@@ -25,6 +25,12 @@ use rind_lib::message::{Message, Role, ToolCall, ToolResult};
 use rind_lib::point::payload::{StopReason, TurnSummary};
 use rind_lib::tool::live::LiveOutputs;
 
+/// Whether one of the messages says that a call failed, was refused or was cancelled.
+fn has_failed(messages: &[Message], call: &str) -> bool {
+    let mut results = messages.iter().flat_map(Message::tool_results);
+    results.any(|result| result.call_id == call && result.is_error)
+}
+
 /// Most rows of a call that are shown when it is opened.
 const MAX_OPENED_LINES: usize = 400;
 
@@ -124,6 +130,7 @@ impl ChatView {
     /// Shows a text of the person.
     pub(super) fn add_said(&mut self, text: &str) {
         let text = printable_prose(text.trim_end());
+        self.plain.begin_turn();
         self.begin_kind(ViewLineKind::Said);
         for (n, line) in text.lines().enumerate() {
             let mark = if n == 0 { MARK } else { "  " };
@@ -147,7 +154,7 @@ impl ChatView {
                     let rows = render_rows(&text, self.columns);
                     self.add_answer(rows);
                     for call in message.tool_calls() {
-                        let row = steps::tool_call(0, call, &None, &None);
+                        let row = steps::earlier_call(call, has_failed(messages, &call.id));
                         self.say_line(row.then_text(DIM, &steps::call_arguments(call)).into_line());
                     }
                 }
@@ -319,6 +326,11 @@ impl ChatView {
             }
             Role::User | Role::Tool => {}
         }
+    }
+
+    /// Notes that a question showed the whole change of this call.
+    pub(super) fn note_shown(&self, call: String) {
+        self.diffs.note_shown(call);
     }
 
     fn call_ended(&mut self, line: String, result: &ToolResult, duration_ms: u64) {

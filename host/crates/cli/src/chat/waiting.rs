@@ -135,6 +135,9 @@ impl LiveChat {
         for line in attach::only_pasted(noted, text, &self.setup.paths.workspace) {
             self.view.say_line(line);
         }
+        for line in attach::missing_files(noted, &self.setup.paths.workspace) {
+            self.view.say_line(warning_text(&line));
+        }
         images
     }
 

@@ -232,7 +232,7 @@ async fn work_on_session(
                 ChatJobDone::Command(commands.run_call(&call, Some(&mut session), &cancel).await)
             }
             ChatJob::Model(selected) => {
-                session.set_model(selected.provider, selected.model);
+                session.switch_model(selected.provider, selected.model);
                 continue;
             }
             ChatJob::Tell(event) => {

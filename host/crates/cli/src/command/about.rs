@@ -84,8 +84,9 @@ pub(super) fn describe_cost(open: &OpenFacts) -> anyhow::Result<String> {
         );
     }
     if n_cut > 0 {
-        let cut = render::format_count(n_cut, "turn");
-        let _ = write!(text, "\n{cut} that were interrupted are not counted");
+        let cut = render::format_count(n_cut, "interrupted turn");
+        let are = if n_cut == 1 { "is" } else { "are" };
+        let _ = write!(text, "\n{cut} {are} not counted");
     }
     Ok(text)
 }

@@ -14,7 +14,7 @@ use rind_lib::checkpoint::CheckpointReader;
 use rind_lib::host::{Host, Session};
 use rind_lib::message::{Message, Role, ToolSpec};
 use rind_lib::provider::Provider;
-use rind_lib::session;
+use rind_lib::session::{self, Body, Entry};
 use rind_lib::tool::background::{BackgroundCommand, BackgroundCommands};
 use rind_lib::tool::policy::ApprovalMode;
 
@@ -54,6 +54,18 @@ impl OpenFacts {
             model: session.model().1.to_owned(),
             background: session.background_commands(),
         }
+    }
+
+    /// Returns the cost of the turns and commands of the session so far; 0 if it cannot be read.
+    pub(crate) fn cost_usd(&self) -> f64 {
+        let read = self.host.store().read(self.stored.id());
+        let entries = read.map(|(entries, _)| entries).unwrap_or_default();
+        let cost = |entry: &Entry| match &entry.body {
+            Body::TurnEnd { summary, .. } => summary.cost_usd,
+            Body::Command { cost_usd, .. } | Body::LoopRun { cost_usd, .. } => *cost_usd,
+            _ => 0.0,
+        };
+        entries.iter().map(cost).sum()
     }
 
     /// Describes provider, model and server.
@@ -177,10 +189,10 @@ impl OpenFacts {
         };
         let changes = reader.turn_changes(turn);
         let n = render::format_count(changes.len() as u64, "change");
-        let mut text = format!(
-            "turn {turn}: {n} (turns that changed files: {})",
-            listed.join(", ")
-        );
+        let mut text = format!("turn {turn}: {n}");
+        if listed.len() > 1 {
+            let _ = write!(text, "; turns that changed files: {}", listed.join(", "));
+        }
         for change in &changes {
             let shown = ShownChange {
                 path: &change.path,

@@ -63,6 +63,8 @@ impl CommandList {
                 });
             }
         }
+        // A whole name comes before longer ones, so that Tab and Enter take the same.
+        found.sort_by_key(|own| own.text != begun);
         found
     }
 

@@ -213,17 +213,25 @@ fn list_skills(commands: &CommandSet, active: &[String]) -> String {
 
 fn list_permissions(commands: &CommandSet) -> String {
     let mut lines = vec![format!("mode {}", commands.describe_mode()), String::new()];
-    let n_before = lines.len();
+    // Most plugins have one of a few permissions: a line for each plugin would hide the mode and rules.
+    let mut granted: Vec<(String, Vec<&str>)> = Vec::new();
     for plugin in &commands.about.plugins.plugins {
-        let granted = plugin.granted().capabilities();
-        for capability in granted {
+        let name = plugin.manifest.name.as_str();
+        for capability in plugin.granted().capabilities() {
             let words = rind_lib::grant::in_words(capability);
-            lines.push(format!("plugin {} may {words}", plugin.manifest.name));
+            match granted.iter_mut().find(|(known, _)| *known == words) {
+                Some((_, names)) => names.push(name),
+                None => granted.push((words, vec![name])),
+            }
         }
     }
-    if lines.len() == n_before {
+    if granted.is_empty() {
         lines.push("no plugin was granted anything".to_owned());
     }
+    lines.extend(granted.iter().map(|(words, names)| match names.as_slice() {
+        [name] => format!("plugin {name} may {words}"),
+        names => format!("plugins {} may {words}", names.join(", ")),
+    }));
     lines.push(String::new());
     let rules = &commands.about.rules;
     if rules.is_empty() {

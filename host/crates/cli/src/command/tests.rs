@@ -132,6 +132,8 @@ async fn the_first_source_has_the_name_and_the_others_are_called_with_theirs() {
 async fn names_and_arguments_complete() {
     let commands = commands(&["look.md"], &["look.md"]).await;
     assert_eq!(completed(&commands, "/lo"), ["/look"]);
+    // A whole name comes first.
+    assert_eq!(completed(&commands, "/mode"), ["/mode", "/model"]);
     assert_eq!(completed(&commands, "/project:"), ["/project:look"]);
     assert_eq!(completed(&commands, "/look q"), ["/look quick"]);
     assert_eq!(

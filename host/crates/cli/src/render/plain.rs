@@ -6,10 +6,13 @@ use anstyle::Style;
 
 use super::row::TableRow;
 use super::steps::{self, StepsEnd, WHY_WIDTH};
-use super::{BAD, BOLD, DIM, PLUGIN, WARN, line, one_line, style_text};
+use super::{BAD, BOLD, DIM, PLUGIN, WARN, format_count, line, one_line, style_text};
 use rind_lib::event::{Event, Stamped, TurnPart};
 use rind_lib::message::ToolResult;
 use rind_lib::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRecord};
+
+/// Maximum number of lines of a call that a dry run describes.
+const MAX_DESCRIBED: usize = 30;
 
 /// Maximum number of refusals of one plugin that are shown without a trace.
 const MAX_REFUSALS: u32 = 5;
@@ -29,13 +32,16 @@ pub(in super::super) struct PlainView {
     above: Option<TurnPart>,
     /// Causes outside the program that a line of this turn has told.
     told: BTreeSet<&'static str>,
+    /// Whether a failed hook told of such a cause.
+    has_hook_told: bool,
 }
 
-/// Causes that make many things fail at once. One line tells each: the others say nothing new.
+/// Causes that make many things fail at once, in lower case. One line tells each: the others say
+/// nothing new.
 const SHARED_CAUSES: [&str; 3] = [
-    "No space left on device",
-    "Disk quota exceeded",
-    "Read-only file system",
+    "no space left on device",
+    "disk quota exceeded",
+    "read-only file system",
 ];
 
 /// Failure of a hook that only follows from such a cause.
@@ -88,9 +94,10 @@ impl PlainView {
             event => line::event_line(event),
         };
         if matches!(stamped.event, Event::TurnStart { .. }) && stamped.is_main() {
-            self.told.clear();
+            self.begin_turn();
         }
-        let line = line.filter(|line| self.is_news(line));
+        let is_hook = matches!(stamped.event, Event::Hook { .. });
+        let line = line.filter(|line| self.is_news(line, is_hook));
         if let Event::ToolStart { call, .. } = &stamped.event {
             self.above = TurnPart::part_above(stamped, |_| true);
             let words = format!("{} {}", call.name, steps::call_arguments(call));
@@ -105,10 +112,21 @@ impl PlainView {
         line.map(|line| format!("  {} {line}", style_text(DIM, &stamped.agent)))
     }
 
+    /// Forgets what was told: a turn that fails before its first event tells its cause too.
+    pub(in super::super) fn begin_turn(&mut self) {
+        self.told.clear();
+        self.has_hook_told = false;
+    }
+
     /// Whether a line does not only repeat a cause that was told in this turn.
-    fn is_news(&mut self, line: &str) -> bool {
-        let cause = SHARED_CAUSES.iter().find(|cause| line.contains(**cause));
+    fn is_news(&mut self, line: &str, is_hook: bool) -> bool {
+        let lower = line.to_lowercase();
+        let cause = SHARED_CAUSES.iter().find(|cause| lower.contains(**cause));
         match cause {
+            // The line of a hook does not take the place of the host's, which names the remedy.
+            Some(_) if is_hook => {
+                self.told.is_empty() && !std::mem::replace(&mut self.has_hook_told, true)
+            }
             Some(cause) => self.told.insert(cause),
             None => self.told.is_empty() || !line.contains(CONSEQUENCE),
         }
@@ -167,9 +185,7 @@ fn tool_end(
         match result.is_error {
             true => row.then_text(end.style, &end.what),
             false => {
-                return row
-                    .then_text(Style::new(), &one_line(&text, WHY_WIDTH))
-                    .into_line();
+                return described_call(row, &text);
             }
         }
     } else if result.is_error {
@@ -183,6 +199,22 @@ fn tool_end(
     };
     row.then_text(Style::new(), &one_line(end.why, WHY_WIDTH))
         .into_line()
+}
+
+/// A call that a dry run described, line by line below its name.
+fn described_call(row: TableRow, text: &str) -> String {
+    let mut lines = text.lines();
+    let first = one_line(lines.next().unwrap_or_default(), WHY_WIDTH);
+    let rest: Vec<&str> = lines.collect();
+    let n_more = rest.len().saturating_sub(MAX_DESCRIBED);
+    let shown = rest.iter().take(MAX_DESCRIBED);
+    let mut rows = vec![row.then_text(Style::new(), &first).into_line()];
+    rows.extend(shown.map(|line| format!("    {}", one_line(line, WHY_WIDTH))));
+    if n_more > 0 {
+        let more = format!("    … {}", format_count(n_more as u64, "more line"));
+        rows.push(style_text(DIM, more));
+    }
+    rows.join("\n")
 }
 
 fn failed_hook(record: &TraceRecord) -> String {

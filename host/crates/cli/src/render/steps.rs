@@ -33,6 +33,16 @@ pub(in super::super) fn tool_call(
     }
 }
 
+/// Row of a tool call of an earlier run, marked if it failed, was refused or was cancelled. The caller
+/// appends the arguments.
+pub(in super::super) fn earlier_call(call: &ToolCall, has_failed: bool) -> TableRow {
+    if !has_failed {
+        return tool_call(0, call, &None, &None);
+    }
+    let row = TableRow::at_level(0).add_text(BAD, "✗");
+    row.then_text(BOLD, &one_line(&call.name, 64))
+}
+
 /// Row of a subagent that starts. The caller appends the task.
 pub(super) fn subagent_row(
     level: usize,
@@ -151,8 +161,9 @@ fn why_refused<'a>(content: &'a str, who: &str) -> &'a str {
     let of_skill = || content.strip_prefix(&format!("refused by {who}, which "));
     let why = own("").or_else(|| own("the ")).or_else(of_skill);
     let why = why.unwrap_or(content);
-    // Drop the last line under a plugin's words: it is advice for the model.
-    let words = why.rsplit_once('\n').filter(|_| who.starts_with("plugin "));
+    // Drop the last line under the words of a plugin or the user: it is advice for the model.
+    let has_advice = who.starts_with("plugin ") || who == "user";
+    let words = why.rsplit_once('\n').filter(|_| has_advice);
     words.map_or(why, |(words, _)| words)
 }
 

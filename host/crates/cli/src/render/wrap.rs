@@ -19,6 +19,9 @@ use unicode_width::UnicodeWidthChar;
 /// First character of an escape sequence, which takes no room.
 const ESCAPE: char = '\u{1b}';
 
+/// Sequence that ends all styles.
+const RESET: &str = "\u{1b}[0m";
+
 /// Indentation of the rows after the first, where no column of the line gives one.
 const HANG: usize = 2;
 
@@ -132,6 +135,35 @@ fn wrap_line(line: &str, columns: usize) -> String {
     wrapped
 }
 
+/// Breaks a styled line anywhere, into a row of `columns` and rows with `hang` columns less. Styles go
+/// on in the next row.
+pub(in super::super) fn break_row(line: &str, columns: usize, hang: usize) -> Vec<String> {
+    let (mut rows, mut row, mut at) = (Vec::new(), String::new(), 0);
+    let mut open = String::new();
+    let mut room = columns;
+    for part in line_parts(line) {
+        let Some(width) = part.width else {
+            row.push_str(part.text);
+            match part.text {
+                RESET => open.clear(),
+                style => open.push_str(style),
+            }
+            continue;
+        };
+        if at > 0 && at + width > room {
+            if !open.is_empty() {
+                row.push_str(RESET);
+            }
+            rows.push(std::mem::replace(&mut row, open.clone()));
+            (at, room) = (0, columns.saturating_sub(hang));
+        }
+        row.push_str(part.text);
+        at += width;
+    }
+    rows.push(row);
+    rows
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{DIM, style_text};
@@ -178,6 +210,17 @@ mod tests {
         let text = style_text(DIM, "eight or nine");
         assert_eq!(wrap_text(&text, Some(13)), text);
         assert_eq!(rows("日本 日本 日本", 9), ["日本 日本", "  日本"]);
+    }
+
+    #[test]
+    fn a_line_that_is_broken_anywhere_keeps_its_styles_in_each_row() {
+        let line = format!("ab{}g", style_text(DIM, "cdef"));
+        let rows = break_row(&line, 4, 1);
+        assert_eq!(rows.len(), 2, "{rows:?}");
+        assert_eq!(rows[0], format!("ab{}", style_text(DIM, "cd")));
+        assert_eq!(rows[1], format!("{}g", style_text(DIM, "ef")));
+        assert_eq!(break_row("日本語", 4, 2), ["日本", "語"]);
+        assert_eq!(break_row("", 4, 2), [""]);
     }
 
     #[test]

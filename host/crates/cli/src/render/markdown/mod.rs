@@ -12,6 +12,7 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 use unicode_width::UnicodeWidthStr;
 
 use super::highlight::CodeHighlighter;
+use super::wrap::break_row;
 use super::{BAD, BOLD, DIM, GOOD, bare_text, look, printable_prose, style_text};
 use table::MarkdownTable;
 use words::{StyledText, words_in_rows};
@@ -22,6 +23,9 @@ const CODE: Style = AnsiColor::Cyan.on_default();
 const MIN_COLUMNS: usize = 8;
 
 const CODE_INDENT: &str = "  ";
+
+/// Further indentation of a row that a line of code goes on in.
+const CODE_HANG: &str = "  ";
 
 /// Renders Markdown in rows of at most so many columns; only code is not broken.
 pub(in super::super) fn render_rows(source: &str, columns: usize) -> Vec<String> {
@@ -327,10 +331,17 @@ impl MarkdownPage {
                 Some(colors) if style == CODE => colors.style_line(&line),
                 _ => style_text(style, &line),
             };
-            self.add_row(match line.is_empty() {
-                true => String::new(),
-                false => format!("{CODE_INDENT}{styled}"),
-            });
+            if line.is_empty() {
+                self.add_row(String::new());
+                continue;
+            }
+            // The terminal would go on at its first column, outside of the block.
+            let room = self.room().saturating_sub(CODE_INDENT.len());
+            let mut indent = CODE_INDENT.to_owned();
+            for row in break_row(&styled, room, CODE_HANG.len()) {
+                self.add_row(format!("{indent}{row}"));
+                indent = format!("{CODE_INDENT}{CODE_HANG}");
+            }
         }
     }
 }

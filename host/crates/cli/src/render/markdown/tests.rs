@@ -124,7 +124,7 @@ fn nothing_that_a_terminal_obeys_comes_through() {
 
 #[test]
 fn no_row_is_wider_than_the_screen() {
-    let source = "# A title of several words\n\nwordswithoutanyblanks日本語日本語日本語 **bold**text and more\n\n- item with words\n  - 日本語 nested item\n\n> quoted words go on and on";
+    let source = "# A title of several words\n\n```rust\nlet a_long_name = \"日本語 and more words than a row has\";\n```\n\nwordswithoutanyblanks日本語日本語日本語 **bold**text and more\n\n- item with words\n  - 日本語 nested item\n\n> quoted words go on and on";
     for columns in 10..50 {
         for row in plain(source, columns) {
             assert!(row.width() <= columns, "{columns}: {row}");
