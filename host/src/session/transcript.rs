@@ -39,6 +39,8 @@ pub(super) struct SessionTranscript {
     allowed: Vec<String>,
     /// Calls that a person had allowed for the run before.
     pub(super) ended_answers: Vec<String>,
+    /// Cost in US dollars of the turns, commands and loops, as far as it is known.
+    pub(super) cost_usd: f64,
 }
 
 impl SessionTranscript {
@@ -46,6 +48,11 @@ impl SessionTranscript {
     pub(super) fn apply_body(&mut self, body: &Body) {
         children::take_in(&mut self.children, body);
         InterruptedTurn::follow_entry(&mut self.interrupted, body);
+        self.cost_usd += match body {
+            Body::TurnEnd { summary, .. } => summary.cost_usd,
+            Body::Command { cost_usd, .. } | Body::LoopRun { cost_usd, .. } => *cost_usd,
+            _ => 0.0,
+        };
         match body {
             Body::Session { .. } => self.has_header = true,
             Body::Resumed {

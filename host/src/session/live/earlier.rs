@@ -1,5 +1,5 @@
-//! Facts about the previous run that a person is told: status lines of plugins, and answers that
-//! ended with it.
+//! Facts about the previous run that a person is told: status lines of plugins, answers that ended
+//! with it, and what the session has cost.
 
 use std::collections::BTreeMap;
 
@@ -31,6 +31,12 @@ impl Session {
     /// Returns the calls that a person had allowed for the run before this one, in words.
     pub(crate) fn ended_answers(&self) -> Vec<String> {
         self.lock().transcript.ended_answers.clone()
+    }
+
+    /// Returns the cost of the turns, commands and loops so far in US dollars, as far as it is known.
+    #[must_use]
+    pub fn cost_usd(&self) -> f64 {
+        self.lock().transcript.cost_usd
     }
 }
 

@@ -14,7 +14,7 @@ use rind_lib::checkpoint::CheckpointReader;
 use rind_lib::host::{Host, Session};
 use rind_lib::message::{Message, Role, ToolSpec};
 use rind_lib::provider::Provider;
-use rind_lib::session::{self, Body, Entry};
+use rind_lib::session;
 use rind_lib::tool::background::{BackgroundCommand, BackgroundCommands};
 use rind_lib::tool::policy::ApprovalMode;
 
@@ -56,16 +56,9 @@ impl OpenFacts {
         }
     }
 
-    /// Returns the cost of the turns and commands of the session so far; 0 if it cannot be read.
+    /// Returns the cost of the session so far in US dollars, as far as it is known.
     pub(crate) fn cost_usd(&self) -> f64 {
-        let read = self.host.store().read(self.stored.id());
-        let entries = read.map(|(entries, _)| entries).unwrap_or_default();
-        let cost = |entry: &Entry| match &entry.body {
-            Body::TurnEnd { summary, .. } => summary.cost_usd,
-            Body::Command { cost_usd, .. } | Body::LoopRun { cost_usd, .. } => *cost_usd,
-            _ => 0.0,
-        };
-        entries.iter().map(cost).sum()
+        self.stored.cost_usd()
     }
 
     /// Describes provider, model and server.
