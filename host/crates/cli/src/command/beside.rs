@@ -58,14 +58,27 @@ impl OpenFacts {
 
     /// Returns the cost of the turns and commands of the session so far; 0 if it cannot be read.
     pub(crate) fn cost_usd(&self) -> f64 {
-        let read = self.host.store().read(self.stored.id());
-        let entries = read.map(|(entries, _)| entries).unwrap_or_default();
         let cost = |entry: &Entry| match &entry.body {
             Body::TurnEnd { summary, .. } => summary.cost_usd,
             Body::Command { cost_usd, .. } | Body::LoopRun { cost_usd, .. } => *cost_usd,
             _ => 0.0,
         };
-        entries.iter().map(cost).sum()
+        self.entries().iter().map(cost).sum()
+    }
+
+    /// Returns the title that a person gave the session.
+    fn title(&self) -> Option<String> {
+        let title = |entry: Entry| match entry.body {
+            Body::Title { title } => Some(title),
+            _ => None,
+        };
+        self.entries().into_iter().rev().find_map(title)
+    }
+
+    /// Returns the entries of the session; none if they cannot be read.
+    fn entries(&self) -> Vec<Entry> {
+        let read = self.host.store().read(self.stored.id());
+        read.map(|(entries, _)| entries).unwrap_or_default()
     }
 
     /// Describes provider, model and server.
@@ -225,6 +238,12 @@ impl CommandSet {
                     render::format_count(n_messages, "message"),
                     open.model_line()
                 );
+                if let Some(title) = open.title() {
+                    let _ = write!(text, "\ntitle    {}", render::one_line(&title, 200));
+                }
+                if let Some(usd) = render::format_dollars(open.cost_usd()) {
+                    let _ = write!(text, "\ncost     {usd}");
+                }
             }
             None => text.push_str("\nsession  none is open"),
         }
