@@ -41,6 +41,8 @@ pub(super) struct SessionTranscript {
     pub(super) ended_answers: Vec<String>,
     /// Cost in US dollars of the turns, commands and loops, as far as it is known.
     pub(super) cost_usd: f64,
+    /// Title that a person gave the session.
+    pub(super) title: Option<String>,
 }
 
 impl SessionTranscript {
@@ -67,6 +69,7 @@ impl SessionTranscript {
                 self.statuses.insert(plugin.clone(), text.clone());
             }
             Body::Message { message } => self.messages.push(message.clone()),
+            Body::Title { title } => self.title = Some(title.clone()),
             Body::TurnStart { turn, input_id, .. } => {
                 self.turn = *turn;
                 self.is_turn_open = true;

@@ -377,6 +377,21 @@ mod tests {
     }
 
     #[test]
+    fn words_of_the_program_are_broken_at_blanks_and_foreign_ones_anywhere() {
+        let line = || QuestionLine::new("  ").styled_words(DIM, "yes carries it out, no continues");
+        let rows = |line: QuestionLine| -> Vec<String> {
+            let rows = line.wrap_rows(24);
+            rows.iter().map(|row| bare_text(row)).collect()
+        };
+        let prose = rows(line().as_prose());
+        assert_eq!(prose, ["  yes carries it out, no", "    continues"]);
+        assert_eq!(rows(line()), ["  yes carries it out, no", "  ↪  continues"]);
+        // A word that no row holds is broken anywhere too.
+        let long = QuestionLine::new("").own_words(&"x".repeat(30)).as_prose();
+        assert_eq!(rows(long), ["x".repeat(24), format!("↪ {}", "x".repeat(6))]);
+    }
+
+    #[test]
     fn a_question_is_never_higher_than_the_screen_and_every_part_is_on_it() {
         for n_lines in [0, 1, 3, 4, 5, 100, 100_000] {
             let (rows, is_cut) = screen(n_lines).screen_rows(SIZE);

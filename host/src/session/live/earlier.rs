@@ -33,6 +33,12 @@ impl Session {
         self.lock().transcript.ended_answers.clone()
     }
 
+    /// Returns the title that a person gave the session.
+    #[must_use]
+    pub fn title(&self) -> Option<String> {
+        self.lock().transcript.title.clone()
+    }
+
     /// Returns the cost of the turns, commands and loops so far in US dollars, as far as it is known.
     #[must_use]
     pub fn cost_usd(&self) -> f64 {

@@ -57,6 +57,8 @@ pub(super) struct ChatView {
     stream: AnswerStream,
     /// Answers of this turn that were shown, for comparison with its output.
     answers: Vec<String>,
+    /// The last text of this turn that went into the scrollback as an answer, whole or begun.
+    flushed: String,
     /// The current wait, and since when.
     waiting: Option<(String, Instant)>,
     /// The calls that run.
@@ -240,6 +242,7 @@ impl ChatView {
         match event {
             Event::TurnStart { .. } => {
                 self.answers.clear();
+                self.flushed.clear();
                 self.is_input_due = true;
                 self.wait_for("starting");
             }
@@ -288,6 +291,9 @@ impl ChatView {
 
     /// Ends the unfinished answer, so that something else can follow below it.
     fn flush_stream(&mut self) {
+        if !self.stream.is_empty() {
+            self.stream.all().clone_into(&mut self.flushed);
+        }
         let rows = self.stream.end_stream(self.columns);
         self.add_answer(rows);
     }
@@ -448,7 +454,8 @@ impl ChatView {
             StopReason::Cancelled => self.say_line(style_text(WARN, "interrupted")),
             StopReason::Failed => {
                 let begun = partial_answer(output);
-                if self.answers.is_empty() && !begun.trim().is_empty() {
+                let is_shown = !self.answers.is_empty() || self.flushed.trim() == begun.trim();
+                if !is_shown && !begun.trim().is_empty() {
                     self.say_line(printable_prose(begun.trim_end()));
                 }
             }

@@ -218,6 +218,12 @@ impl CommandSet {
                     render::format_count(n_messages, "message"),
                     open.model_line()
                 );
+                if let Some(title) = open.stored.title() {
+                    let _ = write!(text, "\ntitle    {}", render::one_line(&title, 200));
+                }
+                if let Some(usd) = render::format_dollars(open.cost_usd()) {
+                    let _ = write!(text, "\ncost     {usd}");
+                }
             }
             None => text.push_str("\nsession  none is open"),
         }

@@ -230,3 +230,22 @@ fn failed_hook(record: &TraceRecord) -> String {
         None => row.into_line(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_one_line_of_the_host_and_each_text_tells_it_again() {
+        let mut view = PlainView::default();
+        let hook = "audit-log failed: `data/1.jsonl`: no space left on device";
+        let host = "session: No space left on device (os error 28); make room there";
+        assert!(view.is_news(hook, true));
+        assert!(!view.is_news(hook, true));
+        assert!(view.is_news(host, false));
+        assert!(!view.is_news(host, false) && !view.is_news(hook, true));
+        assert!(view.is_news("another line", false));
+        view.begin_turn();
+        assert!(view.is_news(host, false));
+    }
+}
