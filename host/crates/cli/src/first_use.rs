@@ -190,7 +190,7 @@ async fn ask_choice(offered: &[OfferedModel], paths: &Paths) -> Option<FirstChoi
             DIM,
             &format!("(kept in {}, which only you can read)", file.display()),
         )
-        .as_prose();
+        .in_prose();
     let demo = QuestionLine::new("  ")
         .styled_words(BOLD, "d")
         .own_words("  continue with a script instead of a model ")

@@ -58,7 +58,7 @@ impl QuestionLine {
     }
 
     /// Breaks the line at blanks. Only for words of the program.
-    pub(super) fn as_prose(mut self) -> Self {
+    pub(super) fn in_prose(mut self) -> Self {
         self.is_prose = true;
         self
     }
@@ -383,11 +383,11 @@ mod tests {
             let rows = line.wrap_rows(24);
             rows.iter().map(|row| bare_text(row)).collect()
         };
-        let prose = rows(line().as_prose());
+        let prose = rows(line().in_prose());
         assert_eq!(prose, ["  yes carries it out, no", "    continues"]);
         assert_eq!(rows(line()), ["  yes carries it out, no", "  ↪  continues"]);
         // A word that no row holds is broken anywhere too.
-        let long = QuestionLine::new("").own_words(&"x".repeat(30)).as_prose();
+        let long = QuestionLine::new("").own_words(&"x".repeat(30)).in_prose();
         assert_eq!(rows(long), ["x".repeat(24), format!("↪ {}", "x".repeat(6))]);
     }
 

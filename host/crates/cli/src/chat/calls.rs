@@ -9,6 +9,7 @@ use std::time::Instant;
 use anstyle::Style;
 
 use super::super::render::call::CallColors;
+use super::super::render::command_end::{CommandEnd, N_LINES};
 use super::super::render::highlight::CodeHighlighter;
 use super::super::render::steps::call_arguments;
 use super::super::render::{
@@ -20,9 +21,6 @@ use rind_lib::message::{EffectClass, ToolCall, ToolResult, ToolSpec};
 use rind_lib::point::trace::{TraceOutcome, TraceRecord};
 use rind_lib::tool::live::LiveOutputs;
 use rind_lib::tool::preview::preview;
-
-/// Lines of the output of a call that are shown while it runs and after it.
-const N_LINES: usize = 3;
 
 /// Seconds after which a running call shows its time.
 const CLOCK_AFTER: u64 = 1;
@@ -76,36 +74,17 @@ pub(super) fn output_row(line: &str, columns: usize) -> String {
     style_text(DIM, format_args!("{shown}{more}"))
 }
 
-/// Returns the line that says how a command ended, such as `[exit code 3]`; none for other tools and
-/// for a command that did not run.
-pub(super) fn command_ending<'a>(result: &ToolResult, text: &'a str) -> Option<&'a str> {
-    let last = text.lines().next_back()?.trim();
-    let is_ending = result.name == "bash" && last.starts_with('[') && last.ends_with(']');
-    is_ending.then_some(last)
-}
-
-/// Returns the last lines of the output of a command that ended; none for other tools, whose line
-/// says enough.
-pub(super) fn last_rows(result: &ToolResult, text: &str, columns: usize) -> Vec<String> {
-    let Some(ending) = command_ending(result, text) else {
-        return Vec::new();
-    };
-    let text = text.strip_suffix(ending).unwrap_or(text);
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
-    let n_before = lines.len().saturating_sub(N_LINES);
+/// Returns the rows with the last lines of the output of a command that ended.
+pub(super) fn last_rows(end: &CommandEnd<'_>, columns: usize) -> Vec<String> {
     let mut rows = Vec::new();
-    if n_before > 0 {
+    if end.n_before > 0 {
         let words = format!(
             "  … {} before (Ctrl-O)",
-            format_count(n_before as u64, "line")
+            format_count(end.n_before as u64, "line")
         );
         rows.push(style_text(DIM, words));
     }
-    let last = lines.iter().skip(n_before);
-    rows.extend(last.map(|line| output_row(line, columns)));
+    rows.extend(end.lines.iter().map(|line| output_row(line, columns)));
     rows
 }
 
@@ -247,7 +226,8 @@ mod tests {
     #[test]
     fn the_last_lines_of_a_command_stay_and_say_how_many_were_before() {
         let text = "1\n2\n\n3\n4\u{1b}[2J\n[exit code 0]";
-        let rows = last_rows(&result("c", text), text, 20);
+        let end = CommandEnd::of_result(&result("c", text), text).unwrap();
+        let rows = last_rows(&end, 20);
         let rows: Vec<_> = rows.iter().map(|row| bare_text(row)).collect();
         assert_eq!(rows[0], "  … 1 line before (Ctrl-O)");
         assert_eq!(rows[1], "  │ 2");

@@ -32,7 +32,7 @@ impl LiveChat {
             DIM,
             "yes carries the plan out and asks about each change, accept carries it out and edits files without asking, no continues planning",
         )
-        .as_prose();
+        .in_prose();
         let screen = QuestionScreen {
             parts: vec![vec![head], vec![about]],
             keys: "[y]es, [a]ccept edits, or [n]o".to_owned(),

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
+use super::super::render::command_end::CommandEnd;
 use super::super::render::markdown::render_rows;
 use super::super::render::plain::PlainView;
 use super::super::render::steps::{self, StepsEnd, WHY_WIDTH};
@@ -345,14 +346,16 @@ impl ChatView {
         let mark = if result.is_error { "✗" } else { "·" };
         let what = style_text(end.style, format_args!("{mark} {}", end.what));
         // The last lines of a command follow: its end alone says what went wrong.
-        let ending = calls::command_ending(result, &text).filter(|_| result.is_error);
-        let why = one_line(ending.unwrap_or(end.why), WHY_WIDTH);
+        let command = CommandEnd::of_result(result, &text);
+        let ending = command.as_ref().filter(|_| result.is_error);
+        let why = one_line(ending.map_or(end.why, |end| end.ending), WHY_WIDTH);
         let blank = if why.is_empty() { "" } else { " " };
         self.flush_stream();
         self.say_line(format!("{line} {what}{blank}{why}"));
         let changed = self.diffs.take_diff(&result.call_id);
-        calls::last_rows(result, &text, self.columns)
-            .into_iter()
+        let rows = command.map(|end| calls::last_rows(&end, self.columns));
+        rows.into_iter()
+            .flatten()
             .for_each(|row| self.say_line(row));
         changed.rows.into_iter().for_each(|row| self.say_line(row));
         if changed.n_more > 0 {

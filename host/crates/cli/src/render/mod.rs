@@ -11,6 +11,7 @@ pub(super) mod call;
 pub(super) mod case;
 pub(super) mod changes;
 pub(super) mod check;
+pub(super) mod command_end;
 pub(super) mod config;
 pub(super) mod derive;
 pub(super) mod diff;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anstyle::Style;
 
+use super::command_end::CommandEnd;
 use super::row::TableRow;
 use super::steps::{self, StepsEnd, WHY_WIDTH};
 use super::{BAD, BOLD, DIM, PLUGIN, WARN, format_count, line, one_line, style_text};
@@ -188,6 +189,8 @@ fn tool_end(
                 return described_call(row, &text);
             }
         }
+    } else if let Some(end) = CommandEnd::of_result(result, &text).filter(|_| result.is_error) {
+        return failed_command(&end, &named);
     } else if result.is_error {
         let row = TableRow::at_level(1)
             .add_text(end.style, end.mark)
@@ -199,6 +202,23 @@ fn tool_end(
     };
     row.then_text(Style::new(), &one_line(end.why, WHY_WIDTH))
         .into_line()
+}
+
+/// A command that failed, with its last lines below it.
+fn failed_command(end: &CommandEnd<'_>, named: &str) -> String {
+    let row = TableRow::at_level(1)
+        .add_text(WARN, "└")
+        .then_text(DIM, named);
+    let row = row.add_text(WARN, "error:");
+    let head = row.then_text(Style::new(), &one_line(end.ending, WHY_WIDTH));
+    let mut rows = vec![head.into_line()];
+    if end.n_before > 0 {
+        let before = format_count(end.n_before as u64, "line");
+        rows.push(style_text(DIM, format!("    … {before} before")));
+    }
+    let line = |line: &&str| style_text(DIM, format!("    │ {}", one_line(line, WHY_WIDTH)));
+    rows.extend(end.lines.iter().map(line));
+    rows.join("\n")
 }
 
 /// A call that a dry run described, line by line below its name.

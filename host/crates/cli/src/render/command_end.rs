@@ -1,0 +1,55 @@
+//! End of the output of a command: how it ended, and its last lines, which say what went wrong.
+
+use rind_lib::message::ToolResult;
+
+/// Lines of the output of a call that are shown while it runs and after it.
+pub(in super::super) const N_LINES: usize = 3;
+
+/// End of the output of a command that ran.
+#[derive(Debug, PartialEq, Eq)]
+pub(in super::super) struct CommandEnd<'a> {
+    /// Way in which it ended, such as `[exit code 3]`.
+    pub(in super::super) ending: &'a str,
+    /// Last lines that are not blank, at most [`N_LINES`].
+    pub(in super::super) lines: Vec<&'a str>,
+    /// Number of lines before them.
+    pub(in super::super) n_before: usize,
+}
+
+impl<'a> CommandEnd<'a> {
+    /// Reads the result of a call. `None` for other tools, whose line says enough, and for a command
+    /// that did not run.
+    pub(in super::super) fn of_result(result: &ToolResult, text: &'a str) -> Option<Self> {
+        let ending = text.lines().next_back()?.trim();
+        let is_ending = result.name == "bash" && ending.starts_with('[') && ending.ends_with(']');
+        let before = text.trim_end().strip_suffix(ending).filter(|_| is_ending)?;
+        let lines = before.lines().filter(|line| !line.trim().is_empty());
+        let mut lines: Vec<&str> = lines.collect();
+        let n_before = lines.len().saturating_sub(N_LINES);
+        Some(Self {
+            ending,
+            lines: lines.split_off(n_before),
+            n_before,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_stay_with_the_number_of_those_before() {
+        let result = |name: &str| ToolResult::new("c", name, "", false);
+        let text = "1\n2\n\n3\n4\n[exit code 3]";
+        let end = CommandEnd::of_result(&result("bash"), text).unwrap();
+        assert_eq!((end.ending, end.n_before), ("[exit code 3]", 1));
+        assert_eq!(end.lines, ["2", "3", "4"]);
+        assert_eq!(CommandEnd::of_result(&result("other"), text), None);
+        assert_eq!(
+            CommandEnd::of_result(&result("bash"), "it did not run"),
+            None
+        );
+        assert_eq!(CommandEnd::of_result(&result("bash"), ""), None);
+    }
+}
