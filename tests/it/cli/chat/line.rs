@@ -297,6 +297,7 @@ fn a_command_of_ones_own_ends_with_its_chat_and_ctrl_c_ends_the_turn_first() {
         .sees("/help")
         .keys("!sleep 86413\r")
         .sees("runs; Ctrl-C ends it");
+    terminal.until("the begin of the command", |_| is_running("86413"));
     terminal.keys("wait\r").sees("Ctrl-C ends the turn first");
     terminal
         .keys("\u{3}")
