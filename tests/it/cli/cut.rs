@@ -84,7 +84,9 @@ fn ctrl_c_ends_the_turn_in_good_order_and_the_session_goes_on() {
     Now I wait.
     ● bash echo begun; echo $$ > pid; exec sleep 30
     ▲ interrupted: ending the turn; press Ctrl-C again to quit
-      └ error: the call was cancelled while it ran begun [stopped: the call was cancelled]
+      └ error: [stopped: the call was cancelled]
+        │ the call was cancelled while it ran
+        │ begun
     interrupted 3 steps · 3 tool calls · [N] tokens in, [N] out · [T]
     to continue: rind run --resume [SESSION] "…"
     "#);
