@@ -201,8 +201,8 @@ async fn options_for_what_is_not_exported_are_refused() {
     let text = refused("hostile", |manifest| manifest + "[hooks.pre-output]\n").await;
     assert_eq!(
         text,
-        "FOLDER/plugin.toml declares `[hooks.pre-output]`, but the component does not export `pre-output`: write it, or \
-         remove that from the manifest"
+        "FOLDER/plugin.toml declares `[hooks.pre-output]`, but the component does not export `pre-output`; implement `pre-output`, \
+         or remove `[hooks.pre-output]` from the manifest"
     );
 }
 

@@ -75,6 +75,13 @@ impl TurnCtx {
         Ok(())
     }
 
+    /// Notes the last input in the conversation as that of this turn, which continues an earlier one.
+    pub(super) fn keep_last_input(&self) {
+        let messages = self.scope.spec.session.messages();
+        let last = messages.into_iter().rfind(Message::is_input);
+        lock(&self.scope.input_ids).extend(last.map(|message| message.id));
+    }
+
     /// Puts a finished message into the session.
     pub(super) fn keep_message(&self, message: &Message) -> Result<(), EarlyStop> {
         if message.is_input() {

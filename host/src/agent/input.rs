@@ -70,7 +70,9 @@ impl TurnRun<'_> {
 
         // The input of a continued turn is already in the conversation, as changed by the hooks at
         // that time.
-        if !self.continued().is_some_and(|before| before.is_taken) {
+        if self.continued().is_some_and(|before| before.is_taken) {
+            self.ctx.keep_last_input();
+        } else {
             let before = self.continued().into_iter();
             let before = before.flat_map(|before| before.attached.iter().cloned());
             let attached = before.map(Content::Blob).chain(self.attached.clone());

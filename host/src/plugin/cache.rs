@@ -175,7 +175,8 @@ impl CompileCache {
         on_compile();
         let functions = compiler
             .keeps_functions_of(component)
-            .then(|| self.functions_path(engine, &component.path));
+            .then(|| self.functions_path(engine, &component.path))
+            .flatten();
         let kept = functions.as_ref().map(|entry| {
             let kept = self.read_bytes(entry);
             kept.map(|bytes| bytes.split_at(MAC_BYTES).1.to_vec())
@@ -185,17 +186,19 @@ impl CompileCache {
             .compile_component(engine, component, &self.folder, kept.as_deref())
             .await?;
         let code = compiled.code;
-        if let (Some(entry), Some(bytes)) = (functions, compiled.functions)
-            && bytes.len() <= MAX_STORE_BYTES
-        {
-            self.keep_entry(&entry, &bytes);
-        }
+        let new_functions = compiled.functions;
         let compiled = deserialize(engine, &code).map_err(|e| {
             component.refused_error(format!(
                 "the compiler process is of a different version than this program: {e:#}"
             ))
         })?;
         self.keep_entry(&entry, &code);
+        // After the code of the same run was accepted.
+        if let (Some(entry), Some(bytes)) = (functions, new_functions)
+            && bytes.len() <= MAX_STORE_BYTES
+        {
+            self.keep_entry(&entry, &bytes);
+        }
         Ok((compiled, false))
     }
 
@@ -224,11 +227,14 @@ impl CompileCache {
         self.folder.join(format!("{}{ENTRY_SUFFIX}", name.to_hex()))
     }
 
-    /// Path of the entry with the functions of the component at this path. Functions of one plugin
-    /// are never used for another, so a component that finds a fault of the compiler gains nothing
-    /// beyond its own code.
-    fn functions_path(&self, engine: &Engine, component: &Path) -> PathBuf {
-        self.entry_path(engine, &format!("functions of {}", component.display()))
+    /// Returns the path of the entry with the functions of the component at this path; `None` if the
+    /// file is gone. Functions of one plugin are never used for another. Those of a compilation that
+    /// a hostile component took over stay in the entry for later builds at this path, until the
+    /// cache is removed: only authors, who build what they trust, have such entries.
+    fn functions_path(&self, engine: &Engine, component: &Path) -> Option<PathBuf> {
+        let path = component.canonicalize().ok()?;
+        let path = blake3::hash(path.as_os_str().as_encoded_bytes()).to_hex();
+        Some(self.entry_path(engine, &format!("functions of {path}")))
     }
 
     /// Reads an entry if it exists, is complete and has a valid keyed hash; anything else is a

@@ -51,8 +51,8 @@ pub struct Compiler {
     pub memory_limit: u64,
     /// Native code that the program carries, for components that need not be compiled.
     pub precompiled: Precompiled,
-    /// Whether to keep the functions of a large component for its next compilation: for authors,
-    /// who compile the same interpreter with every edit. Takes a helper. Default: false.
+    /// Whether to cache the native code of single functions of a large component: for authors, who
+    /// compile the same interpreter with every edit. Needs `helper`. Default: false.
     pub keeps_functions: bool,
 }
 
@@ -118,9 +118,8 @@ impl Compiler {
         let input = private.path().join(INPUT);
         fs::write(&input, &component.bytes).map_err(Error::io("write", &input))?;
         let kept = private.path().join(FUNCTIONS);
-        if let Some(functions) = functions {
-            fs::write(&kept, functions).map_err(Error::io("write", &kept))?;
-        }
+        // Without the file everything is compiled.
+        let keeps = functions.is_some_and(|functions| fs::write(&kept, functions).is_ok());
         let args: Vec<OsString> = vec![
             COMPILE_COMMAND.into(),
             self.memory_limit.to_string().into(),
@@ -150,7 +149,7 @@ impl Compiler {
         Ok(CompiledComponent {
             code: fs::read(&output).map_err(Error::io("read", output))?,
             unconfined: fs::read_to_string(private.path().join(UNCONFINED)).ok(),
-            functions: functions.and_then(|_| fs::read(&kept).ok()),
+            functions: keeps.then(|| fs::read(&kept).ok()).flatten(),
         })
     }
 
@@ -271,11 +270,12 @@ pub fn compile_main(mut args: impl Iterator<Item = OsString>) -> Result<(), Stri
         }
         format!("{error:#}")
     })?;
+    fs::write(folder.join(OUTPUT), code).map_err(|e| format!("cannot store it: {e}"))?;
     if let Some(functions) = functions {
-        // Without the file everything is compiled the next time.
+        // Without the file, or with a part of it, more is compiled the next time.
         let _ = fs::write(kept, functions.encode());
     }
-    fs::write(folder.join(OUTPUT), code).map_err(|e| format!("cannot store it: {e}"))
+    Ok(())
 }
 
 /// Returns an engine that compiles and runs nothing.

@@ -69,7 +69,7 @@ pub enum Error {
         message: String,
     },
     /// Compiling took too long.
-    #[error("{}: compiling was stopped after {seconds} s; run it again when the machine has less to do", path.display())]
+    #[error("{}: compiling was stopped after {seconds} s; try again when the machine is less busy", path.display())]
     CompileTime {
         /// Path of the component.
         path: PathBuf,
@@ -121,7 +121,7 @@ pub enum Error {
         why: String,
     },
     /// The manifest configures an export that the component does not have.
-    #[error("{} declares `{declared}`, but the component does not export `{export}`: write it, or remove that from the manifest", path.display())]
+    #[error("{} declares `{declared}`, but the component does not export `{export}`; implement `{export}`, or remove `{declared}` from the manifest", path.display())]
     MissingExport {
         /// Path of the manifest.
         path: PathBuf,

@@ -273,16 +273,16 @@ fn call_failure(error: &wasmtime::Error, state: &HostState) -> Failure {
     if let Some(limit) = &state.limiter.hit {
         return Failure::Limit(limit.clone());
     }
-    let trapped = |what: String| {
+    let trapped = |what: String, may_be_panic: bool| {
         let printed = state.stderr();
-        Failure::Trap(match panic_place(&printed) {
+        Failure::Trap(match panic_place(&printed).filter(|_| may_be_panic) {
             Some(panic) => panic,
             None if printed.is_empty() => what,
             None => format!("{what}; it printed: {printed}"),
         })
     };
     if let Some(trap) = error.downcast_ref::<Trap>() {
-        return trapped(trap.to_string());
+        return trapped(trap.to_string(), *trap == Trap::UnreachableCodeReached);
     }
     let root = error.root_cause().to_string();
     let root = CallSanitizer::sanitizer_of(state, "failure").sanitize_line(
@@ -299,5 +299,5 @@ fn call_failure(error: &wasmtime::Error, state: &HostState) -> Failure {
     if is_full || root.contains("store handle limit exceeded") {
         return Failure::Limit(format!("resources: {root}"));
     }
-    trapped(root)
+    trapped(root, false)
 }

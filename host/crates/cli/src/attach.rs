@@ -25,8 +25,11 @@ const MAX_IMAGES: usize = 10;
 /// word without one of these extensions is not taken for an image.
 const ENDS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
-/// Longest file extension of a name that is taken for a file.
-const MAX_END: usize = 5;
+/// Extensions by which a name after an `@` is taken for a file. Names such as `@app.route` are none.
+const FILE_ENDS: [&str; 24] = [
+    "c", "cfg", "cpp", "css", "csv", "go", "h", "html", "ini", "java", "js", "json", "jsx", "lock",
+    "md", "py", "rs", "sh", "sql", "toml", "ts", "tsx", "txt", "yaml",
+];
 
 /// Widest line about an image, in columns.
 const MAX_LINE: usize = 400;
@@ -80,9 +83,7 @@ fn mentioned_paths(text: &str, workspace: &Path) -> Vec<PathBuf> {
 pub(super) fn missing_files(text: &str, workspace: &Path) -> Vec<String> {
     let has_end = |name: &str| {
         let end = Path::new(name).extension().and_then(OsStr::to_str);
-        end.is_some_and(|end| {
-            end.len() <= MAX_END && end.bytes().all(|b| b.is_ascii_alphanumeric())
-        })
+        end.is_some_and(|end| FILE_ENDS.contains(&end))
     };
     let names = mentioned_names(text).into_iter();
     let missing = names.filter(|name| {

@@ -46,8 +46,8 @@ const MARK: &str = "[summary of earlier messages, which were taken out to make r
 /// too long would be followed by a compaction at every step.
 const LEAST_PART: u64 = 10;
 
-/// Part of the threshold that the input of the running turn may have to stay as it is. A person may
-/// paste a file that fills the window.
+/// Input of the running turn is kept up to this fraction (1/4) of the threshold: a person may paste a
+/// file that fills the window.
 const INPUT_PART: u64 = 4;
 
 /// Tokens that a person may have replaced at least: a summary of less is no shorter.

@@ -43,11 +43,11 @@ pub(super) fn choose_slice(
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeptInput<'a> {
     pub(super) ids: &'a HashSet<String>,
-    /// Tokens that all of it may have; older input beyond that is removed with the rest.
+    /// Tokens that all of it may have. A text that no longer fits is removed with the rest.
     pub(super) tokens: u64,
 }
 
-/// Returns the messages to remove without those that stay as input of the turn.
+/// Returns the messages of `part` that are not kept as input of the turn.
 pub(super) fn without_input(
     part: &[Message],
     input: KeptInput<'_>,
@@ -60,9 +60,13 @@ pub(super) fn without_input(
         if !input.ids.contains(&message.id) {
             return true;
         }
-        let left = room.checked_sub(tokens(message));
-        room = left.unwrap_or(0);
-        left.is_none()
+        match room.checked_sub(tokens(message)) {
+            Some(left) => {
+                room = left;
+                false
+            }
+            None => true,
+        }
     });
     removed.reverse();
     removed

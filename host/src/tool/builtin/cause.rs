@@ -34,8 +34,8 @@ const NO_NETWORK: &[&str] = &[
     "eai_again",
 ];
 
-/// Messages of a connection that found nobody. Servers of this machine are not reached either.
-const NOBODY_THERE: &[&str] = &[
+/// Messages of a refused connection: commands do not reach servers of this machine either.
+const CONNECTION_REFUSED: &[&str] = &[
     "connection refused",
     "couldn't connect to server",
     "could not connect to server",
@@ -74,10 +74,10 @@ pub(super) fn find_cause(content: &str, confinement: &Confinement) -> Option<Str
                 .to_owned(),
         );
     }
-    if !confinement.network && has_any(&lower, NOBODY_THERE) {
+    if !confinement.network && has_any(&lower, CONNECTION_REFUSED) {
         return Some(
-            "[sandbox: commands have no network, nor the 127.0.0.1 of this machine; `network = true` in [sandbox] of config.toml \
-             allows it]"
+            "[sandbox: commands have no network and do not reach 127.0.0.1 of this machine; `network = true` in [sandbox] of \
+             config.toml allows it]"
                 .to_owned(),
         );
     }

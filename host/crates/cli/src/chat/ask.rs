@@ -223,12 +223,15 @@ impl OpenQuestion {
         LineEffect::Answered(words)
     }
 
-    /// Returns the id of the call that the question is about, if all of the question is on the screen.
+    /// Returns the id of the call that the question is about, if the change that it makes is on the
+    /// screen as a whole.
     pub(super) fn shown_call(&self, room: TerminalRoom) -> Option<String> {
         let n_free = self.n_free(room);
         let shown = self.screen.fit_question(room.size.columns, n_free);
         match &self.asked.question {
-            AskedQuestion::Call(question) if !shown.is_cut => question.call.clone(),
+            AskedQuestion::Call(question) if !shown.is_cut && question.change.is_some() => {
+                question.call.clone()
+            }
             _ => None,
         }
     }

@@ -98,7 +98,12 @@ impl PlainView {
             self.begin_turn();
         }
         let is_hook = matches!(stamped.event, Event::Hook { .. });
-        let line = line.filter(|line| self.is_news(line, is_hook));
+        // A command may print such a cause itself.
+        let is_call = matches!(
+            stamped.event,
+            Event::ToolStart { .. } | Event::ToolEnd { .. }
+        );
+        let line = line.filter(|line| is_call || self.is_news(line, is_hook));
         if let Event::ToolStart { call, .. } = &stamped.event {
             self.above = TurnPart::part_above(stamped, |_| true);
             let words = format!("{} {}", call.name, steps::call_arguments(call));
@@ -113,7 +118,8 @@ impl PlainView {
         line.map(|line| format!("  {} {line}", style_text(DIM, &stamped.agent)))
     }
 
-    /// Forgets what was told: a turn that fails before its first event tells its cause too.
+    /// Clears the reported causes, so that each turn reports its own, also one that fails before its
+    /// first event.
     pub(in super::super) fn begin_turn(&mut self) {
         self.told.clear();
         self.has_hook_told = false;
@@ -189,7 +195,9 @@ fn tool_end(
                 return described_call(row, &text);
             }
         }
-    } else if let Some(end) = CommandEnd::of_result(result, &text).filter(|_| result.is_error) {
+    } else if let Some(end) = CommandEnd::of_result(result, &text)
+        .filter(|end| result.is_error && end.ending != SUCCEEDED)
+    {
         return failed_command(&end, &named);
     } else if result.is_error {
         let row = TableRow::at_level(1)
@@ -203,6 +211,9 @@ fn tool_end(
     row.then_text(Style::new(), &one_line(end.why, WHY_WIDTH))
         .into_line()
 }
+
+/// Ending of a command whose result is an error for another reason, which its text says.
+const SUCCEEDED: &str = "[exit code 0]";
 
 /// A command that failed, with its last lines below it.
 fn failed_command(end: &CommandEnd<'_>, named: &str) -> String {

@@ -28,6 +28,8 @@ for (const input of document.querySelectorAll("input[type=file]")) {
       const [now, next] = [document.getElementById(id), fresh.getElementById(id)];
       if (now && next && now.innerHTML !== next.innerHTML && !now.contains(document.activeElement)) now.replaceWith(next);
     }
+    running = fresh.getElementById("live")?.dataset.running !== undefined;
+    lookSoon();
     const label = fresh.querySelector("#say > label");
     if (label) document.querySelector("#say > label").textContent = label.textContent;
   };
@@ -37,16 +39,26 @@ for (const input of document.querySelectorAll("input[type=file]")) {
   const look = async () => {
     looking = null;
     if (!running) return outputs.replaceChildren();
-    const answer = await fetch(`/v1/sessions/${encodeURIComponent(live.dataset.session)}/outputs`).catch(() => null);
-    const list = answer?.ok ? (await answer.json()).outputs : [];
-    const parts = list.map((output) => {
-      const lines = document.createElement("pre");
+    let list = [];
+    try {
+      const answer = await fetch(`/v1/sessions/${encodeURIComponent(live.dataset.session)}/outputs`);
+      if (answer.ok) list = (await answer.json()).outputs;
+    } catch {
+      // The next look may succeed.
+    }
+    const gone = new Map([...outputs.children].map((part) => [part.dataset.call, part]));
+    for (const output of running ? list : []) {
+      const key = `${output.agent} ${output.call}`;
+      const lines = gone.get(key) ?? document.createElement("pre");
+      gone.delete(key);
+      lines.textContent = output.lines.join("\n");
+      if (lines.isConnected) continue;
+      lines.dataset.call = key;
       lines.tabIndex = 0;
       lines.setAttribute("aria-label", `Output of a running call of ${output.agent}`);
-      lines.append(output.lines.join("\n"));
-      return lines;
-    });
-    if (!outputs.contains(document.activeElement)) outputs.replaceChildren(...(running ? parts : []));
+      outputs.append(lines);
+    }
+    for (const part of gone.values()) part.remove();
     lookSoon();
   };
   const lookSoon = () => {
