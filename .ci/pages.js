@@ -180,7 +180,8 @@ async function person(browser, address, work, other, env) {
     assert.equal(await page.evaluate("document.querySelector('#say input[type=file]').files.length"), 1);
     await page.locator("#say").getByRole("button", { name: "Send" }).click();
     await page.locator("img.attached").first().waitFor();
-    await page.locator("img.attached").first().scrollIntoViewIfNeeded();
+    // The script may replace the turns meanwhile, so nothing waits for the image to hold still.
+    await page.locator("img.attached").first().evaluate((image) => image.scrollIntoView());
     await page.waitForFunction("document.querySelector('img.attached').naturalWidth === 1");
     await look(page, `${name}-image`);
     const here = page.url();
