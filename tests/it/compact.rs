@@ -1,6 +1,7 @@
 //! Compaction in a running agent: what the model is sent from then on, what hooks may say to it, what is left on disk.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rind::agent::CompactConfig;
 use rind::event::Event;
@@ -185,6 +186,35 @@ async fn the_input_of_a_later_turn_stays_word_for_word_unless_it_fills_the_windo
     let last = running.request(running.provider.bodies().len() - 1);
     assert!(last.iter().any(|message| message.starts_with(MARK)));
     assert!(!last.contains(&format!("user: {long}")));
+}
+
+#[tokio::test]
+async fn a_turn_that_goes_on_after_it_was_cut_keeps_its_input_too() {
+    let mut script = looks(1);
+    script.extend(looks(2).into_iter().take(2));
+    script.push(Reply {
+        delay_ms: 3_600_000,
+        ..Reply::text("late")
+    });
+    script.extend(looks(30));
+    let mut running = compacting(script).build();
+    running.turn("look once").await;
+    let asked = "look for the green door";
+    let turn = running.agent.turn(asked);
+    let cut = tokio::time::timeout(Duration::from_millis(1500), turn).await;
+    assert!(cut.is_err(), "the third answer never comes");
+    let n_before = running.provider.bodies().len();
+    running.agent.continue_turn().unwrap().await.unwrap();
+    running.drain();
+    assert!(ends(&running).len() > 2);
+    let n_requests = running.provider.bodies().len();
+    assert!(n_requests > n_before + 20, "{n_requests}");
+    for n in n_before..n_requests {
+        assert!(
+            running.request(n).contains(&format!("user: {asked}")),
+            "{n}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -115,8 +115,8 @@ impl<'a> PendingRequest<'a> {
         cost
     }
 
-    /// Ends the request without an answer. `is_paid` says whether the model may still have worked, and
-    /// `is_cancelled` whether a person waits for the end of the turn.
+    /// Ends the request without an answer. `is_paid` says whether the model may still have worked. If
+    /// `is_cancelled`, a person waits for the end of the turn, so tokens are estimated roughly.
     pub(super) fn record_failure(mut self, why: &str, is_paid: bool, is_cancelled: bool) {
         self.is_settled = true;
         let (usage, cost_usd) = if is_paid {
@@ -135,8 +135,8 @@ impl<'a> PendingRequest<'a> {
         });
     }
 
-    /// Counts a request without an answer in the turn, and keeps it in the session. `is_rough`: without
-    /// the encoder, whose first use takes half a second of a processor.
+    /// Counts a request without an answer in the turn, and keeps it in the session. If `is_rough`,
+    /// tokens are estimated without the encoder, whose first use takes half a second of a processor.
     fn count_unanswered(&self, why: &str, is_rough: bool) -> (Usage, Option<f64>) {
         let count = match is_rough {
             true => tokens::estimate_tokens,

@@ -4,7 +4,8 @@
 //! is readable by its owner only, and an entry is used only if it carries a keyed hash; the key is
 //! kept in another directory. Entries are named by the component's digest and the engine's
 //! settings, so a lookup never hits a stale entry. Sections of the component that do not reach its
-//! native code do not count.
+//! native code do not count. Functions of the components of authors have entries of the same kind,
+//! named by the component's path (`function_store`).
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -3,8 +3,7 @@
 //! A tool adds its output as it arrives, and the end of it can be read at any time. It is no result:
 //! hooks judge the result when the call has ended, and this text has only passed the masking of
 //! secrets. So it belongs on the user's own screen or page, and must not reach models, events or
-//! files.
-//! Start from [`LiveOutputs`].
+//! files. Start from [`LiveOutputs`].
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, Weak};

@@ -245,7 +245,8 @@ fn screen_of_call(question: &Question) -> QuestionScreen {
         Ok(covers) => QuestionLine::new("  ")
             .own_words("always covers ")
             .their_words(BOLD, covers),
-        Err(why) => QuestionLine::new("  ").their_words(DIM, why).in_prose(),
+        // The reason may name a program of the call, with blanks in its name.
+        Err(why) => QuestionLine::new("  ").their_words(DIM, why),
     };
     let keys = if question.covers.is_ok() {
         "[y]es, [a]lways in this session, or [n]o and why"

@@ -57,7 +57,8 @@ impl QuestionLine {
         }
     }
 
-    /// Breaks the line at blanks. Only for words of the program.
+    /// Breaks the line at blanks. Only for words of the program: others could choose with blanks what
+    /// a row begins with.
     pub(super) fn in_prose(mut self) -> Self {
         self.is_prose = true;
         self

@@ -347,7 +347,7 @@ impl ChatView {
         let what = style_text(end.style, format_args!("{mark} {}", end.what));
         // The last lines of a command follow: its end alone says what went wrong.
         let command = CommandEnd::of_result(result, &text);
-        let ending = command.as_ref().filter(|_| result.is_error);
+        let ending = command.as_ref().filter(|end| end.is_failure(result));
         let why = one_line(ending.map_or(end.why, |end| end.ending), WHY_WIDTH);
         let blank = if why.is_empty() { "" } else { " " };
         self.flush_stream();

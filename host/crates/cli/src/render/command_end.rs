@@ -5,6 +5,9 @@ use rind_lib::message::ToolResult;
 /// Lines of the output of a call that are shown while it runs and after it.
 pub(in super::super) const N_LINES: usize = 3;
 
+/// Ending of a command whose result is an error for another reason, which its text says.
+const SUCCEEDED: &str = "[exit code 0]";
+
 /// End of the output of a command that ran.
 #[derive(Debug, PartialEq, Eq)]
 pub(in super::super) struct CommandEnd<'a> {
@@ -32,6 +35,11 @@ impl<'a> CommandEnd<'a> {
             n_before,
         })
     }
+
+    /// Whether the ending says why the result is an error.
+    pub(in super::super) fn is_failure(&self, result: &ToolResult) -> bool {
+        result.is_error && self.ending != SUCCEEDED
+    }
 }
 
 #[cfg(test)]
@@ -45,6 +53,10 @@ mod tests {
         let end = CommandEnd::of_result(&result("bash"), text).unwrap();
         assert_eq!((end.ending, end.n_before), ("[exit code 3]", 1));
         assert_eq!(end.lines, ["2", "3", "4"]);
+        let failed = ToolResult::new("c", "bash", "", true);
+        assert!(end.is_failure(&failed) && !end.is_failure(&result("bash")));
+        let refused = CommandEnd::of_result(&failed, "[refused: a.txt]\n[exit code 0]").unwrap();
+        assert!(!refused.is_failure(&failed));
         assert_eq!(CommandEnd::of_result(&result("other"), text), None);
         assert_eq!(
             CommandEnd::of_result(&result("bash"), "it did not run"),

@@ -195,8 +195,8 @@ fn tool_end(
                 return described_call(row, &text);
             }
         }
-    } else if let Some(end) = CommandEnd::of_result(result, &text)
-        .filter(|end| result.is_error && end.ending != SUCCEEDED)
+    } else if let Some(end) =
+        CommandEnd::of_result(result, &text).filter(|end| end.is_failure(result))
     {
         return failed_command(&end, &named);
     } else if result.is_error {
@@ -211,9 +211,6 @@ fn tool_end(
     row.then_text(Style::new(), &one_line(end.why, WHY_WIDTH))
         .into_line()
 }
-
-/// Ending of a command whose result is an error for another reason, which its text says.
-const SUCCEEDED: &str = "[exit code 0]";
 
 /// A command that failed, with its last lines below it.
 fn failed_command(end: &CommandEnd<'_>, named: &str) -> String {
