@@ -92,7 +92,8 @@ pub fn harmless() -> Vec<Harmless> {
 /// Ids of the rules and all of their keywords.
 #[must_use]
 pub fn rules() -> (BTreeSet<String>, Vec<String>) {
-    let rules: toml::Table = toml::from_str(include_str!("../host/src/secret/rules.toml")).unwrap();
+    let rules: toml::Table =
+        toml::from_str(include_str!("../host/crates/base/src/secret/rules.toml")).unwrap();
     let rules = rules["rules"].as_array().unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let keywords = |rule: &Value| rule["keywords"].as_array().unwrap().clone();

@@ -19,7 +19,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
 //! # let plugins = folder.path();
-//! # let dirs = vec![concat!(env!("CARGO_MANIFEST_DIR"), "/../plugins/hello").into()];
+//! # let dirs = vec![concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/hello").into()];
 //! # let options = BuildOptions { dirs, out: Some(plugins.into()), deadline: Duration::from_secs(600), shared: None };
 //! # let cancel = tokio_util::sync::CancellationToken::new();
 //! # assert!(build_plugins(&options, &(Arc::new(|_: &str| {}) as _), &cancel).await?.failed.is_empty());

@@ -5,41 +5,23 @@
 //! below; a test holds the order. Items that are hidden from these pages are public for the tests
 //! of this repository, and may change in any release.
 
-// Data: no async, no network, no WebAssembly.
-#[doc(hidden)]
-pub mod beneath;
-#[doc(hidden)]
-pub mod clock;
-#[doc(hidden)]
-pub mod disk;
-#[doc(hidden)]
-pub mod front_matter;
-#[doc(hidden)]
-pub mod git;
-#[doc(hidden)]
-pub mod json;
-#[doc(hidden)]
-pub mod lock;
+// Data: no async, no network, no WebAssembly. Most of it is in the crate `rind-base`.
 #[macro_use]
 pub(crate) mod macros;
 pub mod message;
+#[cfg(test)]
+pub(crate) mod table;
+pub use rind_base::paths;
 #[doc(hidden)]
-pub mod near;
-pub mod paths;
-#[doc(hidden)]
-pub mod rank;
-#[doc(hidden)]
-pub mod text;
-#[doc(hidden)]
-pub mod tokens;
+pub use rind_base::{
+    beneath, clock, disk, front_matter, git, json, lock, near, rank, secret, text, tokens,
+};
 
 // Where plugins act.
 pub mod point;
 
-// Permissions of plugins, and secrets that must not leave.
+// Permissions of plugins.
 pub mod grant;
-#[doc(hidden)]
-pub mod secret;
 
 // Settings and events.
 pub mod config;

@@ -14,7 +14,7 @@ use super::ContractVersion;
 use crate::point::{catalog, outcome as o, payload as p};
 
 wasmtime::component::bindgen!({
-    path: "../../tests/evolution/next.wit",
+    path: "../tests/evolution/next.wit",
     world: "rind:plugin/next",
     imports: { default: async | trappable },
     exports: { default: async },

@@ -1,7 +1,7 @@
 //! Tests of merged layers, and of the messages for mistakes in settings.
 
 use super::*;
-use crate::text::rows;
+use crate::table::rows;
 
 #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -256,7 +256,7 @@ mod tests {
 
     use super::*;
     use crate::grant::{Capability, HostPattern};
-    use crate::text::rows;
+    use crate::table::rows;
 
     fn granted(hosts: &[&str], private: &[&str]) -> Granted {
         let parse = |text: &&str| text.parse::<HostPattern>().unwrap();

@@ -131,7 +131,7 @@ pub fn combined(granted: &Granted, has_hooks: bool) -> Option<String> {
 mod tests {
     use super::*;
     use crate::grant::Credential;
-    use crate::text::rows;
+    use crate::table::rows;
 
     #[test]
     fn every_capability_is_said_in_words() {

@@ -3,7 +3,7 @@
 
 mod generated {
     wasmtime::component::bindgen!({
-        path: "../../wit",
+        path: "../wit",
         world: "rind:plugin/plugin",
         // Caller queries, reads of a payload, settings and session state are answered from memory: a
         // future for each call would cost more than the answer.

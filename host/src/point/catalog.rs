@@ -25,7 +25,7 @@ type Lent<T> = Arc<T>;
 /// Messages of a request.
 type Conversation = Vec<Message>;
 
-include!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../wit/points.in"));
+include!(concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/points.in"));
 pub(crate) use for_each_point;
 
 /// A row of the table of built-in points.

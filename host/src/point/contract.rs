@@ -15,7 +15,7 @@ use crate::message::Usage;
 #[allow(missing_docs, reason = "generated; the contract has the docs")]
 mod generated {
     wasmtime::component::bindgen!({
-        path: "../../wit",
+        path: "../wit",
         inline: "package rind:host; world data { import rind:plugin/outcomes@0.1.1; }",
         additional_derives: [PartialEq],
         trappable_error_type: { "rind:plugin/types.error" => crate::point::handle::HandleError },

@@ -15,10 +15,7 @@ pub use super::contract::outcomes::{
 };
 pub use super::contract::types::{Effect, Injection, Level, LogLine, Metric, Part, Stored};
 
-include!(concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../wit/outcomes.in"
-));
+include!(concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/outcomes.in"));
 pub(crate) use {for_each_choice, for_each_outcome};
 
 macro_rules! outcomes {

@@ -102,7 +102,7 @@ mod tests {
     use OnFailure::{Block, Skip};
 
     use super::*;
-    use crate::text::rows;
+    use crate::table::rows;
 
     /// Parses hooks of the form `PLUGIN POINT FAILURE`, with optional `may` followed by the rights
     /// that the settings leave.

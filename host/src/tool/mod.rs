@@ -17,8 +17,6 @@ pub mod outer;
 pub mod peer;
 pub mod policy;
 pub mod preview;
-#[doc(hidden)]
-pub mod process;
 pub mod registry;
 #[doc(hidden)]
 pub mod repository;
@@ -39,6 +37,8 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+#[doc(hidden)]
+pub use rind_process as process;
 use subject::Subject;
 
 use crate::message::{Blob, Part, Parts, ToolSpec};

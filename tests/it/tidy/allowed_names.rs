@@ -34,7 +34,7 @@ const RULES: &[Rule] = &[
         ],
         allowed: &[
             (
-                "host/src/tool/process/confine/probe.rs",
+                "host/crates/process/src/confine/probe.rs",
                 "it tries whether a confined process reaches a socket of its own making",
             ),
             ("host/src/egress/", "it is the way out for plugins"),
@@ -73,7 +73,7 @@ const RULES: &[Rule] = &[
     Rule {
         names: &["Command::new", "process::Command"],
         allowed: &[(
-            "host/src/tool/process/",
+            "host/crates/process/src/",
             "it starts every process: deadline, group, capped output",
         )],
         why: "processes are started by `tool::process` only",
@@ -95,7 +95,7 @@ const RULES: &[Rule] = &[
                 "it is what people use; everything below it tells its caller or traces",
             ),
             (
-                "host/src/tool/process/confine/",
+                "host/crates/process/src/confine/",
                 "its helper is a program of its own, and standard input is its line to the host",
             ),
             ("sdk/rust/macros/src/build.rs", "cargo reads what it prints"),
@@ -130,11 +130,11 @@ const RULES: &[Rule] = &[
                 "it splits and joins values of PATH, and reads no variable",
             ),
             (
-                "host/src/disk/temporary.rs",
+                "host/crates/base/src/disk/temporary.rs",
                 "it moves the temporary files of the process out of the workspace",
             ),
             (
-                "host/src/tool/process/environment.rs",
+                "host/crates/process/src/environment.rs",
                 "the short list of variables that started processes inherit stands in one place",
             ),
             (
@@ -209,10 +209,16 @@ fn each_is_found_where_it_must_not_stand() {
             "host/src/tool/a.rs",
             "\nlet out = std::io::stdout().lock();",
         ),
-        ("host/src/paths.rs", "\nlet home = env::var(\"HOME\");"),
-        ("host/src/paths.rs", "\nuse std::env;"),
+        (
+            "host/crates/base/src/paths.rs",
+            "\nlet home = env::var(\"HOME\");",
+        ),
+        ("host/crates/base/src/paths.rs", "\nuse std::env;"),
         ("host/crates/operator/src/a.rs", "\nuse clap::Parser;"),
-        ("host/src/paths.rs", "\nlet here = std::env::current_dir();"),
+        (
+            "host/crates/base/src/paths.rs",
+            "\nlet here = std::env::current_dir();",
+        ),
     ];
     for (path, text) in table {
         let findings = check(&Source::new(path, text));
@@ -229,7 +235,7 @@ fn where_they_belong_and_in_other_senses_they_are_fine() {
     let table = [
         ("host/src/plugin/a.rs", "use wasmtime::Engine;"),
         (
-            "host/src/tool/process/mod.rs",
+            "host/crates/process/src/lib.rs",
             "Command::new(\"sh\").current_dir(x)",
         ),
         (

@@ -4,7 +4,9 @@ use super::tree::{Source, folders, read};
 
 /// The crates, lowest first, each with those of the host that it may depend on. `rind` is the program, and what others embed.
 const CRATES: &[(&str, &[&str])] = &[
-    ("rind-lib", &[]),
+    ("rind-base", &[]),
+    ("rind-process", &["rind-base"]),
+    ("rind-lib", &["rind-base", "rind-process"]),
     ("rind-session-test", &["rind-lib"]),
     ("rind-nats", &["rind-lib"]),
     ("rind-otel", &["rind-lib"]),
@@ -52,7 +54,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 pub(super) fn manifests() -> Vec<Source> {
     let folders = folders("host/crates").into_iter();
     let paths = folders.map(|name| format!("host/crates/{name}/Cargo.toml"));
-    let all = paths.chain(["host/src/Cargo.toml".to_owned()]);
+    let all = paths.chain(["host/Cargo.toml".to_owned()]);
     all.map(|path| Source::new(&path, &read(&path))).collect()
 }
 

@@ -28,7 +28,7 @@ const PACKAGE: &str = "rind:plugin/";
 pub const CURRENT: &str = version_of(include_str!("../../../../wit/world.wit"));
 
 /// Files of the contract. Released versions are in subdirectories.
-pub static WIT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../wit");
+pub static WIT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../wit");
 
 /// Adds the functions of one interface to its instance in a linker.
 pub(super) type Link = fn(&mut LinkerInstance<'_, HostState>) -> wasmtime::Result<()>;

@@ -20,16 +20,16 @@ const MAX_NAME_BYTES: usize = 128;
 
 impl wit::Host for HostState {
     async fn is_resumed(&mut self) -> Result<bool, HandleError> {
-        self.ask_turn(TurnPrimitive::IsResumed).await
+        ask_turn(self, TurnPrimitive::IsResumed).await
     }
 
     async fn take_input(&mut self) -> Result<Option<wit::TakenInput>, HandleError> {
-        let taken = self.ask_turn(TurnPrimitive::TakeInput).await?;
+        let taken = ask_turn(self, TurnPrimitive::TakeInput).await?;
         Ok(taken.map(wire_input))
     }
 
     async fn build_prompt(&mut self) -> Result<(), HandleError> {
-        self.ask_turn(TurnPrimitive::BuildPrompt).await
+        ask_turn(self, TurnPrimitive::BuildPrompt).await
     }
 
     async fn request(&mut self, order: wit::RequestOrder) -> Result<wit::ModelAnswer, HandleError> {
@@ -46,17 +46,16 @@ impl wit::Host for HostState {
             note: order.note.map(|note| sanitizer.text("note", note)),
             is_aside: order.aside,
         };
-        let answer = self.ask_turn(|reply| TurnPrimitive::Request(order, reply));
+        let answer = ask_turn(self, |reply| TurnPrimitive::Request(order, reply));
         answer.await.map(wire_answer)
     }
 
     async fn accept(&mut self, id: u32) -> Result<(), HandleError> {
-        self.ask_turn(|reply| TurnPrimitive::Accept(id, reply))
-            .await
+        ask_turn(self, |reply| TurnPrimitive::Accept(id, reply)).await
     }
 
     async fn run_calls(&mut self) -> Result<Vec<wit::CallReport>, HandleError> {
-        let reports = self.ask_turn(TurnPrimitive::RunCalls).await?.into_iter();
+        let reports = ask_turn(self, TurnPrimitive::RunCalls).await?.into_iter();
         let reports = reports.map(|report| wit::CallReport {
             name: report.name,
             is_error: report.is_error,
@@ -67,16 +66,15 @@ impl wit::Host for HostState {
     async fn inject(&mut self, text: String) -> Result<(), HandleError> {
         check_added_size("text", text.len())?;
         let text = CallSanitizer::sanitizer_of(self, IMPORT).text("text", text);
-        self.ask_turn(|reply| TurnPrimitive::Inject(text, reply))
-            .await
+        ask_turn(self, |reply| TurnPrimitive::Inject(text, reply)).await
     }
 
     async fn reflect(&mut self) -> Result<Option<String>, HandleError> {
-        self.ask_turn(TurnPrimitive::Reflect).await
+        ask_turn(self, TurnPrimitive::Reflect).await
     }
 
     async fn finish(&mut self) -> Result<wit::TurnFinish, HandleError> {
-        let finish = self.ask_turn(TurnPrimitive::Finish).await?;
+        let finish = ask_turn(self, TurnPrimitive::Finish).await?;
         Ok(match finish {
             TurnFinish::Done => wit::TurnFinish::Done,
             TurnFinish::Again(why) => wit::TurnFinish::Again(why),
@@ -85,27 +83,25 @@ impl wit::Host for HostState {
     }
 }
 
-impl HostState {
-    /// Asks the turn for a primitive. The deadline of the call stands still meanwhile.
-    ///
-    /// # Errors
-    /// The current call runs no turn: a hook, a tool, a command or another loop uses the import.
-    async fn ask_turn<T>(
-        &mut self,
-        primitive: impl FnOnce(PrimitiveReply<T>) -> TurnPrimitive,
-    ) -> Result<T, HandleError> {
-        let Some(turn) = self.call.turn.clone() else {
-            let place = match self.call.caller.point.as_deref() {
-                Some(point) => format!("its hook on `{point}`"),
-                None => "another function of it".to_owned(),
-            };
-            return Err(HandleError::Denied(format!(
-                "only the loop of the agent of plugin `{}` may use `{IMPORT}`, and {place} did",
-                self.backing.plugin
-            )));
+/// Asks the turn for a primitive. The deadline of the call stands still meanwhile.
+///
+/// # Errors
+/// The current call runs no turn: a hook, a tool, a command or another loop uses the import.
+async fn ask_turn<T>(
+    host: &mut HostState,
+    primitive: impl FnOnce(PrimitiveReply<T>) -> TurnPrimitive,
+) -> Result<T, HandleError> {
+    let Some(turn) = host.call.turn.clone() else {
+        let place = match host.call.caller.point.as_deref() {
+            Some(point) => format!("its hook on `{point}`"),
+            None => "another function of it".to_owned(),
         };
-        pause_clock(turn.ask(primitive)).await
-    }
+        return Err(HandleError::Denied(format!(
+            "only the loop of the agent of plugin `{}` may use `{IMPORT}`, and {place} did",
+            host.backing.plugin
+        )));
+    };
+    pause_clock(turn.ask(primitive)).await
 }
 
 fn check_name(what: &str, name: Option<&str>) -> Result<(), HandleError> {

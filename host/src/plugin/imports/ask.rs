@@ -19,7 +19,7 @@ const OPTIONS: std::ops::RangeInclusive<usize> = 2..=9;
 impl ask::Host for HostState {
     async fn confirm(&mut self, text: String, default: bool) -> Result<bool, HandleError> {
         let kind = QuestionKind::Confirm { default };
-        match self.ask_person(&text, kind).await? {
+        match ask_person(self, &text, kind).await? {
             PersonAnswer::Yes(yes) => Ok(yes),
             _ => Err(misfit_error()),
         }
@@ -47,7 +47,7 @@ impl ask::Host for HostState {
         let line = |option: &String| sanitizer.sanitize_line("option", option, MAX_OPTION_BYTES);
         let options = options.iter().map(line).collect();
         let kind = QuestionKind::Choose { options, default };
-        match self.ask_person(&text, kind).await? {
+        match ask_person(self, &text, kind).await? {
             PersonAnswer::Choice(at) => Ok(at),
             _ => Err(misfit_error()),
         }
@@ -65,7 +65,7 @@ impl ask::Host for HostState {
             MAX_TEXT_BYTES,
         );
         let kind = QuestionKind::Text { default };
-        match self.ask_person(&text, kind).await? {
+        match ask_person(self, &text, kind).await? {
             PersonAnswer::Text(text) => Ok(text),
             _ => Err(misfit_error()),
         }
@@ -76,35 +76,33 @@ fn misfit_error() -> HandleError {
     HandleError::Failed("the answer does not fit the question".to_owned())
 }
 
-impl HostState {
-    async fn ask_person(
-        &mut self,
-        text: &str,
-        kind: QuestionKind,
-    ) -> Result<PersonAnswer, HandleError> {
-        if text.trim().is_empty() {
-            return Err(HandleError::InvalidInput(
-                "the question is empty".to_owned(),
-            ));
-        }
-        if text.len() > MAX_TEXT_BYTES {
-            return Err(HandleError::Limit(format!(
-                "a question has at most {MAX_TEXT_BYTES} bytes, this one has {}",
-                text.len()
-            )));
-        }
-        let backing = self.backing.clone();
-        let caller = self.call.caller.caused_by(&backing.plugin);
-        let question = PersonQuestion {
-            plugin: backing.plugin.to_string(),
-            text: CallSanitizer::sanitizer_of(self, "ask").sanitize_line(
-                "question",
-                text,
-                MAX_TEXT_BYTES,
-            ),
-            kind,
-            is_muted: backing.is_muted,
-        };
-        pause_clock(backing.handle.ask_person(&backing.plugin, question, caller)).await
+async fn ask_person(
+    host: &mut HostState,
+    text: &str,
+    kind: QuestionKind,
+) -> Result<PersonAnswer, HandleError> {
+    if text.trim().is_empty() {
+        return Err(HandleError::InvalidInput(
+            "the question is empty".to_owned(),
+        ));
     }
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(HandleError::Limit(format!(
+            "a question has at most {MAX_TEXT_BYTES} bytes, this one has {}",
+            text.len()
+        )));
+    }
+    let backing = host.backing.clone();
+    let caller = host.call.caller.caused_by(&backing.plugin);
+    let question = PersonQuestion {
+        plugin: backing.plugin.to_string(),
+        text: CallSanitizer::sanitizer_of(host, "ask").sanitize_line(
+            "question",
+            text,
+            MAX_TEXT_BYTES,
+        ),
+        kind,
+        is_muted: backing.is_muted,
+    };
+    pause_clock(backing.handle.ask_person(&backing.plugin, question, caller)).await
 }

@@ -14,7 +14,7 @@ pub(super) const MAX_READ_BYTES: u64 = 8 << 20;
 
 impl blobs::Host for HostState {
     async fn read(&mut self, id: String, offset: u64, length: u64) -> Result<Vec<u8>, HandleError> {
-        if !self.may_read(&id) {
+        if !may_read(self, &id) {
             let why = "it was not shown to the plugin in this call, and any other needs `session`, which was not granted";
             let log = self.access_log();
             log.record_files(&format!("read blob {id}"), AccessOutcome::Denied, why);
@@ -29,21 +29,17 @@ impl blobs::Host for HostState {
     }
 }
 
-impl HostState {
-    /// Whether the plugin may read a blob: the blob was shown to it in this call, or the plugin may
-    /// read the session.
-    fn may_read(&self, id: &str) -> bool {
-        let is_it = |blob: &Blob| blob.id == id;
-        let is_lent = || match &self.call.lent {
-            Some(LentPayload::Conversation(messages)) => holds_blob(messages, id),
-            Some(LentPayload::Slice(slice)) => holds_blob(&slice.messages, id),
-            Some(LentPayload::FinishedCall(finished)) => finished.result.content.blobs().any(is_it),
-            Some(LentPayload::WireRequest(_) | LentPayload::WireResponse(_)) | None => false,
-        };
-        self.backing.granted.has(&Capability::Session)
-            || self.call.shown.iter().any(is_it)
-            || is_lent()
-    }
+/// Whether the plugin may read a blob: the blob was shown to it in this call, or the plugin may
+/// read the session.
+fn may_read(host: &HostState, id: &str) -> bool {
+    let is_it = |blob: &Blob| blob.id == id;
+    let is_lent = || match &host.call.lent {
+        Some(LentPayload::Conversation(messages)) => holds_blob(messages, id),
+        Some(LentPayload::Slice(slice)) => holds_blob(&slice.messages, id),
+        Some(LentPayload::FinishedCall(finished)) => finished.result.content.blobs().any(is_it),
+        Some(LentPayload::WireRequest(_) | LentPayload::WireResponse(_)) | None => false,
+    };
+    host.backing.granted.has(&Capability::Session) || host.call.shown.iter().any(is_it) || is_lent()
 }
 
 fn holds_blob(messages: &[Message], id: &str) -> bool {

@@ -5,27 +5,25 @@ use super::super::host::{HostState, PluginBacking};
 use super::super::sanitize::CallSanitizer;
 use crate::point::handle::{HandleError, StateWrite};
 
-impl HostState {
-    /// Writes a change of the state. Hooks of a step run between two entries of the session. If the
-    /// process is killed they run again in the continued turn, so their changes are written with
-    /// the next entry. For a plugin with effects beyond the session the change is written first,
-    /// because its next action cannot be undone.
-    fn write_state(&self, key: &str, value: Option<&str>) -> Result<(), HandleError> {
-        let PluginBacking {
-            handle,
-            keeper,
-            granted,
-            ..
-        } = &*self.backing;
-        let caller = &self.call.caller;
-        let is_in_step = caller.context.step > 0 && caller.point.is_some();
-        let when = if is_in_step && granted.is_session_only() {
-            StateWrite::WithNextEntry
-        } else {
-            StateWrite::AtOnce
-        };
-        handle.state_set(keeper, key, value, when)
-    }
+/// Writes a change of the state. Hooks of a step run between two entries of the session. If the
+/// process is killed they run again in the continued turn, so their changes are written with
+/// the next entry. For a plugin with effects beyond the session the change is written first,
+/// because its next action cannot be undone.
+fn write_state(host: &HostState, key: &str, value: Option<&str>) -> Result<(), HandleError> {
+    let PluginBacking {
+        handle,
+        keeper,
+        granted,
+        ..
+    } = &*host.backing;
+    let caller = &host.call.caller;
+    let is_in_step = caller.context.step > 0 && caller.point.is_some();
+    let when = if is_in_step && granted.is_session_only() {
+        StateWrite::WithNextEntry
+    } else {
+        StateWrite::AtOnce
+    };
+    handle.state_set(keeper, key, value, when)
 }
 
 impl state::Host for HostState {
@@ -37,11 +35,11 @@ impl state::Host for HostState {
         let sanitizer = CallSanitizer::sanitizer_of(self, "state");
         sanitizer.name("key", &key)?;
         let value = sanitizer.text("value", value);
-        self.write_state(&key, Some(&value))
+        write_state(self, &key, Some(&value))
     }
 
     fn remove(&mut self, key: String) -> Result<(), HandleError> {
-        self.write_state(&key, None)
+        write_state(self, &key, None)
     }
 
     fn keys(&mut self, prefix: String) -> wasmtime::Result<Vec<String>> {

@@ -21,7 +21,7 @@ impl tools_host::Host for HostState {
         arguments: String,
     ) -> Result<Vec<types::Part>, HandleError> {
         if !self.backing.granted.has(&Capability::Tool(name.clone())) {
-            return Err(self.not_granted(&name));
+            return Err(not_granted(self, &name));
         }
         let arguments =
             CallSanitizer::sanitizer_of(self, "tools-host").json("arguments", arguments);
@@ -38,25 +38,23 @@ impl tools_host::Host for HostState {
     }
 }
 
-impl HostState {
-    /// Returns the error for a tool that is not granted, and records the attempt.
-    fn not_granted(&self, name: &str) -> HandleError {
-        let backing = &self.backing;
-        let name = clean_line(name, MAX_NAME_BYTES);
-        let granted: Vec<&str> = backing.granted.tools().collect();
-        let why = format!(
-            "plugin `{}` was not granted the tool `{name}`; it was granted: {}",
-            backing.plugin,
-            granted.join(", ")
-        );
-        backing.handle.access(AccessRecord {
-            plugin: backing.plugin.clone(),
-            reached: Reached::External,
-            target: format!("tool {name}"),
-            outcome: AccessOutcome::Denied,
-            reason: Some(why.clone()),
-            origin: self.call.caller.origin(),
-        });
-        HandleError::Denied(why)
-    }
+/// Returns the error for a tool that is not granted, and records the attempt.
+fn not_granted(host: &HostState, name: &str) -> HandleError {
+    let backing = &host.backing;
+    let name = clean_line(name, MAX_NAME_BYTES);
+    let granted: Vec<&str> = backing.granted.tools().collect();
+    let why = format!(
+        "plugin `{}` was not granted the tool `{name}`; it was granted: {}",
+        backing.plugin,
+        granted.join(", ")
+    );
+    backing.handle.access(AccessRecord {
+        plugin: backing.plugin.clone(),
+        reached: Reached::External,
+        target: format!("tool {name}"),
+        outcome: AccessOutcome::Denied,
+        reason: Some(why.clone()),
+        origin: host.call.caller.origin(),
+    });
+    HandleError::Denied(why)
 }

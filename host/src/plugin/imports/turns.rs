@@ -17,7 +17,7 @@ const MAX_TEXT_BYTES: usize = 256;
 impl turns::Host for HostState {
     async fn run(&mut self, order: turns::TurnOrder) -> Result<turns::TurnReport, HandleError> {
         let handle = self.loop_handle("turns")?;
-        let session = self.start_turn(&*handle, order).await?;
+        let session = start_turn(self, &*handle, order).await?;
         let ended = pause_clock(handle.finish_turn(&session, None)).await?;
         let report = ended.ok_or_else(|| HandleError::Failed("the turn has no report".to_owned()));
         report.map(wire_report)
@@ -25,7 +25,7 @@ impl turns::Host for HostState {
 
     async fn start(&mut self, order: turns::TurnOrder) -> Result<String, HandleError> {
         let handle = self.loop_handle("turns")?;
-        self.start_turn(&*handle, order).await
+        start_turn(self, &*handle, order).await
     }
 
     async fn finish(
@@ -54,48 +54,46 @@ impl turns::Host for HostState {
     }
 }
 
-impl HostState {
-    /// Starts a turn and records that, or the reason why it was refused.
-    async fn start_turn(
-        &mut self,
-        handle: &dyn LoopHandle,
-        order: turns::TurnOrder,
-    ) -> Result<String, HandleError> {
-        let order = LoopTurnOrder {
-            input: CallSanitizer::sanitizer_of(self, "turns").text("input", order.input),
-            session: match order.session {
-                turns::TurnSession::Fresh => TurnSession::Fresh,
-                turns::TurnSession::Named(name) => TurnSession::Named(name),
-                turns::TurnSession::Existing(id) => TurnSession::Existing(id),
-            },
-            model: order.model,
-            preset: order.preset,
-            input_id: order.input_id,
-            max_cost_usd: order.max_cost_usd,
-        };
-        let named = match &order.session {
-            TurnSession::Fresh => "a new session".to_owned(),
-            TurnSession::Named(name) => format!("its session {name}"),
-            TurnSession::Existing(id) => format!("session {id}"),
-        };
-        let started = pause_clock(handle.start_turn(order)).await;
-        let (outcome, reason) = match &started {
-            Ok(_) => (AccessOutcome::Done, None),
-            Err(error @ (HandleError::Denied(_) | HandleError::Limit(_))) => {
-                (AccessOutcome::Denied, Some(error.to_string()))
-            }
-            Err(error) => (AccessOutcome::Failed, Some(error.to_string())),
-        };
-        self.backing.handle.access(AccessRecord {
-            plugin: self.backing.plugin.clone(),
-            reached: Reached::External,
-            target: clean_line(&format!("turn in {named}"), MAX_TEXT_BYTES),
-            outcome,
-            reason: reason.map(|reason| clean_line(&reason, MAX_TEXT_BYTES)),
-            origin: self.call.caller.origin(),
-        });
-        started
-    }
+/// Starts a turn and records that, or the reason why it was refused.
+async fn start_turn(
+    host: &mut HostState,
+    handle: &dyn LoopHandle,
+    order: turns::TurnOrder,
+) -> Result<String, HandleError> {
+    let order = LoopTurnOrder {
+        input: CallSanitizer::sanitizer_of(host, "turns").text("input", order.input),
+        session: match order.session {
+            turns::TurnSession::Fresh => TurnSession::Fresh,
+            turns::TurnSession::Named(name) => TurnSession::Named(name),
+            turns::TurnSession::Existing(id) => TurnSession::Existing(id),
+        },
+        model: order.model,
+        preset: order.preset,
+        input_id: order.input_id,
+        max_cost_usd: order.max_cost_usd,
+    };
+    let named = match &order.session {
+        TurnSession::Fresh => "a new session".to_owned(),
+        TurnSession::Named(name) => format!("its session {name}"),
+        TurnSession::Existing(id) => format!("session {id}"),
+    };
+    let started = pause_clock(handle.start_turn(order)).await;
+    let (outcome, reason) = match &started {
+        Ok(_) => (AccessOutcome::Done, None),
+        Err(error @ (HandleError::Denied(_) | HandleError::Limit(_))) => {
+            (AccessOutcome::Denied, Some(error.to_string()))
+        }
+        Err(error) => (AccessOutcome::Failed, Some(error.to_string())),
+    };
+    host.backing.handle.access(AccessRecord {
+        plugin: host.backing.plugin.clone(),
+        reached: Reached::External,
+        target: clean_line(&format!("turn in {named}"), MAX_TEXT_BYTES),
+        outcome,
+        reason: reason.map(|reason| clean_line(&reason, MAX_TEXT_BYTES)),
+        origin: host.call.caller.origin(),
+    });
+    started
 }
 
 fn wire_report(report: LoopTurnReport) -> turns::TurnReport {

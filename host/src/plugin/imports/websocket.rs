@@ -65,19 +65,17 @@ impl SocketSignals {
     }
 }
 
-impl HostState {
-    /// Returns an open connection of the run.
-    fn socket(&self, number: u32) -> Result<Arc<SocketConnection>, HandleError> {
-        self.loop_handle(NAME)?;
-        let run = self.call.run.as_ref();
-        let open = run.and_then(|run| run.sockets.open.get(&number));
-        open.cloned().ok_or_else(|| unknown(number))
-    }
+/// Returns an open connection of the run.
+fn socket(host: &HostState, number: u32) -> Result<Arc<SocketConnection>, HandleError> {
+    host.loop_handle(NAME)?;
+    let run = host.call.run.as_ref();
+    let open = run.and_then(|run| run.sockets.open.get(&number));
+    open.cloned().ok_or_else(|| unknown(number))
+}
 
-    fn drop_socket(&mut self, number: u32) {
-        if let Some(run) = &mut self.call.run {
-            run.sockets.open.remove(&number);
-        }
+fn drop_socket(host: &mut HostState, number: u32) {
+    if let Some(run) = &mut host.call.run {
+        run.sockets.open.remove(&number);
     }
 }
 
@@ -111,7 +109,7 @@ impl websocket::Host for HostState {
     }
 
     async fn send(&mut self, number: u32, frame: websocket::Frame) -> Result<(), HandleError> {
-        let connection = self.socket(number)?;
+        let connection = socket(self, number)?;
         let frame = match frame {
             websocket::Frame::Text(text) => SocketFrame::Text(text),
             websocket::Frame::Binary(bytes) => SocketFrame::Binary(bytes),
@@ -126,7 +124,7 @@ impl websocket::Host for HostState {
         &mut self,
         number: u32,
     ) -> Result<Option<websocket::ConnectionEvent>, HandleError> {
-        let event = self.socket(number)?.receive();
+        let event = socket(self, number)?.receive();
         Ok(event.map(|event| match event {
             SocketEvent::Message(SocketFrame::Text(text)) => {
                 websocket::ConnectionEvent::Message(websocket::Frame::Text(text))
@@ -135,7 +133,7 @@ impl websocket::Host for HostState {
                 websocket::ConnectionEvent::Message(websocket::Frame::Binary(bytes))
             }
             SocketEvent::Closed(reason) => {
-                self.drop_socket(number);
+                drop_socket(self, number);
                 websocket::ConnectionEvent::Closed(reason)
             }
         }))
@@ -143,7 +141,7 @@ impl websocket::Host for HostState {
 
     async fn close(&mut self, number: u32) -> Result<(), HandleError> {
         self.loop_handle(NAME)?;
-        self.drop_socket(number);
+        drop_socket(self, number);
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::text::rows;
+use crate::table::rows;
 
 const HEAD: &str = "name = \"p\"\nversion = \"0.1.0\"\ndescription = \"d\"\n";
 

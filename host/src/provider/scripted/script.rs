@@ -242,7 +242,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::text::rows;
+    use crate::table::rows;
 
     #[test]
     fn toml_and_json_say_the_same() {

@@ -153,7 +153,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::text::rows;
+    use crate::table::rows;
 
     fn value(text: &str) -> Value {
         serde_json::from_str(text).unwrap()

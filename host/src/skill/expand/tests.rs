@@ -3,7 +3,7 @@
 use super::super::model::Source;
 use super::super::parse_text;
 use super::*;
-use crate::text::rows;
+use crate::table::rows;
 
 fn skill(front: &str, body: &str) -> Skill {
     parse_text("dir", &format!("---\ndescription: d\n{front}---\n{body}")).unwrap()

@@ -222,7 +222,7 @@ const OTHERS: &[(&str, &str)] = &[
         "host/src/provider/gemini/",
         "reasons and statuses of the API",
     ),
-    ("host/src/tool/process/", "variables of started processes"),
+    ("host/crates/process/src/", "variables of started processes"),
     (
         "host/crates/author/src/compilation.rs",
         "variables of builds",
@@ -248,7 +248,7 @@ const OTHERS: &[(&str, &str)] = &[
         "the name of a token among secrets",
     ),
     ("host/src/skill/", "names in texts of skills"),
-    ("host/src/secret/", "names in rules for secrets"),
+    ("host/crates/base/src/secret/", "names in rules for secrets"),
     ("host/crates/check/src/", "names in texts of faults"),
     ("host/crates/derive/src/", "names in sources that are read"),
 ];

@@ -1,0 +1,303 @@
+//! Path resolution within a folder, for tools and plugins: a resolved path never leaves the folder.
+//!
+//! Every step of a [`walk_beneath`] opens one name relative to the folder opened by the previous
+//! step, without following symlinks. Symlinks are read and their targets walked like the rest of
+//! the path, so the result tells where a path really leads, and contains no symlink that could be
+//! swapped between a check and its use (a TOCTOU race). Linux's `openat2` with `RESOLVE_BENEATH`
+//! would resolve safely too, but does not report the resolved path, which decides whether the
+//! caller may write there.
+//!
+//! The module must not know which paths are allowed: callers decide with the names in
+//! [`WalkedPath`]. All functions block. Start from [`walk_beneath`].
+
+mod hidden;
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use cap_std::fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt, Permissions};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, readlinkat, statat};
+use rustix::io::Errno;
+
+pub use hidden::HiddenFolders;
+pub use hidden::{own_below, real_path};
+
+/// Maximum number of symlinks on one path; the limit of Linux.
+const MAX_LINKS: usize = 40;
+
+/// Maximum length of a path, in bytes: `PATH_MAX` of Linux.
+const MAX_PATH_BYTES: usize = 4096;
+
+/// Flags for opening a folder to traverse it. `O_PATH` needs no read permission, where the system
+/// has it.
+#[cfg(target_os = "linux")]
+const THROUGH: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const THROUGH: OFlags = OFlags::RDONLY;
+
+/// Error for a path that leads out of the folder; the same error that `openat2` returns.
+pub const ESCAPE: Errno = Errno::XDEV;
+
+/// Handling of missing parent folders.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum MissingParents {
+    /// An error.
+    Refused,
+    /// Reports the missing folders as plain names. A dangling symlink is an error, because its
+    /// target may be created anywhere later.
+    Named,
+    /// Creates the missing folders. A dangling symlink is an error.
+    Made,
+}
+
+/// Result of a walk along a path.
+#[derive(Debug)]
+pub struct WalkedPath {
+    /// Folder that contains the last name; if folders are missing, the last existing one.
+    pub folder: Dir,
+    /// Last name of the path; `.` if the path ends at `folder` itself, for example after `..`.
+    pub name: String,
+    /// Resolved names relative to the start; empty if the path led to the start.
+    pub names: Vec<String>,
+    /// Whether the path must name a folder, for example because it ends with `/`.
+    pub is_folder_wanted: bool,
+}
+
+/// Walks `path` from `start`. A symlink at the end is followed if `follow` is set or if a `/` comes
+/// after it. The last name does not need to exist.
+pub fn walk_beneath(
+    start: &impl AsFd,
+    path: &str,
+    follow: bool,
+    missing: MissingParents,
+) -> Result<WalkedPath, Errno> {
+    if path.is_empty() {
+        return Err(Errno::NOENT);
+    }
+    if path.len() > MAX_PATH_BYTES {
+        return Err(Errno::NAMETOOLONG);
+    }
+    let mut walk = PathWalk {
+        start: start.as_fd(),
+        inside: Vec::new(),
+        beyond: Vec::new(),
+        ahead: VecDeque::new(),
+        is_folder_wanted: false,
+        n_links: 0,
+        missing,
+    };
+    walk.put_ahead(path, false)?;
+    walk.run_walk(follow)
+}
+
+/// Opens a regular file for reading; `None` for any other type of file. Symlinks are followed
+/// within the folder.
+pub fn open_regular(folder: &Dir, path: &Path) -> io::Result<Option<(File, Metadata)>> {
+    let mut options = OpenOptions::new();
+    // Opening a pipe without a writer would block forever.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let file = folder.open_with(path, options.read(true).custom_flags(flags))?;
+    let metadata = file.metadata()?;
+    Ok(metadata.is_file().then_some((file, metadata)))
+}
+
+/// Replaces the file `name` atomically, with these permissions. If a symlink was swapped in
+/// meanwhile, the rename replaces the symlink and does not follow it. `id` must be unique; it names
+/// the temporary file. If `is_kept`, the content is on the disk before the rename, so that a power
+/// failure loses neither the old nor the new file.
+pub fn replace_file(
+    folder: &Dir,
+    name: &str,
+    content: &[u8],
+    permissions: Option<Permissions>,
+    is_kept: bool,
+    id: &str,
+) -> io::Result<()> {
+    let temporary = format!(".rind-{id}.tmp");
+    let write = || {
+        let mut options = OpenOptions::new();
+        let mut file = folder.open_with(&temporary, options.write(true).create_new(true))?;
+        if let Some(permissions) = permissions {
+            // Set before the first byte is written, so that the content of a private file is never
+            // readable by others.
+            file.set_permissions(permissions)?;
+        }
+        file.write_all(content)?;
+        if is_kept { file.sync_all() } else { Ok(()) }
+    };
+    write()
+        .and_then(|()| folder.rename(&temporary, folder, name))
+        .inspect_err(|_| {
+            let _ = folder.remove_file(&temporary);
+        })
+}
+
+/// Returns the path of an open folder, if the system reports it.
+#[cfg(target_os = "linux")]
+fn path_of(folder: BorrowedFd<'_>) -> Option<PathBuf> {
+    let number = std::os::fd::AsRawFd::as_raw_fd(&folder);
+    std::fs::read_link(format!("/proc/self/fd/{number}")).ok()
+}
+
+#[cfg(target_os = "macos")]
+fn path_of(folder: BorrowedFd<'_>) -> Option<PathBuf> {
+    let path = rustix::fs::getpath(folder).ok()?;
+    path.into_string().ok().map(PathBuf::from)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+fn path_of(_: BorrowedFd<'_>) -> Option<PathBuf> {
+    None
+}
+
+/// A name that is still to be walked.
+struct PendingName {
+    text: String,
+    is_of_link: bool,
+}
+
+struct PathWalk<'a> {
+    start: BorrowedFd<'a>,
+    /// Entered folders, outermost first. `..` goes back to the previous one and never asks the file
+    /// system, where a folder may have been moved.
+    inside: Vec<(String, OwnedFd)>,
+    /// Missing folders, which come after `inside`.
+    beyond: Vec<String>,
+    ahead: VecDeque<PendingName>,
+    is_folder_wanted: bool,
+    n_links: usize,
+    missing: MissingParents,
+}
+
+impl PathWalk<'_> {
+    /// Prepends the names of a path or of a symlink's target to the remaining names.
+    fn put_ahead(&mut self, path: &str, is_of_link: bool) -> Result<(), Errno> {
+        if path.starts_with('/') {
+            return Err(ESCAPE);
+        }
+        let is_last = self.ahead.is_empty();
+        if is_last && (path.ends_with('/') || path.ends_with("/.")) {
+            self.is_folder_wanted = true;
+        }
+        let names = path.split('/').filter(|name| !matches!(*name, "" | "."));
+        for name in names.rev() {
+            self.ahead.push_front(PendingName {
+                text: name.to_owned(),
+                is_of_link,
+            });
+        }
+        Ok(())
+    }
+
+    fn here(&self) -> BorrowedFd<'_> {
+        self.inside
+            .last()
+            .map_or(self.start, |(_, folder)| folder.as_fd())
+    }
+
+    fn run_walk(mut self, follow: bool) -> Result<WalkedPath, Errno> {
+        while let Some(name) = self.ahead.pop_front() {
+            if name.text == ".." {
+                if !self.beyond.is_empty() {
+                    return Err(Errno::NOENT);
+                }
+                self.inside.pop().ok_or(ESCAPE)?;
+            } else if !self.ahead.is_empty() {
+                self.enter_name(name)?;
+            } else if (follow || self.is_folder_wanted) && self.is_link(&name.text) {
+                self.follow_link(&name.text)?;
+            } else {
+                if self.missing != MissingParents::Refused && name.is_of_link {
+                    statat(self.here(), name.text.as_str(), AtFlags::SYMLINK_NOFOLLOW)?;
+                }
+                return self.finish_walk(Some(name.text));
+            }
+        }
+        self.finish_walk(None)
+    }
+
+    fn enter_name(&mut self, name: PendingName) -> Result<(), Errno> {
+        if !self.beyond.is_empty() {
+            self.beyond.push(name.text);
+            return Ok(());
+        }
+        match self.open_name(&name.text) {
+            // The error for a symlink differs between systems and flags, so the type is checked as
+            // well.
+            Err(Errno::NOTDIR | Errno::LOOP | Errno::MLINK) if self.is_link(&name.text) => {
+                return self.follow_link(&name.text);
+            }
+            Err(Errno::NOENT) if !name.is_of_link && self.missing == MissingParents::Named => {
+                self.beyond.push(name.text);
+                return Ok(());
+            }
+            Err(Errno::NOENT) if !name.is_of_link && self.missing == MissingParents::Made => {
+                match mkdirat(self.here(), name.text.as_str(), Mode::from_raw_mode(0o777)) {
+                    // Another process may have created it meanwhile.
+                    Ok(()) | Err(Errno::EXIST) => self.open_name(&name.text),
+                    Err(errno) => Err(errno),
+                }
+            }
+            opened => opened,
+        }
+        .map(|folder| self.inside.push((name.text, folder)))
+    }
+
+    /// Opens a folder by a single name, never through a symlink.
+    fn open_name(&self, name: &str) -> Result<OwnedFd, Errno> {
+        let flags = THROUGH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(self.here(), name, flags, Mode::empty())
+    }
+
+    fn is_link(&self, name: &str) -> bool {
+        self.beyond.is_empty()
+            && statat(self.here(), name, AtFlags::SYMLINK_NOFOLLOW)
+                .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
+    }
+
+    fn follow_link(&mut self, name: &str) -> Result<(), Errno> {
+        self.n_links += 1;
+        if self.n_links > MAX_LINKS {
+            return Err(Errno::LOOP);
+        }
+        let target = readlinkat(self.here(), name, Vec::new())?;
+        let target = target.into_string().map_err(|_| Errno::ILSEQ)?;
+        let Some(below) = self.below_start(&target) else {
+            return self.put_ahead(&target, true);
+        };
+        // The rest is walked from the start, so it stays within the folder even if that was moved
+        // meanwhile.
+        self.inside.clear();
+        self.put_ahead(&below, true)
+    }
+
+    /// Returns the part of an absolute target that is within the start, using the current path of
+    /// the start.
+    fn below_start(&self, target: &str) -> Option<String> {
+        let absolute = Path::new(target).is_absolute().then(|| Path::new(target))?;
+        let start = path_of(self.start)?;
+        let below = absolute.strip_prefix(start).ok()?.to_str()?;
+        let slash = if target.ends_with('/') { "/" } else { "" };
+        Some(match below {
+            "" => "./".to_owned(),
+            below => format!("{below}{slash}"),
+        })
+    }
+
+    fn finish_walk(mut self, last: Option<String>) -> Result<WalkedPath, Errno> {
+        let inside = self.inside.iter().map(|(name, _)| name.clone());
+        let names = inside.chain(self.beyond).chain(last.clone()).collect();
+        let folder = match self.inside.pop() {
+            Some((_, folder)) => folder,
+            None => rustix::io::fcntl_dupfd_cloexec(self.start, 3)?,
+        };
+        Ok(WalkedPath {
+            folder: Dir::from_std_file(folder.into()),
+            is_folder_wanted: self.is_folder_wanted || last.is_none(),
+            name: last.unwrap_or_else(|| ".".to_owned()),
+            names,
+        })
+    }
+}

@@ -1,0 +1,221 @@
+//! Folders below a root that no walk may enter: Rind's own, when they are inside the workspace.
+//!
+//! A folder is recognized by its resolved name and by its device and inode number, so that neither
+//! a bind mount nor a file system that ignores case gives it another name. The module must not know
+//! what the folders contain. Start from [`HiddenFolders::below`].
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use cap_std::fs::{Dir, MetadataExt as _};
+use rustix::fs::{Mode, OFlags, openat};
+
+use super::{THROUGH, WalkedPath};
+
+/// Maximum number of parent folders that are compared: more than a path can have.
+const MAX_PARENTS: usize = 4096;
+
+/// Folders below a root that are hidden.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HiddenFolders {
+    folders: Vec<HiddenFolder>,
+    root: Option<FolderId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct HiddenFolder {
+    /// Resolved names from the root.
+    names: Vec<String>,
+    /// `None` if the folder does not exist.
+    id: Option<FolderId>,
+}
+
+/// Device and inode number of a folder.
+type FolderId = (u64, u64);
+
+impl HiddenFolders {
+    /// Hides those of these folders that are strictly inside `root`, which is canonical. A folder
+    /// that does not exist is hidden by its name.
+    pub fn below(root: &Path, folders: &[PathBuf]) -> io::Result<Self> {
+        let hidden = own_below(root, folders).into_iter().map(|folder| {
+            let below = folder.strip_prefix(root).unwrap_or(&folder);
+            HiddenFolder {
+                names: path_names(below),
+                id: path_id(&folder).ok(),
+            }
+        });
+        Ok(Self {
+            folders: hidden.collect(),
+            root: Some(path_id(root)?),
+        })
+    }
+
+    /// Whether no folder is hidden.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.folders.is_empty()
+    }
+
+    /// Whether a walk from the root led into a hidden folder, or to one. An error of the system
+    /// counts as yes.
+    pub fn hide_walked(&self, walked: &WalkedPath) -> bool {
+        !self.is_empty()
+            && (self.hide_names(walked.names.iter().map(String::as_str))
+                || self.hide_entry(&walked.folder, walked.name.as_ref())
+                || self.hide_parents(&walked.folder))
+    }
+
+    /// Whether an entry that a listing found is a hidden folder.
+    pub fn hide_listed(&self, folder: &Dir, path: &Path) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let names = path_names(path);
+        let name = path.file_name().map(Path::new).unwrap_or(path);
+        self.hide_names(names.iter().map(String::as_str)) || self.hide_entry(folder, name)
+    }
+
+    fn hide_names<'a>(&self, names: impl Iterator<Item = &'a str> + Clone) -> bool {
+        self.folders.iter().any(|hidden| {
+            let mut names = names.clone();
+            let mut own = hidden.names.iter();
+            own.all(|own| names.next().is_some_and(|name| is_same_name(name, own)))
+        })
+    }
+
+    fn hide_entry(&self, folder: &Dir, name: &Path) -> bool {
+        let metadata = folder.symlink_metadata(name);
+        metadata.is_ok_and(|metadata| self.has_id((metadata.dev(), metadata.ino())))
+    }
+
+    /// Whether an open folder is a hidden one or inside one.
+    fn hide_parents(&self, folder: &Dir) -> bool {
+        let Ok(mut here) = folder.try_clone().map(Dir::into_std_file) else {
+            return true;
+        };
+        let mut last = None;
+        for _ in 0..MAX_PARENTS {
+            let Ok(metadata) = here.metadata() else {
+                return true;
+            };
+            let id = (metadata.dev(), metadata.ino());
+            if self.has_id(id) {
+                return true;
+            }
+            // The parent of the root of the system is that root.
+            if Some(id) == self.root || Some(id) == last {
+                return false;
+            }
+            last = Some(id);
+            let flags = THROUGH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            match openat(&here, "..", flags, Mode::empty()) {
+                Ok(parent) => here = File::from(parent),
+                Err(_) => return true,
+            }
+        }
+        true
+    }
+
+    fn has_id(&self, id: FolderId) -> bool {
+        self.folders.iter().any(|hidden| hidden.id == Some(id))
+    }
+}
+
+/// Returns the resolved paths of those folders that are strictly below `root`, which is canonical.
+#[must_use]
+pub fn own_below(root: &Path, folders: &[PathBuf]) -> Vec<PathBuf> {
+    let real = folders.iter().map(|folder| real_path(folder));
+    real.filter(|folder| folder != root && folder.starts_with(root))
+        .collect()
+}
+
+/// Resolves symlinks in a path, even if its last components do not exist yet.
+#[must_use]
+pub fn real_path(path: &Path) -> PathBuf {
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) if !parent.as_os_str().is_empty() => {
+            real_path(parent).join(name)
+        }
+        _ => path.to_owned(),
+    }
+}
+
+fn path_names(path: &Path) -> Vec<String> {
+    let names = path.iter().map(|name| name.to_string_lossy().into_owned());
+    names.collect()
+}
+
+/// Whether two names are the same on a file system that may ignore case.
+fn is_same_name(one: &str, other: &str) -> bool {
+    one == other || one.to_lowercase() == other.to_lowercase()
+}
+
+fn path_id(path: &Path) -> io::Result<FolderId> {
+    let metadata = std::fs::symlink_metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use cap_std::ambient_authority;
+
+    use super::super::{MissingParents, walk_beneath};
+    use super::*;
+
+    #[test]
+    fn no_path_leads_into_a_hidden_folder_and_its_neighbours_stay_visible() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let own = root.join(".config/rind");
+        fs::create_dir_all(own.join("sessions")).unwrap();
+        let missing = root.join(".cache/rind");
+        let all = [own.clone(), missing, root.clone(), "/etc".into()];
+        let hidden = HiddenFolders::below(&root, &all).unwrap();
+        fs::create_dir(root.join(".config/git")).unwrap();
+        symlink(".config/rind", root.join("link")).unwrap();
+        let dir = Dir::open_ambient_dir(&root, ambient_authority()).unwrap();
+        let hides = |path: &str| {
+            let walked = walk_beneath(&dir, path, true, MissingParents::Named).unwrap();
+            hidden.hide_walked(&walked)
+        };
+        for path in [
+            ".config/rind",
+            ".config/rind/secrets.toml",
+            ".config/rind/sessions/x",
+            ".cache/rind/x",
+            "link",
+            "link/sessions/x",
+            "link/../rind/x",
+        ] {
+            assert!(hides(path), "{path}");
+        }
+        for path in [".config", ".config/git/config", ".config/rind2", "x", "."] {
+            assert!(!hides(path), "{path}");
+        }
+        // Under another name it is the same folder.
+        fs::rename(&own, root.join("moved")).unwrap();
+        assert!(hides("moved") && hides("moved/sessions/x"));
+        assert!(hidden.hide_listed(&dir, Path::new("moved")));
+        assert!(!hidden.hide_listed(&dir, Path::new(".config")));
+    }
+
+    #[test]
+    fn folders_elsewhere_hide_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let own = [
+            root.clone(),
+            root.join("../other"),
+            PathBuf::from("/etc/rind"),
+        ];
+        assert!(HiddenFolders::below(&root, &own).unwrap().is_empty());
+    }
+}

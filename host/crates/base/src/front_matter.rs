@@ -1,0 +1,340 @@
+//! Front matter: a small YAML mapping at the top of a Markdown file, parsed into nodes with
+//! positions.
+//!
+//! The YAML parser is a library. This module decides how a scalar is interpreted (by YAML's core
+//! schema, or as its source text) and which documents are rejected: those with anchors, aliases or
+//! tags, with duplicate keys, or beyond the limits of depth and size. These limits make files from
+//! strangers safe to read.
+//!
+//! It must not know which keys exist. Start from [`split_front`] and [`read_document`].
+
+use granit_parser::{Event, Marker, Parser, ScalarStyle};
+use serde_json::{Map, Value};
+
+/// Line that opens and closes the front matter.
+pub const FENCE: &str = "---";
+
+/// Maximum nesting depth.
+const MAX_DEPTH: usize = 24;
+
+/// Maximum number of parser events: values, keys and ends of collections.
+const MAX_EVENTS: usize = 20_000;
+
+/// Maximum number of keys of one mapping.
+const MAX_KEYS: usize = 200;
+
+/// Line and column, both counted from 1.
+pub type Place = (usize, usize);
+
+/// A value and its position.
+#[derive(Clone, Debug, PartialEq)]
+pub struct YamlNode {
+    /// Start of the value.
+    pub place: Place,
+    /// Content of the value.
+    pub kind: NodeKind,
+}
+
+/// Content of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NodeKind {
+    /// Text of the scalar, and whether it is plain. Only a plain (unquoted) scalar can be other
+    /// than text.
+    Scalar(String, bool),
+    /// Items, in order.
+    List(Vec<YamlNode>),
+    /// Keys with their values, in order.
+    Mapping(Vec<YamlEntry>),
+}
+
+/// Key of a mapping with its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct YamlEntry {
+    /// Key, always a text.
+    pub key: String,
+    /// Start of the key.
+    pub place: Place,
+    /// Value of the key.
+    pub node: YamlNode,
+}
+
+/// A mapping, in the order of its keys.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct YamlDocument {
+    /// Keys with their values.
+    pub entries: Vec<YamlEntry>,
+}
+
+impl YamlDocument {
+    /// Returns the entry of a key.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&YamlEntry> {
+        self.entries.iter().find(|entry| entry.key == key)
+    }
+}
+
+impl YamlNode {
+    /// Converts the node to JSON by YAML's core schema. Only a plain scalar can become other than
+    /// text; `yes` and `on` are text.
+    pub fn value(&self) -> Value {
+        match &self.kind {
+            NodeKind::Scalar(text, false) => text.as_str().into(),
+            NodeKind::Scalar(text, true) => plain_value(text),
+            NodeKind::List(items) => items.iter().map(Self::value).collect(),
+            NodeKind::Mapping(entries) => {
+                let entries = entries.iter();
+                let entries = entries.map(|entry| (entry.key.clone(), entry.node.value()));
+                Value::Object(entries.collect::<Map<_, _>>())
+            }
+        }
+    }
+
+    /// Returns the source text of a scalar, also of a number or a date; `None` for null, lists and
+    /// mappings.
+    pub fn text(&self) -> Option<&str> {
+        match &self.kind {
+            NodeKind::Scalar(text, is_plain) => {
+                (!is_plain || !plain_value(text).is_null()).then_some(text)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the value is null: left out, or a plain `null` or `~`.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        matches!(&self.kind, NodeKind::Scalar(text, true) if plain_value(text).is_null())
+    }
+
+    /// Builds a node from a JSON value that comes from another source. All parts get the same
+    /// position.
+    pub fn node_of(value: &Value, place: Place) -> Self {
+        let kind = match value {
+            Value::Array(items) => NodeKind::List(
+                items
+                    .iter()
+                    .map(|item| Self::node_of(item, place))
+                    .collect(),
+            ),
+            Value::Object(values) => {
+                let entries = values.iter().map(|(key, value)| YamlEntry {
+                    key: key.clone(),
+                    place,
+                    node: Self::node_of(value, place),
+                });
+                NodeKind::Mapping(entries.collect())
+            }
+            Value::String(text) => NodeKind::Scalar(text.clone(), false),
+            other => NodeKind::Scalar(other.to_string(), true),
+        };
+        Self { place, kind }
+    }
+}
+
+/// Splits a file into its front matter, including the opening fence, and the text after the closing
+/// fence.
+pub fn split_front(text: &str) -> Option<(&str, &str)> {
+    let mut end = 0;
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        let is_fence = line.trim_end() == FENCE;
+        if number == 0 && !is_fence {
+            return None;
+        }
+        if number > 0 && is_fence {
+            return Some((text.get(..end)?, text.get(end + line.len()..)?));
+        }
+        end += line.len();
+    }
+    None
+}
+
+/// A collection that is still being read.
+enum OpenCollection {
+    List(Place, Vec<YamlNode>),
+    /// The last field is a key whose value is not read yet.
+    Mapping(Place, Vec<YamlEntry>, Option<(String, Place)>),
+}
+
+/// Parses a document.
+///
+/// # Errors
+/// The position and the description of the first fault.
+pub fn read_document(text: &str) -> Result<YamlDocument, (Place, String)> {
+    let mut open: Vec<OpenCollection> = Vec::new();
+    let mut root = None;
+    for (n_events, event) in Parser::new_from_str(text).enumerate() {
+        let (event, span) = event.map_err(|e| (marker_place(*e.marker()), e.info()))?;
+        let at = marker_place(span.start);
+        let refuse = |why: &str| Err((at, why.to_owned()));
+        if n_events > MAX_EVENTS || open.len() > MAX_DEPTH {
+            return refuse("the front matter is too long or nested too deep");
+        }
+        let node = match event {
+            Event::Alias(_) | Event::UnresolvedAlias(_) | Event::Anchor(..) => {
+                return refuse("references are not allowed here");
+            }
+            Event::Scalar(_, _, anchor, _)
+            | Event::SequenceStart(_, anchor, _)
+            | Event::MappingStart(_, anchor, _)
+                if anchor != 0 =>
+            {
+                return refuse("references are not allowed here");
+            }
+            Event::Scalar(_, _, _, Some(_))
+            | Event::SequenceStart(_, _, Some(_))
+            | Event::MappingStart(_, _, Some(_)) => return refuse("tags are not allowed here"),
+            Event::DocumentStart(..) if root.is_some() => {
+                return refuse("there is more than one document");
+            }
+            Event::SequenceStart(..) => {
+                open.push(OpenCollection::List(at, Vec::new()));
+                continue;
+            }
+            Event::MappingStart(..) => {
+                open.push(OpenCollection::Mapping(at, Vec::new(), None));
+                continue;
+            }
+            Event::Scalar(text, style, _, _) => {
+                if let Some(OpenCollection::Mapping(_, entries, key @ None)) = open.last_mut() {
+                    let text = text.into_owned();
+                    if entries.len() >= MAX_KEYS {
+                        return refuse(&format!("a mapping has more than {MAX_KEYS} keys"));
+                    }
+                    if entries.iter().any(|entry| entry.key == text) {
+                        return refuse(&format!("the key `{}` stands twice", text.escape_debug()));
+                    }
+                    *key = Some((text, at));
+                    continue;
+                }
+                let is_plain = style == ScalarStyle::Plain;
+                YamlNode {
+                    place: at,
+                    kind: NodeKind::Scalar(text.into_owned(), is_plain),
+                }
+            }
+            Event::SequenceEnd | Event::MappingEnd => match open.pop() {
+                Some(OpenCollection::List(place, items)) => YamlNode {
+                    place,
+                    kind: NodeKind::List(items),
+                },
+                Some(OpenCollection::Mapping(place, entries, _)) => YamlNode {
+                    place,
+                    kind: NodeKind::Mapping(entries),
+                },
+                None => continue,
+            },
+            _ => continue,
+        };
+        match open.last_mut() {
+            Some(OpenCollection::List(_, items)) => items.push(node),
+            Some(OpenCollection::Mapping(_, entries, key)) => match key.take() {
+                Some((key, place)) => entries.push(YamlEntry { key, place, node }),
+                None => return refuse("a key must be text"),
+            },
+            None => root = Some(node),
+        }
+    }
+    match root {
+        None => Ok(YamlDocument::default()),
+        Some(node) if node.is_null() => Ok(YamlDocument::default()),
+        Some(YamlNode {
+            kind: NodeKind::Mapping(entries),
+            ..
+        }) => Ok(YamlDocument { entries }),
+        Some(node) => Err((
+            node.place,
+            "this is no mapping of keys to values".to_owned(),
+        )),
+    }
+}
+
+fn marker_place(marker: Marker) -> Place {
+    (marker.line(), marker.col() + 1)
+}
+
+/// Interprets a plain scalar by YAML's core schema.
+fn plain_value(text: &str) -> Value {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "true" | "True" | "TRUE" => true.into(),
+        "false" | "False" | "FALSE" => false.into(),
+        // JSON's number syntax covers YAML's, except for forms such as `0x1F` and `.5`, which stay
+        // text.
+        _ => text
+            .parse::<serde_json::Number>()
+            .map_or_else(|_| text.into(), Value::Number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn value(document: YamlDocument) -> Value {
+        let kind = NodeKind::Mapping(document.entries);
+        let place = (1, 1);
+        YamlNode { place, kind }.value()
+    }
+
+    #[test]
+    fn scalars_have_the_type_of_the_core_schema_and_keys_their_order() {
+        let text = "---\nb: 1\na: [yes, true, '1', -2.5, ~]\nc: {d: |\n}\n";
+        assert!(read_document(text).is_err());
+        let text = "---\nb: 1\na: [yes, true, '1', -2.5, ~]\nc:\n  d: >-\n    one\n    two\n";
+        let document = read_document(text).unwrap();
+        assert!(
+            document
+                .entries
+                .iter()
+                .map(|entry| &entry.key)
+                .eq(["b", "a", "c"])
+        );
+        assert_eq!(document.get("c").unwrap().place, (4, 1));
+        let expected = json!({"b": 1, "a": ["yes", true, "1", -2.5, null], "c": {"d": "one two"}});
+        assert_eq!(value(document), expected);
+    }
+
+    #[test]
+    fn the_text_of_a_scalar_is_as_written() {
+        let text =
+            "a: 2.0\nb: 2026-01-02\nc: 0x10\nd: 'null'\ne:\nf: 1_000\ng: null\nh: \"\"\ni: [1]\n";
+        let document = read_document(text).unwrap();
+        let texts: Vec<_> = document.entries.iter().map(|e| e.node.text()).collect();
+        let expected = [
+            Some("2.0"),
+            Some("2026-01-02"),
+            Some("0x10"),
+            Some("null"),
+            None,
+            Some("1_000"),
+            None,
+            Some(""),
+            None,
+        ];
+        assert_eq!(texts, expected);
+    }
+
+    #[test]
+    fn what_could_grow_or_hide_is_refused_with_its_place() {
+        let deep = format!("a: {}{}", "[".repeat(200), "]".repeat(200));
+        let long = format!("a: [{}]", "1, ".repeat(30_000));
+        for (text, expected) in [
+            ("a: &x 1\nb: *x\n", "references"),
+            ("a: *x\n", ""),
+            ("a: !!binary aGk=\n", "tags"),
+            ("a: 1\na: 2\n", "stands twice"),
+            ("[a]: 1\n", "a key must be text"),
+            ("- a\n", "no mapping"),
+            ("a: 1\n--- \nb: 2\n", "more than one document"),
+            (&deep, ""),
+            (&long, "too long"),
+        ] {
+            let ((line, _), why) = read_document(text).unwrap_err();
+            assert!(why.contains(expected), "{why}");
+            assert!(line >= 1, "{why}");
+        }
+        assert!(read_document("# nothing\n").unwrap().entries.is_empty());
+    }
+}

@@ -1,0 +1,104 @@
+//! Detection of git repositories, to protect them: settings and hooks of a repository name programs
+//! that run at the user's next git command.
+//!
+//! Git recognizes a repository by file names alone, so any folder can be turned into one. The
+//! module must not know who writes.
+
+use std::path::Path;
+
+/// Name of a repository's folder in a working tree; in a submodule or linked worktree, a file that
+/// points to that folder.
+const FOLDER: &str = ".git";
+
+/// File that every repository has: git takes no folder without it for one.
+const HEAD: &str = "HEAD";
+
+/// File in a repository that names the folder with its settings.
+pub const COMMON: &str = "commondir";
+
+/// Whether git would recognize a folder with entries of these names as a repository.
+#[must_use]
+pub fn is_repository_with(has: impl Fn(&str) -> bool) -> bool {
+    has(HEAD) && (has(COMMON) || (has("objects") && has("refs")))
+}
+
+/// Whether git would recognize this folder as a repository.
+#[must_use]
+pub fn is_repository(folder: &Path) -> bool {
+    is_repository_with(|name| is_there(&folder.join(name)))
+}
+
+/// Whether a path within `root` leads into a repository, or would complete one when it is created.
+/// Symlinks in the path are judged by their own name, not by their target.
+///
+/// For example:
+///
+/// ```text
+/// a/.git             yes
+/// a/.GIT/hooks/x     yes: names are compared without case
+/// bare/config        yes, if `bare` has `HEAD`, `objects` and `refs`
+/// .gitignore         no
+/// ```
+#[must_use]
+pub fn leads_into_repository<'a>(root: &Path, names: impl IntoIterator<Item = &'a str>) -> bool {
+    let mut folder = root.to_owned();
+    for name in names {
+        let made = |other: &str| other.eq_ignore_ascii_case(name) || is_there(&folder.join(other));
+        if name.eq_ignore_ascii_case(FOLDER) || is_repository_with(made) {
+            return true;
+        }
+        folder.push(name);
+    }
+    false
+}
+
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// Whether a path leads into a repository or would turn a folder into one. The first `n_granted`
+/// names are granted to the caller.
+#[must_use]
+pub fn is_reserved(root: &Path, names: &[String], n_granted: usize) -> bool {
+    let is_git = |name: &String| name.eq_ignore_ascii_case(FOLDER);
+    let (granted, rest) = names.split_at(n_granted.min(names.len()));
+    let is_head = |name: &String| name.eq_ignore_ascii_case(HEAD);
+    if rest.iter().any(is_git) {
+        return true;
+    }
+    let granted_folder = root.join(granted.iter().collect::<std::path::PathBuf>());
+    !granted.iter().any(is_git)
+        && (rest.iter().any(is_head)
+            || leads_into_repository(&granted_folder, rest.iter().map(String::as_str)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_is_one_with_any_name_and_completing_one_is_found_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let into = |path: &str| leads_into_repository(root, path.split('/'));
+        for path in ["a/.git", "a/.GIT/hooks/x", ".git", ".git/config"] {
+            assert!(into(path), "{path}");
+        }
+        for path in [
+            "a/head",
+            "bare/HEAD",
+            "bare/config",
+            ".gitignore",
+            ".github/x",
+        ] {
+            assert!(!into(path), "{path}");
+        }
+        std::fs::create_dir_all(root.join("bare/objects")).unwrap();
+        std::fs::write(root.join("bare/HEAD"), "").unwrap();
+        assert!(!into("bare/config"));
+        assert!(into("bare/refs/x") && into("bare/commondir"));
+        std::fs::create_dir(root.join("bare/refs")).unwrap();
+        assert!(into("bare/config") && into("bare/hooks/pre-commit") && into("bare/x"));
+        assert!(!into("other/config"));
+    }
+}

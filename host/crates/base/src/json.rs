@@ -1,0 +1,204 @@
+//! JSON from untrusted sources: parsing within limits, and measuring.
+//!
+//! A parsed value takes up to 70 times the memory of its text, and checking, writing or dropping a
+//! deeply nested one takes stack. Therefore the text is measured before it is parsed, and the value
+//! before it is processed. The module must not know the meaning of any value. Start from
+//! [`parse_json`].
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+/// Default limit for the length of a text to parse, in bytes.
+pub const MAX_BYTES: usize = 1 << 20;
+
+/// Maximum nesting depth. Far below the 128 levels that `serde_json` reads, because values kept in
+/// a session are wrapped in some levels of their own.
+pub const MAX_DEPTH: usize = 48;
+
+/// Parses a text of at most `cap` bytes and [`MAX_DEPTH`] levels. Rejects objects with duplicate
+/// keys: of two contradicting verdicts, neither may count. The error is half a sentence: "is not
+/// JSON: …".
+pub fn parse_json(text: &str, cap: usize) -> Result<Value, String> {
+    if text.len() > cap {
+        return Err(format!("has {} bytes, at most {cap} are read", text.len()));
+    }
+    let UniqueKeys(value) = serde_json::from_str(text).map_err(|e| match e.is_data() {
+        true => format!("is ambiguous JSON: {e}"),
+        false => format!("is not JSON: {e}"),
+    })?;
+    if nesting_depth(&value) > MAX_DEPTH {
+        return Err(format!("is nested deeper than {MAX_DEPTH} levels"));
+    }
+    Ok(value)
+}
+
+/// Formats a value for people: a string without quotes, any other value as JSON.
+pub fn plain_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A value without duplicate keys. JSON readers differ in which of two equal keys they use, so the
+/// value that one program shows could differ from the value that another acts on.
+pub struct UniqueKeys(pub Value);
+
+impl<'de> Deserialize<'de> for UniqueKeys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(UniqueVisitor).map(Self)
+    }
+}
+
+struct UniqueVisitor;
+
+impl<'de> Visitor<'de> for UniqueVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value in JSON")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(UniqueKeys(value)) = items.next_element()? {
+            values.push(value);
+        }
+        Ok(Value::Array(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut values = Map::new();
+        while let Some((key, UniqueKeys(value))) = entries.next_entry::<String, UniqueKeys>()? {
+            if values.contains_key(&key) {
+                let key = key.escape_debug();
+                return Err(A::Error::custom(format!("duplicate key `{key}`")));
+            }
+            values.insert(key, value);
+        }
+        Ok(Value::Object(values))
+    }
+}
+
+/// Returns the nesting depth of arrays and objects; 1 for a scalar.
+#[must_use]
+pub fn nesting_depth(value: &Value) -> usize {
+    let mut deepest = 1;
+    let mut open = vec![(value, 1)];
+    while let Some((value, level)) = open.pop() {
+        deepest = deepest.max(level);
+        open.extend(child_values(value).map(|child| (child, level + 1)));
+    }
+    deepest
+}
+
+/// Counts the values in `value`, including itself.
+#[must_use]
+pub fn n_values(value: &Value) -> usize {
+    all_values(value).count()
+}
+
+/// Iterates over `value` and all values nested in it, in no particular order.
+pub fn all_values(value: &Value) -> impl Iterator<Item = &Value> {
+    let mut open = vec![value];
+    std::iter::from_fn(move || {
+        let value = open.pop()?;
+        open.extend(child_values(value));
+        Some(value)
+    })
+}
+
+/// Iterates over the items or fields of `value`.
+pub fn child_values(value: &Value) -> impl Iterator<Item = &Value> {
+    let (items, fields) = match value {
+        Value::Array(items) => (Some(items.iter()), None),
+        Value::Object(map) => (None, Some(map.values())),
+        _ => (None, None),
+    };
+    items
+        .into_iter()
+        .flatten()
+        .chain(fields.into_iter().flatten())
+}
+
+/// Removes the code fence around JSON, which models write in spite of instructions.
+pub fn strip_fence(text: &str) -> &str {
+    let Some(inner) = text.strip_prefix("```") else {
+        return text;
+    };
+    let inner = inner.trim_start_matches(char::is_alphanumeric);
+    inner.trim_end().strip_suffix("```").unwrap_or(inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_are_measured() {
+        assert_eq!((nesting_depth(&json!(1)), n_values(&json!(1))), (1, 1));
+        let value = json!({"a": [1, 2, {"b": 3}], "c": "x"});
+        assert_eq!((nesting_depth(&value), n_values(&value)), (4, 7));
+    }
+
+    #[test]
+    fn what_is_too_long_too_deep_or_no_json_is_told_apart() {
+        assert_eq!(
+            parse_json("[1]", 2).unwrap_err(),
+            "has 3 bytes, at most 2 are read"
+        );
+        let said = parse_json("[1", 9).unwrap_err();
+        assert!(said.starts_with("is not JSON: "), "{said}");
+        assert_eq!(said.matches("JSON").count(), 1, "{said}");
+        let deep = "[".repeat(49) + &"]".repeat(49);
+        assert_eq!(
+            parse_json(&deep, 999).unwrap_err(),
+            "is nested deeper than 48 levels"
+        );
+        assert!(parse_json(&deep[1..97], 999).is_ok());
+    }
+
+    #[test]
+    fn of_a_key_that_stands_twice_neither_value_counts() {
+        for text in [
+            r#"{"verdict": {"block": "x"}, "verdict": "pass"}"#,
+            r#"{"verdict": "pass", "\u0076erdict": {"block": "x"}}"#,
+            r#"{"outcome": {"verdict": {"block": "x"}, "verdict": "pass"}}"#,
+            r#"[{"a": 1, "a": 1}]"#,
+        ] {
+            let said = parse_json(text, 999).unwrap_err();
+            assert!(
+                said.starts_with("is ambiguous JSON: duplicate key `"),
+                "{said}"
+            );
+        }
+        assert!(parse_json(r#"[{"a": 1}, {"a": {"a": null}}]"#, 999).is_ok());
+    }
+}

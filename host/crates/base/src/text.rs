@@ -1,0 +1,272 @@
+//! Sanitizing of text from others for a log, an approval prompt or a terminal.
+//!
+//! Owns which characters are deceptive and how they are shown instead. It must not know who wrote a
+//! text or where it goes.
+//!
+//! Start from [`printable_text`] for text of several lines, [`one_line`] for text that must stay on
+//! one line, [`printable_prose`] for an answer that is only read, and [`clean_line`] for one line
+//! of limited length.
+
+use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
+use icu_properties::{CodePointMapData, CodePointSetData};
+
+/// Symbols with an empty glyph. No Unicode property tells them apart from visible symbols.
+const BLANK_SYMBOLS: [char; 2] = ['\u{2800}', '\u{1d159}'];
+
+/// Maximum number of combining marks on one character. More of them cover the lines above and
+/// below.
+const MAX_MARKS: usize = 3;
+
+/// Whether a terminal would interpret the character, or a reader would miss it, see it at another
+/// position or take it for a space: control and format characters, default-ignorable code points,
+/// separators except the space, blank symbols, and private-use or unassigned code points.
+#[must_use]
+pub fn is_deceptive(character: char) -> bool {
+    if character.is_ascii() {
+        return character.is_ascii_control();
+    }
+    if CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(character)
+        || BLANK_SYMBOLS.contains(&character)
+    {
+        return true;
+    }
+    matches!(
+        character_category(character),
+        GeneralCategory::Control
+            | GeneralCategory::Format
+            | GeneralCategory::SpaceSeparator
+            | GeneralCategory::LineSeparator
+            | GeneralCategory::ParagraphSeparator
+            | GeneralCategory::PrivateUse
+            | GeneralCategory::Surrogate
+            | GeneralCategory::Unassigned
+    )
+}
+
+fn character_category(character: char) -> GeneralCategory {
+    CodePointMapData::<GeneralCategory>::new().get(character)
+}
+
+/// Whether the character is a combining mark, drawn over the character before it.
+fn is_mark(character: char) -> bool {
+    use GeneralCategory::{EnclosingMark, NonspacingMark};
+    !character.is_ascii()
+        && matches!(
+            character_category(character),
+            NonspacingMark | EnclosingMark
+        )
+}
+
+/// Whether languages or emoji need the character although it is invisible: no-break spaces and
+/// other space separators, joiners, and variation selectors.
+fn is_typographic(character: char) -> bool {
+    matches!(character, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
+        || character_category(character) == GeneralCategory::SpaceSeparator
+}
+
+/// Escapes deceptive characters as `\u{…}`, for example U+202E as `\u{202e}`. Line breaks and tabs
+/// stay.
+///
+/// For example:
+///
+/// ```text
+/// a<TAB>b<LF><ESC>[2K    ->  a<TAB>b<LF>\u{1b}[2K
+/// ```
+#[must_use]
+pub fn printable_text(text: &str) -> String {
+    escape_text(text, |character| matches!(character, '\n' | '\t'))
+}
+
+/// Escapes deceptive characters, line breaks and tabs as `\u{…}`, so that the result is always one
+/// line.
+///
+/// For example:
+///
+/// ```text
+/// a<LF>b<TAB>c    ->  a\u{a}b\u{9}c
+/// ```
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    escape_text(text, |_| false)
+}
+
+/// An error and its causes in one line.
+#[must_use]
+pub fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+/// Escapes like [`printable_text`], except for invisible characters that languages and emoji need.
+/// For people who only read the text: no decision may depend on the result.
+#[must_use]
+pub fn printable_prose(text: &str) -> String {
+    escape_text(text, |character| {
+        matches!(character, '\n' | '\t') || is_typographic(character)
+    })
+}
+
+fn escape_text(text: &str, stays: impl Fn(char) -> bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    // Marks at the beginning would be drawn over the program's own text, so none is allowed there.
+    let mut n_marks = MAX_MARKS;
+    for character in text.chars() {
+        if stays(character) {
+            shown.push(character);
+            n_marks = MAX_MARKS;
+            continue;
+        }
+        let is_mark = is_mark(character);
+        if is_mark && n_marks >= MAX_MARKS {
+            shown.extend(character.escape_unicode());
+            continue;
+        }
+        n_marks = if is_mark { n_marks + 1 } else { 0 };
+        show_character(&mut shown, character);
+    }
+    shown
+}
+
+/// Returns the text as one line of at most `limit` bytes, with deceptive characters escaped. A
+/// truncated text ends with `…`, if that fits.
+///
+/// For example:
+///
+/// ```text
+/// " one<LF>two<TAB>"    limit 20    ->  "one two"
+/// "one too many"        limit 7     ->  "one …"
+/// "long"                limit 2     ->  ""
+/// ```
+#[must_use]
+pub fn clean_line(text: &str, limit: usize) -> String {
+    const MORE: char = '…';
+    let mut line = String::with_capacity(text.len().min(limit));
+    // Length to which the line can be truncated so that the `…` still fits.
+    let mut cut = 0;
+    for character in text.trim().chars() {
+        match character {
+            '\n' | '\t' => line.push(' '),
+            _ => show_character(&mut line, character),
+        }
+        if line.len() > limit {
+            line.truncate(cut);
+            if cut + MORE.len_utf8() <= limit {
+                line.push(MORE);
+            }
+            break;
+        }
+        if line.len() + MORE.len_utf8() <= limit {
+            cut = line.len();
+        }
+    }
+    line
+}
+
+fn show_character(shown: &mut String, character: char) {
+    if is_deceptive(character) {
+        shown.extend(character.escape_unicode());
+    } else {
+        shown.push(character);
+    }
+}
+
+/// Returns the line number, from 1, of a byte offset in a text.
+#[must_use]
+pub fn line_at(text: &str, offset: usize) -> usize {
+    let before = text.bytes().take(offset);
+    before.filter(|byte| *byte == b'\n').count() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_deceives_is_written_out_and_what_each_reader_needs_stays() {
+        type Reader = fn(&str) -> String;
+        let answer = "«\u{a0}oui\u{202f}» ❤\u{fe0f} 👩\u{200d}🔬 می\u{200c}خواهم";
+        let table: [(Reader, &str, &str); 4] = [
+            (
+                printable_text,
+                "a\tb\n\u{1b}[2K\u{202e}é",
+                "a\tb\n\\u{1b}[2K\\u{202e}é",
+            ),
+            (
+                one_line,
+                "a\nb\tc\r\u{85}\u{2028}d",
+                "a\\u{a}b\\u{9}c\\u{d}\\u{85}\\u{2028}d",
+            ),
+            (printable_prose, answer, answer),
+            (
+                printable_prose,
+                "\u{1b}\u{202e}\u{200b}\u{3164}",
+                "\\u{1b}\\u{202e}\\u{200b}\\u{3164}",
+            ),
+        ];
+        for (reader, text, expected) in table {
+            assert_eq!(reader(text), expected);
+        }
+    }
+
+    /// Seven characters that an earlier filter let through, and one of each other kind.
+    const UNSEEN: &str = "\u{3164}\u{115f}\u{1160}\u{ffa0}\u{2800}\u{a0}\u{3000}\u{034f}\u{17b4}\u{fe0f}\u{e0100}\u{1d159}\u{600}\u{e000}\u{378}\u{1680}\u{2028}\u{2063}\u{ad}";
+
+    #[test]
+    fn what_cannot_be_seen_or_looks_like_a_space_is_written_out() {
+        for character in UNSEEN.chars() {
+            let text = format!("a{character}b");
+            let expected = format!("a{}b", character.escape_unicode());
+            assert_eq!(printable_text(&text), expected);
+            assert_eq!(clean_line(&text, 40), expected);
+            assert_eq!(one_line(&text), expected);
+        }
+        let seen = "é ß 日本 한국어 👍 «x» עברית العربية";
+        assert_eq!(printable_text(seen), seen);
+    }
+
+    #[test]
+    fn every_character_that_unicode_lets_a_display_ignore_is_deceptive() {
+        let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
+        let mut n_checked = 0;
+        for range in ignorable.iter_ranges() {
+            for character in range.filter_map(char::from_u32) {
+                assert!(is_deceptive(character), "{character:?}");
+                n_checked += 1;
+            }
+        }
+        assert!(n_checked > 4_000, "{n_checked}");
+    }
+
+    #[test]
+    fn marks_cover_neither_what_stands_before_the_text_nor_other_lines() {
+        assert_eq!(printable_text("\u{338}a\u{301}"), "\\u{338}a\u{301}");
+        let many = format!("a{}", "\u{301}".repeat(9));
+        assert_eq!(
+            printable_text(&many).matches("\\u{301}").count(),
+            9 - MAX_MARKS
+        );
+        assert_eq!(printable_text("a\n\u{338}b"), "a\n\\u{338}b");
+    }
+
+    #[test]
+    fn a_clean_text_is_one_line_within_its_limit() {
+        let table = [
+            (" one\ntwo\t", 20, "one two"),
+            ("exactly", 7, "exactly"),
+            ("one too many", 7, "one …"),
+            ("\u{7}\u{7}", 9, "\\u{7}…"),
+            ("\u{7}\u{7}", 7, "…"),
+            ("long", 2, ""),
+            ("", 0, ""),
+        ];
+        for (text, limit, expected) in table {
+            assert_eq!(clean_line(text, limit), expected, "{text:?} in {limit}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Captures the output of a process within a limit: the head and the tail of long output, and its
+//! lines as they arrive.
+
+use std::collections::VecDeque;
+
+use super::screen::TerminalScreen;
+
+/// Longest line that is passed on in one piece.
+pub const MAX_LINE_BYTES: usize = 1024 * 1024;
+
+/// Output with a size limit: of longer output the first and the last half of the limit are kept.
+#[derive(Clone, Debug)]
+pub struct Captured {
+    cap: usize,
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    left_out: u64,
+    /// Terminal emulation that reduces the output, if enabled.
+    screen: Option<TerminalScreen>,
+}
+
+impl Captured {
+    pub(super) fn new(cap: usize) -> Self {
+        Self {
+            cap,
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            left_out: 0,
+            screen: None,
+        }
+    }
+
+    /// Captures the output as a terminal would finally show it. The limit applies to the shown
+    /// text.
+    pub fn of_screen(cap: usize) -> Self {
+        Self {
+            screen: Some(TerminalScreen::default()),
+            ..Self::new(cap)
+        }
+    }
+
+    /// Adds output.
+    pub fn push(&mut self, bytes: &[u8]) {
+        match self.screen.take() {
+            None => self.keep_bytes(bytes),
+            Some(mut screen) => {
+                screen.push(bytes, &mut |bytes| self.keep_bytes(bytes));
+                self.screen = Some(screen);
+            }
+        }
+    }
+
+    /// Flushes the screen. Nothing may be pushed afterwards.
+    pub fn finish_capture(&mut self) {
+        if let Some(mut screen) = self.screen.take() {
+            screen.finish_screen(&mut |bytes| self.keep_bytes(bytes));
+            self.screen = Some(screen);
+        }
+    }
+
+    /// Returns the rows that are still on the screen: later output may overwrite them.
+    pub fn rows_on_screen(&self) -> String {
+        let mut shown = Vec::new();
+        if let Some(mut screen) = self.screen.clone() {
+            screen.finish_screen(&mut |bytes| shown.extend_from_slice(bytes));
+        }
+        String::from_utf8_lossy(&shown).into_owned()
+    }
+
+    /// Returns the text that has left the screen: its head, the number of bytes that were dropped
+    /// behind it, and its tail, which is empty if there is no gap.
+    pub fn parts(&self) -> (String, u64, String) {
+        let tail: Vec<u8> = self.tail.iter().copied().collect();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match self.left_out {
+            0 => (
+                text(&[self.head.as_slice(), &tail].concat()),
+                0,
+                String::new(),
+            ),
+            left_out => (text(&self.head), left_out, text(&tail)),
+        }
+    }
+
+    /// Forgets the text that has left the screen.
+    pub fn forget_text(&mut self) {
+        self.head.clear();
+        self.tail.clear();
+        self.left_out = 0;
+    }
+
+    /// Returns the number of bytes that a terminal would not finally show: control sequences and
+    /// overwritten text.
+    #[must_use]
+    pub fn cleaned_bytes(&self) -> u64 {
+        self.screen
+            .as_ref()
+            .map_or(0, TerminalScreen::cleaned_bytes)
+    }
+
+    fn keep_bytes(&mut self, bytes: &[u8]) {
+        let head_cap = self.cap / 2;
+        let to_head = bytes.len().min(head_cap.saturating_sub(self.head.len()));
+        self.head.extend_from_slice(&bytes[..to_head]);
+        self.tail.extend(&bytes[to_head..]);
+        let excess = self.tail.len().saturating_sub(self.cap - head_cap);
+        self.tail.drain(..excess);
+        self.left_out += excess as u64;
+    }
+
+    /// Whether nothing was left out.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.left_out == 0
+    }
+
+    /// Returns the output unchanged; `None` if bytes were dropped.
+    pub fn bytes(&self) -> Option<Vec<u8>> {
+        let (front, back) = self.tail.as_slices();
+        self.is_whole().then(|| [&self.head, front, back].concat())
+    }
+
+    /// Returns the output as text, with a line at the gap that says how many bytes were dropped.
+    /// Bytes that are not UTF-8 become U+FFFD.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let tail: Vec<u8> = self.tail.iter().copied().collect();
+        if self.left_out == 0 {
+            // Join before decoding: a character may span head and tail.
+            return String::from_utf8_lossy(&[self.head.as_slice(), &tail].concat()).into_owned();
+        }
+        format!(
+            "{}\n[… {} bytes left out …]\n{}",
+            String::from_utf8_lossy(&self.head),
+            self.left_out,
+            String::from_utf8_lossy(&tail)
+        )
+    }
+}
+
+/// Splits chunks into lines.
+#[derive(Default)]
+pub(super) struct LineSplitter {
+    partial: Vec<u8>,
+}
+
+impl LineSplitter {
+    pub(super) fn push(&mut self, mut bytes: &[u8], mut line: impl FnMut(&str)) {
+        while let Some(at) = bytes.iter().position(|&byte| byte == b'\n') {
+            self.partial.extend_from_slice(&bytes[..at]);
+            bytes = &bytes[at + 1..];
+            self.emit_line(&mut line);
+        }
+        self.partial.extend_from_slice(bytes);
+        if self.partial.len() > MAX_LINE_BYTES {
+            self.emit_line(&mut line);
+        }
+    }
+
+    pub(super) fn finish_lines(&mut self, mut line: impl FnMut(&str)) {
+        if !self.partial.is_empty() {
+            self.emit_line(&mut line);
+        }
+    }
+
+    fn emit_line(&mut self, line: &mut impl FnMut(&str)) {
+        let text = String::from_utf8_lossy(&self.partial);
+        line(text.strip_suffix('\r').unwrap_or(&text));
+        self.partial.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_within_the_cap_is_kept_whole_across_the_border() {
+        let mut captured = Captured::new(8);
+        for byte in "aßüzz".as_bytes() {
+            captured.push(&[*byte]);
+        }
+        assert_eq!((captured.text().as_str(), captured.left_out), ("aßüzz", 0));
+    }
+
+    #[test]
+    fn longer_output_keeps_head_and_tail_and_counts_the_rest() {
+        let mut captured = Captured::new(8);
+        captured.push(b"0123456789");
+        captured.push(b"abcdef");
+        assert_eq!(captured.text(), "0123\n[… 8 bytes left out …]\ncdef");
+        assert_eq!(captured.left_out, 8);
+    }
+
+    #[test]
+    fn lines_are_joined_across_chunks_and_the_last_one_is_not_lost() {
+        let mut seen = Vec::new();
+        let mut lines = LineSplitter::default();
+        for chunk in ["on", "e\r\ntw", "o\n\nthree"] {
+            lines.push(chunk.as_bytes(), |line| seen.push(line.to_owned()));
+        }
+        lines.finish_lines(|line| seen.push(line.to_owned()));
+        assert_eq!(seen, ["one", "two", "", "three"]);
+    }
+}

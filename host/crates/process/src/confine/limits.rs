@@ -1,0 +1,156 @@
+//! Resource limits of this process and everything it starts.
+//!
+//! These are the limits that need no control group: rlimits, niceness, the OOM score, and
+//! protection of the process from others of the same user. Start from [`Limits`].
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+#[cfg(target_os = "linux")]
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::tree::memory_of_machine_bytes;
+
+/// Resource limits of one command and everything it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Maximum memory of each process, and of all processes together, in bytes.
+    pub memory_bytes: u64,
+    /// Maximum number of processes and threads.
+    pub processes: u64,
+    /// Maximum size of a file, in bytes.
+    pub file_bytes: u64,
+    /// Maximum amount of the free disk space that the command may use up, in bytes.
+    pub disk_bytes: u64,
+    /// Maximum size of the temporary directory if it is in memory, in bytes.
+    pub temporary_bytes: u64,
+}
+
+impl Default for Limits {
+    /// Leaves room for the build of a large program and its tests, or for a browser, without
+    /// letting the number of processes freeze the machine.
+    fn default() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+        let memory = memory_of_machine_bytes("MemTotal:").unwrap_or(16 << 30);
+        Self {
+            memory_bytes: memory / 4 * 3,
+            processes: (PROCESSES_FOR_PROCESSOR * processors).clamp(MIN_PROCESSES, MAX_PROCESSES),
+            file_bytes: 16 << 30,
+            disk_bytes: 64 << 30,
+            temporary_bytes: (memory / 4).min(4 << 30),
+        }
+    }
+}
+
+/// Limits of processes and threads of a command: per processor, minimum and maximum. A compiler
+/// starts one thread per processor in each of as many processes; a browser has about 300 on any
+/// machine.
+const PROCESSES_FOR_PROCESSOR: u64 = 128;
+const MIN_PROCESSES: u64 = 512;
+const MAX_PROCESSES: u64 = 4096;
+
+/// Niceness of commands. Competing with a program of normal priority, a command gets a quarter of a
+/// processor. With niceness 10 it would get a tenth, and one of several concurrent builds would
+/// hardly progress.
+pub(super) const NICENESS: i32 = 5;
+
+/// Maximum of the niceness rlimit. The kernel subtracts the rlimit from it to get the lowest
+/// niceness.
+#[cfg(target_os = "linux")]
+const MAX_NICENESS_LIMIT: u64 = 20;
+
+/// Allowance for the user's other processes and threads, if the kernel counts them together with
+/// those of a command. Enough for a whole desktop session.
+const OTHER_PROCESSES: u64 = 12_288;
+
+impl Limits {
+    /// Returns the process limit for a kernel that counts the user's other processes too.
+    #[must_use]
+    pub fn processes_among_others(&self) -> u64 {
+        self.processes.saturating_add(OTHER_PROCESSES)
+    }
+}
+
+/// Protects the environment, memory and descriptors of this process from other processes of the
+/// same user, and disables core dumps, which may contain keys. Child processes are not affected.
+#[cfg(target_os = "linux")]
+pub fn hide_process() {
+    // A failure is ignored: there is no fallback.
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+}
+
+/// Does nothing: supported on Linux only.
+#[cfg(not(target_os = "linux"))]
+pub fn hide_process() {}
+
+/// Makes the kernel kill this process when its parent exits, for any reason.
+#[cfg(target_os = "linux")]
+pub fn end_with_parent() {
+    use rustix::process::{Signal, set_parent_process_death_signal};
+    // A failure is ignored: the other limits still apply.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+}
+
+/// Does nothing: supported on Linux only.
+#[cfg(not(target_os = "linux"))]
+pub fn end_with_parent() {}
+
+/// Applies the limits of a confined program. `shares_processes`: whether the kernel counts other
+/// processes of the user too.
+#[cfg(target_os = "linux")]
+pub(super) fn cap_program(limits: &Limits, shares_processes: bool) -> io::Result<()> {
+    // A core dump would contain the memory of the process.
+    cap_resource(Resource::Core, 0)?;
+    let processes = if shares_processes {
+        limits.processes_among_others()
+    } else {
+        limits.processes
+    };
+    cap_resource(Resource::Nproc, processes)?;
+    // Prevents the program from raising its priority again.
+    cap_resource(
+        Resource::Nice,
+        MAX_NICENESS_LIMIT - u64::from(NICENESS.unsigned_abs()),
+    )?;
+    cap_resource(Resource::Rtprio, 0)?;
+    cap_resource(Resource::Fsize, limits.file_bytes)
+}
+
+/// Makes the kernel prefer to kill this process and its descendants, rather than the host, when
+/// memory runs out.
+#[cfg(target_os = "linux")]
+pub(super) fn end_first_when_memory_runs_out() {
+    let _ = std::fs::write("/proc/self/oom_score_adj", "500");
+}
+
+/// Caps the writable memory and the CPU time of this process.
+///
+/// The address space is not capped: the allocator reserves some per thread without using it, so the
+/// same work would fail on a machine with more processors.
+#[cfg(target_os = "linux")]
+pub fn cap_memory_and_time(bytes: u64, cpu_seconds: u64) -> io::Result<()> {
+    cap_resource(Resource::Data, bytes)?;
+    cap_resource(Resource::Cpu, cpu_seconds)
+}
+
+/// Lowers a limit permanently; never raises one.
+#[cfg(target_os = "linux")]
+fn cap_resource(resource: Resource, most: u64) -> io::Result<()> {
+    let held = getrlimit(resource);
+    let lower = |limit: Option<u64>| Some(limit.map_or(most, |limit| limit.min(most)));
+    setrlimit(
+        resource,
+        Rlimit {
+            current: lower(held.current),
+            maximum: lower(held.maximum),
+        },
+    )?;
+    Ok(())
+}
+
+/// Does nothing: comparable limits exist on Linux only.
+#[cfg(not(target_os = "linux"))]
+pub fn cap_memory_and_time(_bytes: u64, _cpu_seconds: u64) -> io::Result<()> {
+    Ok(())
+}

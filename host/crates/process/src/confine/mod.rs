@@ -1,0 +1,414 @@
+//! Confinement of programs by the kernel: files, network, processes and resources that a program
+//! and its descendants may use.
+//!
+//! A confined program is started through a helper, which is Rind's own binary under a hidden
+//! command. The helper creates namespaces (or has `bwrap` create them) in which no other processes
+//! and files are visible. Inside, it restricts itself with Landlock, a seccomp filter and resource
+//! limits before it starts the program. It keeps running until no descendant of the program is
+//! left, and kills them all if the host exits. No code runs between fork and exec in a process with
+//! threads.
+//!
+//! If a machine has no namespaces, Landlock and a stricter filter are used alone. They are weaker:
+//! they cannot hide that a file elsewhere exists, nor its size and times; they cannot protect the
+//! permissions and times of the user's files; and they cannot protect a part of the workspace, such
+//! as the settings and hooks of its repository. A command of root can also read files below `/etc`
+//! that only root may read.
+//!
+//! No code here falls back to running a program unconfined: a failure is an error of the call, see
+//! [`Obstacle`].
+//!
+//! This module must not know which program runs, nor where Rind keeps its files. Start from
+//! [`Confinement`]; [`detect`] finds the mechanisms that this machine enforces.
+
+mod bwrap;
+mod helper;
+#[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(target_os = "linux")]
+mod landlock;
+mod limits;
+#[cfg(target_os = "linux")]
+mod namespaces;
+mod obstacle;
+mod policy;
+mod probe;
+mod protect;
+#[cfg(target_os = "linux")]
+mod rights;
+#[cfg(target_os = "linux")]
+mod seccomp;
+#[cfg(target_os = "linux")]
+mod supervise;
+mod system;
+mod view;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::Process;
+use super::cgroup::ProcessCgroup;
+use super::environment::{is_found, set_variable};
+use super::group::KeptResources;
+pub use helper::{confine_this_process, main as helper_main};
+pub use limits::{Limits, cap_memory_and_time, end_with_parent, hide_process};
+pub use obstacle::Obstacle;
+use policy::{ConfinedPolicy, ConfinedSurroundings, FileAccess, SocketAccess};
+pub use probe::{Detected, Report, attempt, detect, program_in};
+use rind_base::beneath::real_path;
+use rind_base::disk::TemporaryFolder;
+pub use system::{DEVICES, system_folders, tool_folders, tool_folders_of};
+use view::{MEMORY_FOLDERS, MountPlan, SHARED_MEMORY_BYTES};
+
+/// Hidden command of the helper.
+pub const HELPER_COMMAND: &str = "__confined";
+
+/// Mechanism that separates a program from other files and processes. Landlock and the seccomp
+/// filter are applied in addition to each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mechanism {
+    /// Namespaces created by the helper, in which only the allowed files and the program's own
+    /// processes are visible.
+    Namespaces,
+    /// The same view, created by the program `bwrap` at this path.
+    Bwrap(PathBuf),
+    /// Landlock and the seccomp filter only; other files and processes stay visible.
+    Landlock,
+}
+
+impl Mechanism {
+    /// Whether outside processes and files are invisible.
+    #[must_use]
+    pub fn is_apart(&self) -> bool {
+        !matches!(self, Self::Landlock)
+    }
+}
+
+/// Permissions of a confined program.
+///
+/// In addition the program may use the harmless devices, and write to a private temporary
+/// directory, which is created for it, named by `TMPDIR`, and removed afterwards. Call
+/// [`Confinement::check`] with Rind's own directories before using it, and [`detect`] to choose the
+/// mechanism.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Confinement {
+    /// Rind's own binary, which implements [`HELPER_COMMAND`].
+    pub helper: PathBuf,
+    /// Mechanism that enforces the confinement.
+    pub mechanism: Mechanism,
+    /// Directories and files that the program may read, execute and change. Each must exist.
+    pub write: Vec<PathBuf>,
+    /// Directories and files that the program may read and execute. Missing ones are ignored.
+    pub read: Vec<PathBuf>,
+    /// Canonical directories inside of those in `write` that the program must not see. Only a
+    /// [mechanism](Mechanism::is_apart) with a view of its own can hide them.
+    pub hidden: Vec<PathBuf>,
+    /// Whether the program may open network sockets.
+    pub network: bool,
+    /// Resource limits.
+    pub limits: Limits,
+    /// Content of the git configuration file that replaces the user's own.
+    pub git_settings: String,
+    /// Rind's own folder in which the state before each command is recorded. If Rind is killed
+    /// while a command runs, the next start uses the record to find files that the command left for
+    /// git. `None` keeps no records.
+    pub records: Option<PathBuf>,
+}
+
+/// Error of a confinement that would allow access to a forbidden path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "commands would have access to {}, which overlaps {}, a folder of Rind's own; no command may read that", allowed.display(), own.display()
+)]
+pub struct Overlap {
+    /// Path that the confinement would allow.
+    pub allowed: PathBuf,
+    /// Forbidden path.
+    pub own: PathBuf,
+}
+
+impl Confinement {
+    /// Checks that no allowed path equals, contains or lies inside a path in `never`. A path that
+    /// may be changed may contain one that is hidden.
+    ///
+    /// # Errors
+    /// The first overlapping pair.
+    pub fn check(&self, never: &[PathBuf]) -> Result<(), Overlap> {
+        let is_shown = |own: &&PathBuf| !self.hidden.contains(&real_path(own));
+        let shown: Vec<PathBuf> = never.iter().filter(is_shown).cloned().collect();
+        let mut read = self.read.iter();
+        read.try_for_each(|allowed| check_apart(allowed, never))?;
+        self.write.iter().try_for_each(|allowed| {
+            check_apart(allowed, &shown)?;
+            let real = real_path(allowed);
+            let within = never.iter().find(|own| real.starts_with(real_path(own)));
+            within.map_or(Ok(()), |own| {
+                Err(Overlap {
+                    allowed: allowed.clone(),
+                    own: own.clone(),
+                })
+            })
+        })
+    }
+
+    /// Returns the combined size limit of the in-memory directories: `/dev/shm`, `/tmp` and the
+    /// temporary directory.
+    pub(super) fn folders_in_memory_bytes(&self) -> u64 {
+        if !self.mechanism.is_apart() {
+            return 0;
+        }
+        let temporary = self.limits.temporary_bytes.saturating_mul(2);
+        temporary.saturating_add(SHARED_MEMORY_BYTES)
+    }
+
+    /// Returns the helper process to start instead of the program.
+    pub(super) fn wrap_process(&self, process: &Process) -> io::Result<WrappedProcess> {
+        check_start(&self.helper, process)?;
+        let temporary = temporary_folder(&self.git_settings)?;
+        // A trial runs the helper itself as the program, which then receives the report.
+        let tells = Path::new(&process.program) == self.helper;
+        let memory_bytes = self
+            .limits
+            .memory_bytes
+            .saturating_add(self.folders_in_memory_bytes());
+        let cgroup = ProcessCgroup::make_group(Some((&self.limits, memory_bytes)));
+        let mut policy = self.process_policy(temporary.path(), process, tells);
+        policy.cgroup = cgroup.as_ref().map(|group| group.path().to_owned());
+        let mut args = vec![OsString::from(HELPER_COMMAND), policy.to_json()?.into()];
+        args.extend(["--".into(), process.program.clone()]);
+        args.extend(process.args.iter().cloned());
+        let mut env = process.env.clone();
+        keep_from_helper(&mut env);
+        set_variable(&mut env, "TMPDIR", temporary.path());
+        // Some tools need a cache directory and fail if the usual one is read-only.
+        set_variable(&mut env, "XDG_CACHE_HOME", temporary.path().join(CACHE));
+        let git_settings = temporary.path().join(GIT_SETTINGS);
+        set_variable(&mut env, "GIT_CONFIG_GLOBAL", git_settings);
+        Ok(WrappedProcess {
+            program: self.helper.clone().into(),
+            args,
+            env,
+            kept: KeptResources {
+                n_keepers: policy.around.n_keepers(),
+                temporary: Some(temporary),
+                cgroup,
+            },
+        })
+    }
+
+    /// Builds the policy for the helper. `tells`: see [`ConfinedPolicy`].
+    fn process_policy(&self, temporary: &Path, process: &Process, tells: bool) -> ConfinedPolicy {
+        let mut write = self.write.clone();
+        write.push(temporary.to_owned());
+        let is_apart = self.mechanism.is_apart();
+        let mut read = self.read.clone();
+        read.extend(tells.then(|| self.helper.clone()));
+        read.extend(process.stdin.clone());
+        let home = process.env.iter().find(|(name, _)| name == "HOME");
+        let plan = MountPlan {
+            write: &self.write,
+            read: &read,
+            hidden: &self.hidden,
+            temporary,
+            temporary_bytes: self.limits.temporary_bytes,
+            home: home.map(|(_, home)| Path::new(home)),
+        };
+        let around = match &self.mechanism {
+            Mechanism::Landlock => ConfinedSurroundings::Nothing,
+            Mechanism::Namespaces => ConfinedSurroundings::Namespaces {
+                base: temporary.join(BASE),
+                mounts: plan.mounts(),
+            },
+            Mechanism::Bwrap(bwrap) => ConfinedSurroundings::Program(bwrap::bwrap_command(
+                bwrap,
+                &self.helper,
+                &plan.mounts(),
+                self.network,
+            )),
+        };
+        if is_apart {
+            write.extend(MEMORY_FOLDERS.iter().map(PathBuf::from));
+        }
+        ConfinedPolicy {
+            around,
+            files: FileAccess { write, read },
+            needs_landlock: !is_apart,
+            cwd: process.cwd.clone(),
+            stdin: process.stdin.clone(),
+            network: match (self.network, is_apart) {
+                (true, _) => SocketAccess::All,
+                (false, true) => SocketAccess::Loopback,
+                (false, false) => SocketAccess::Off,
+            },
+            // In a view no sockets of other programs are visible, unless the network (and with it
+            // abstract sockets) is shared.
+            unix_sockets: is_apart && !self.network,
+            limits: self.limits,
+            cgroup: None,
+            tells,
+        }
+    }
+}
+
+/// Prevents descriptors that this process inherited from reaching the processes it starts.
+/// Descriptors opened by Rust are close-on-exec already.
+///
+/// # Errors
+/// The kernel is older than Linux 5.11.
+#[cfg(target_os = "linux")]
+pub fn keep_descriptors() -> io::Result<()> {
+    kernel::keep_descriptors()
+}
+
+/// Does nothing: supported on Linux only.
+#[cfg(not(target_os = "linux"))]
+pub fn keep_descriptors() -> io::Result<()> {
+    Ok(())
+}
+
+/// Wraps an unconfined process with the first stage of the helper, which reaps orphaned
+/// descendants.
+pub(super) fn keep_process(helper: &Path, process: &Process) -> io::Result<WrappedProcess> {
+    check_start(helper, process)?;
+    let words = [HELPER_COMMAND, helper::KEEP].map(OsString::from);
+    let mut args = words.to_vec();
+    let stdin = process.stdin.clone().map(OsString::from);
+    args.push(stdin.unwrap_or_default());
+    let cgroup = ProcessCgroup::make_group(None);
+    let path = cgroup.as_ref().map(|group| group.path().into());
+    args.push(path.unwrap_or_default());
+    args.push(process.program.clone());
+    args.extend(process.args.iter().cloned());
+    Ok(WrappedProcess {
+        program: helper.into(),
+        args,
+        env: process.env.clone(),
+        kept: KeptResources {
+            n_keepers: 1,
+            temporary: None,
+            cgroup,
+        },
+    })
+}
+
+/// Prefix of environment variables that are meant for the program and not for the helper.
+const FOR_PROGRAM: &str = "RIND_FOR_PROGRAM_";
+
+/// Renames variables that make the dynamic loader load code from given paths: the helper must not
+/// run code that a command put there. The helper passes them to the program under their original
+/// names.
+fn keep_from_helper(env: &mut [(OsString, OsString)]) {
+    for (name, _) in env {
+        let bytes = name.as_encoded_bytes();
+        if bytes.starts_with(b"LD_") || bytes == b"GLIBC_TUNABLES" || bytes == b"GCONV_PATH" {
+            let mut renamed = OsString::from(FOR_PROGRAM);
+            renamed.push(&*name);
+            *name = renamed;
+        }
+    }
+}
+
+/// Refuses to start a program that is missing. The helper would notice too late: the result would
+/// be an exit code instead of an error.
+fn check_start(helper: &Path, process: &Process) -> io::Result<()> {
+    if let Err(error) = helper.metadata() {
+        let why = if error.kind() == io::ErrorKind::NotFound {
+            "which no longer exists; restart rind".to_owned()
+        } else {
+            format!(
+                "which cannot be reached ({error}); let this user read its folders, or move it to one"
+            )
+        };
+        return Err(io::Error::other(format!(
+            "it needs {}, {why}",
+            helper.display()
+        )));
+    }
+    if !is_found(&process.program, &process.env) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    Ok(())
+}
+
+/// Checks that no path in `never` overlaps the path `allowed`. Symlinks are followed.
+///
+/// # Errors
+/// The overlapping pair. Landlock rules only add permissions, so a forbidden path inside an allowed
+/// directory could not be excluded.
+pub fn check_apart(allowed: &Path, never: &[PathBuf]) -> Result<(), Overlap> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let real_allowed = real(allowed);
+    let overlaps = |own: &&PathBuf| {
+        let own = real(own);
+        real_allowed.starts_with(&own) || own.starts_with(&real_allowed)
+    };
+    never.iter().find(overlaps).map_or(Ok(()), |own| {
+        Err(Overlap {
+            allowed: allowed.to_owned(),
+            own: own.clone(),
+        })
+    })
+}
+
+/// A process that is started through the helper.
+pub(super) struct WrappedProcess {
+    pub(super) program: OsString,
+    pub(super) args: Vec<OsString>,
+    pub(super) env: Vec<(OsString, OsString)>,
+    pub(super) kept: KeptResources,
+}
+
+/// Entries of the temporary directory: a cache directory, the mount point of the view, and the git
+/// configuration.
+const CACHE: &str = "cache";
+const BASE: &str = "view";
+const GIT_SETTINGS: &str = "gitconfig";
+
+/// Prefix of the names of temporary directories.
+const TEMPORARY_PREFIX: &str = "rind-command-";
+
+fn temporary_folder(git_settings: &str) -> io::Result<TemporaryFolder> {
+    let folder = TemporaryFolder::new(TEMPORARY_PREFIX)?;
+    for name in [CACHE, BASE] {
+        std::fs::create_dir(folder.path().join(name))?;
+    }
+    std::fs::write(folder.path().join(GIT_SETTINGS), git_settings)?;
+    Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_rinds_own_is_allowed_from_above_or_from_within() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("home");
+        let own = home.join(".config/rind");
+        std::fs::create_dir_all(&own).unwrap();
+        std::fs::create_dir_all(home.join("project")).unwrap();
+        std::os::unix::fs::symlink(&home, folder.path().join("link")).unwrap();
+        let check = |write: &Path, read: &Path| {
+            let confinement = Confinement {
+                helper: PathBuf::new(),
+                mechanism: Mechanism::Landlock,
+                write: vec![write.to_owned()],
+                read: vec![read.to_owned()],
+                hidden: Vec::new(),
+                network: false,
+                limits: Limits::default(),
+                git_settings: String::new(),
+                records: None,
+            };
+            confinement.check(std::slice::from_ref(&own)).is_ok()
+        };
+        let project = home.join("project");
+        assert!(check(&project, Path::new("/usr")));
+        assert!(!check(&home, Path::new("/usr")));
+        assert!(!check(&folder.path().join("link"), Path::new("/usr")));
+        assert!(!check(&project, &own));
+        assert!(!check(&project, &own.join("plugins")));
+        assert!(!check(&project, &home.join(".config")));
+        assert!(check(&project, &home.join(".config/git")));
+    }
+}

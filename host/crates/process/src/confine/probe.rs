@@ -1,0 +1,365 @@
+//! Tests the confinement on this machine: the helper confines itself, then tries actions that must
+//! fail.
+//!
+//! A mechanism counts as working only if each forbidden action was refused and each allowed one
+//! succeeded, measured from inside. Start from [`detect`].
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use super::helper::TRY;
+use super::obstacle::Obstacle;
+use super::policy::ConfinementTrial;
+use super::{Confinement, HELPER_COMMAND, Mechanism};
+use crate::{CgroupPlace, Ending, Process, Streams};
+use rind_base::disk::{TemporaryFolder, private_folder};
+
+/// Timeout of a trial, which takes milliseconds unless the machine is very busy.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Captured bytes of the helper's output.
+const CAPTURE_BYTES: usize = 16 * 1024;
+
+/// Report on a confined process: the restrictions in force, and the actions that were possible in
+/// spite of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Landlock ABI version, if Landlock restricts the process.
+    pub landlock: Option<u32>,
+    /// Whether system calls are filtered.
+    pub seccomp: bool,
+    /// Whether the process may open Unix sockets, because it can only reach those in its own
+    /// directories.
+    pub unix_sockets: bool,
+    /// Actions that should have been impossible. If empty, the confinement holds.
+    pub holes: Vec<String>,
+    /// Actions that should have been possible.
+    pub lacks: Vec<String>,
+    /// Whether the process could signal a process outside. Older kernels cannot prevent this.
+    pub can_signal: bool,
+    /// Whether the number of its processes is limited.
+    pub bounds_processes: bool,
+    /// Whether the process can connect to its own server on loopback, in an otherwise empty
+    /// network.
+    pub loopback: bool,
+    /// Whether it has its own control group.
+    pub cgroup: bool,
+}
+
+/// Confinement that was detected on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Detected {
+    /// The confinement with the mechanism that works.
+    pub confinement: Confinement,
+    /// Report on the mechanism.
+    pub report: Report,
+    /// Reasons why the preferred mechanisms were skipped.
+    pub passed_over: Option<String>,
+}
+
+/// Finds the first mechanism that works: namespaces of the helper, then `bwrap` if installed, then
+/// Landlock alone. With `only_that`, tries only the mechanism that `confinement` already has.
+/// `forbidden` is one of Rind's own directories; a file is created there to prove that it is
+/// inaccessible.
+///
+/// A mechanism is skipped only if it is missing on this machine. A mechanism that failed ends the
+/// search, because the cause of the failure must not lead to a weaker confinement.
+///
+/// # Errors
+/// Reasons why no mechanism works.
+pub async fn detect(
+    mut confinement: Confinement,
+    bwrap: Option<&Path>,
+    only_that: bool,
+    forbidden: &Path,
+) -> Result<Detected, Obstacle> {
+    let mut mechanisms = vec![Mechanism::Namespaces];
+    mechanisms.extend(bwrap.map(|bwrap| Mechanism::Bwrap(bwrap.to_owned())));
+    mechanisms.push(Mechanism::Landlock);
+    if only_that {
+        mechanisms = vec![confinement.mechanism.clone()];
+    }
+    let mut passed_over = Vec::new();
+    for mechanism in mechanisms {
+        let name = match &mechanism {
+            Mechanism::Namespaces => "namespaces",
+            Mechanism::Bwrap(_) => "bwrap",
+            Mechanism::Landlock => "Landlock",
+        };
+        confinement.mechanism = mechanism;
+        match attempt(&confinement, forbidden).await {
+            Ok(report) => {
+                return Ok(Detected {
+                    confinement,
+                    report,
+                    passed_over: (!passed_over.is_empty()).then(|| passed_over.join("; ")),
+                });
+            }
+            Err(Obstacle::Missing(why)) => passed_over.push(format!("{name}: {why}")),
+            Err(failed @ Obstacle::Failed(_)) => return Err(failed.within(name)),
+        }
+    }
+    if bwrap.is_none() && !only_that {
+        passed_over.push("and bwrap is not installed".to_owned());
+    }
+    Err(Obstacle::Missing(passed_over.join("; ")))
+}
+
+/// Searches these directories for a program and returns the first match.
+#[must_use]
+pub fn program_in(name: &str, folders: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
+    folders
+        .into_iter()
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+}
+
+/// Tests one confinement: the helper runs as the confined program and tries actions that must fail.
+///
+/// # Errors
+/// Reason why the confinement does not hold, or could not be tested.
+pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Report, Obstacle> {
+    let broken = |error: std::io::Error| {
+        Obstacle::Failed(format!("the confinement cannot be tried: {error}"))
+    };
+    private_folder(forbidden).map_err(broken)?;
+    let outside = TemporaryFolder::new_in("canary-", forbidden).map_err(broken)?;
+    std::fs::write(outside.path().join("canary"), "sings").map_err(broken)?;
+    let bait = BaitServers::new();
+    let trial = ConfinementTrial {
+        forbidden: outside.path().to_owned(),
+        host: std::process::id(),
+        network: confinement.network,
+        host_port: bait.port(),
+        host_socket: bait.socket_name.clone(),
+        is_apart: confinement.mechanism.is_apart(),
+        processes: confinement.limits.processes,
+        is_counted: CgroupPlace::here().is_ok_and(CgroupPlace::counts_processes),
+        report: Report::default(),
+    };
+    let trial = serde_json::to_string(&trial).map_err(|error| broken(error.into()))?;
+    let process = Process {
+        program: confinement.helper.clone().into(),
+        args: [HELPER_COMMAND, TRY, &trial].map(OsString::from).to_vec(),
+        cwd: PathBuf::from("/"),
+        env: Vec::new(),
+        stdin: None,
+        deadline: DEADLINE,
+        streams: Streams::Separate,
+        capture_bytes: CAPTURE_BYTES,
+        on_line: None,
+        on_bytes: None,
+        confine: Some(confinement.clone()),
+        keeper: None,
+    };
+    let finished = process
+        .run(&CancellationToken::new())
+        .await
+        .map_err(|error| error.to_string())?;
+    if finished.ending != Ending::Exited(0) {
+        let said = finished.stderr.text();
+        let said = said.trim().trim_start_matches("rind: ");
+        return Err(match finished.ending {
+            Ending::Deadline => {
+                Obstacle::Failed(format!("the trial took more than {} s", DEADLINE.as_secs()))
+            }
+            Ending::Exited(code) if !said.is_empty() => Obstacle::of_helper(code, said.to_owned()),
+            ending if said.is_empty() => {
+                Obstacle::Failed(format!("the helper failed ({ending:?})"))
+            }
+            ending => Obstacle::Failed(format!("the helper failed ({ending:?}): {said}")),
+        });
+    }
+    let report: Report = serde_json::from_str(finished.stdout.text().trim())
+        .map_err(|error| format!("the helper did not answer: {error}"))?;
+    let canary = std::fs::read(outside.path().join("canary"));
+    let is_kept = match canary {
+        Ok(text) => text == b"sings",
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+        Err(error) => return Err(broken(error)),
+    };
+    match (report.holes.is_empty() && is_kept, report.lacks.is_empty()) {
+        (false, _) if report.holes.is_empty() => Err(Obstacle::Missing(
+            "a confined command could still change files outside its folders".to_owned(),
+        )),
+        (false, _) => Err(Obstacle::Missing(format!(
+            "a confined command could still {}",
+            report.holes.join(", ")
+        ))),
+        (_, false) => Err(Obstacle::Failed(format!(
+            "a confined command could not {}",
+            report.lacks.join(", ")
+        ))),
+        _ => Ok(report),
+    }
+}
+
+/// Servers that the host starts for the trial and that a confined program must not reach.
+struct BaitServers {
+    tcp: Option<std::net::TcpListener>,
+    socket_name: String,
+    #[cfg(target_os = "linux")]
+    _socket: Option<std::os::unix::net::UnixListener>,
+}
+
+impl BaitServers {
+    fn new() -> Self {
+        let socket_name = format!("rind-canary-{}", rind_base::clock::new_id());
+        Self {
+            tcp: std::net::TcpListener::bind("127.0.0.1:0").ok(),
+            #[cfg(target_os = "linux")]
+            _socket: {
+                use std::os::linux::net::SocketAddrExt;
+                use std::os::unix::net::{SocketAddr, UnixListener};
+                let address = SocketAddr::from_abstract_name(&socket_name);
+                address.and_then(|at| UnixListener::bind_addr(&at)).ok()
+            },
+            socket_name,
+        }
+    }
+
+    fn port(&self) -> u16 {
+        let address = self.tcp.as_ref().and_then(|tcp| tcp.local_addr().ok());
+        address.map_or(0, |address| address.port())
+    }
+}
+
+/// Whether there is a route to an address reserved for documentation (RFC 5737, RFC 3849). Sends
+/// nothing.
+fn has_route() -> bool {
+    use std::net::UdpSocket;
+    [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")]
+        .iter()
+        .any(|(own, other)| UdpSocket::bind(own).is_ok_and(|socket| socket.connect(other).is_ok()))
+}
+
+#[cfg(target_os = "linux")]
+fn connect_abstract(name: &str) -> bool {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixStream};
+    let address = SocketAddr::from_abstract_name(name);
+    address.is_ok_and(|at| UnixStream::connect_addr(&at).is_ok())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn connect_abstract(_name: &str) -> bool {
+    false
+}
+
+impl ConfinementTrial {
+    /// Runs the trial in this confined process, and reports the outcome.
+    pub(super) fn run_trial(self) -> Report {
+        use std::fs;
+        use std::net::{TcpListener, TcpStream, UdpSocket};
+        let mut report = self.report;
+        let canary = self.forbidden.join("canary");
+        let mut hole = |is_open: bool, what: &str| {
+            if is_open {
+                report.holes.push(what.to_owned());
+            }
+        };
+        hole(fs::read(&canary).is_ok(), "read files outside its folders");
+        hole(
+            fs::OpenOptions::new().append(true).open(&canary).is_ok(),
+            "write files outside its folders",
+        );
+        hole(
+            fs::write(self.forbidden.join("new"), "").is_ok(),
+            "make files outside its folders",
+        );
+        hole(
+            fs::remove_file(&canary).is_ok(),
+            "remove files outside its folders",
+        );
+        hole(
+            fs::read_dir(&self.forbidden).is_ok(),
+            "list folders outside its own",
+        );
+        let environ = fs::read(format!("/proc/{}/environ", self.host));
+        hole(
+            environ.is_ok_and(|environ| !environ.is_empty()),
+            "read the environment of its host",
+        );
+        if !self.network {
+            let listener = TcpListener::bind("127.0.0.1:0");
+            let udp = UdpSocket::bind("127.0.0.1:0");
+            if report.loopback {
+                let connected =
+                    listener.and_then(|server| TcpStream::connect(server.local_addr()?));
+                report.loopback = connected.is_ok();
+            } else {
+                hole(listener.is_ok(), "open network connections");
+                hole(udp.is_ok(), "send UDP packets");
+            }
+            let host = self.host_port;
+            let is_reached = host != 0 && TcpStream::connect(("127.0.0.1", host)).is_ok();
+            hole(is_reached, "reach servers on this machine");
+            hole(has_route(), "send to other machines");
+            let is_reached = connect_abstract(&self.host_socket);
+            hole(is_reached, "reach programs through abstract Unix sockets");
+        }
+        if self.is_apart {
+            hole(self.forbidden.exists(), "see files outside its folders");
+            hole(count_processes() > MAX_PROCESSES, "see processes outside");
+        }
+        if tempfile::tempfile().is_err() {
+            report
+                .lacks
+                .push("write to its own temporary folder".to_owned());
+        }
+        // In a PID namespace the number would name a different process.
+        report.can_signal = !self.is_apart && can_signal(self.host);
+        report.bounds_processes = !is_root()
+            || (self.is_apart && are_processes_bounded(self.processes))
+            || (report.cgroup && self.is_counted);
+        report
+    }
+}
+
+/// Expected number of processes in a view during the trial: the first process and the trial.
+const MAX_PROCESSES: usize = 2;
+
+fn count_processes() -> usize {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().parse::<u32>());
+    names.filter(Result::is_ok).count()
+}
+
+/// Whether the PID namespace is limited to this number of processes and threads, including those of
+/// root.
+#[cfg(target_os = "linux")]
+fn are_processes_bounded(processes: u64) -> bool {
+    let most = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
+    let least = super::namespaces::MIN_PROCESSES;
+    most.trim()
+        .parse()
+        .is_ok_and(|most: u64| most <= processes.max(least))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn are_processes_bounded(_processes: u64) -> bool {
+    false
+}
+
+/// Rlimits on processes do not bind root.
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[cfg(target_os = "linux")]
+fn can_signal(process: u32) -> bool {
+    let process = i32::try_from(process)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    process.is_some_and(|process| rustix::process::test_kill_process(process).is_ok())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn can_signal(_process: u32) -> bool {
+    true
+}

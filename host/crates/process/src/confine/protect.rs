@@ -1,0 +1,103 @@
+//! Parts of a repository that run programs at the user's next, unconfined git command: its settings
+//! and its hooks.
+//!
+//! This module only finds these paths; `view` makes them read-only.
+
+use std::path::{Path, PathBuf};
+
+use rind_base::git::is_repository;
+
+/// Entries of a git directory that decide which programs git runs, or where it looks for such
+/// settings.
+const DECIDES: &[&str] = &["config", "config.worktree", "hooks", "commondir", "gitdir"];
+
+/// Returns the paths of a repository to protect in a writable directory, in mount order. The flag
+/// tells whether the path is read-only. The git directory itself (`.git`, or `folder` if that is
+/// the shared directory of a linked worktree) stays writable but cannot be renamed; the entries in
+/// [`DECIDES`] are read-only.
+pub(super) fn repository_paths(folder: &Path) -> Vec<(PathBuf, bool)> {
+    let inner = folder.join(".git");
+    let mut found = Vec::new();
+    let repository = if is_folder(&inner) {
+        found.push((inner.clone(), false));
+        inner
+    } else if is_repository(folder) {
+        folder.to_owned()
+    } else {
+        // In a linked worktree `.git` is a file that points to the repository.
+        let is_file = inner.symlink_metadata().is_ok_and(|found| found.is_file());
+        return is_file.then_some((inner, true)).into_iter().collect();
+    };
+    // Submodules and linked worktrees keep their git directories inside, nested as deeply as their
+    // paths.
+    let mut repositories = vec![repository];
+    let mut n_seen = 0;
+    while let Some(folder) = repositories.pop() {
+        n_seen += 1;
+        if n_seen > MAX_FOLDERS {
+            break;
+        }
+        let mut below = vec![folder.clone()];
+        if folder.join("HEAD").symlink_metadata().is_ok() {
+            add_fixed(&mut found, &folder);
+            below = ["modules", "worktrees"]
+                .map(|name| folder.join(name))
+                .to_vec();
+        }
+        for folder in below {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            repositories.extend(
+                entries
+                    .map(|entry| entry.path())
+                    .filter(|path| is_folder(path)),
+            );
+        }
+    }
+    found
+}
+
+const MAX_FOLDERS: usize = 1_000;
+
+fn add_fixed(found: &mut Vec<(PathBuf, bool)>, repository: &Path) {
+    let parts = DECIDES.iter().map(|part| repository.join(part));
+    let there = parts.filter(|part| {
+        part.symlink_metadata()
+            .is_ok_and(|found| !found.is_symlink())
+    });
+    found.extend(there.map(|part| (part, true)));
+}
+
+fn is_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_and_hooks_of_a_repository_and_its_submodules_stay_as_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = folder.path().join(".git");
+        for repository in ["", "modules/libs/a"] {
+            let repository = git.join(repository);
+            std::fs::create_dir_all(repository.join("hooks")).unwrap();
+            for file in ["HEAD", "config", "index"] {
+                std::fs::write(repository.join(file), "").unwrap();
+            }
+        }
+        let found = repository_paths(folder.path());
+        let is_fixed = |path: &str| found.contains(&(git.join(path), true));
+        assert_eq!(found[0], (git.clone(), false));
+        for path in [
+            "config",
+            "hooks",
+            "modules/libs/a/config",
+            "modules/libs/a/hooks",
+        ] {
+            assert!(is_fixed(path), "{path}: {found:?}");
+        }
+        assert_eq!(found.len(), 5);
+        assert_eq!(repository_paths(&git.join("hooks")), []);
+    }
+}

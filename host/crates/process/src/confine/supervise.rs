@@ -1,0 +1,348 @@
+//! First stage of the helper. Starts the second stage, and keeps running until no descendant is
+//! left.
+//!
+//! Its standard input is a socket to the host. If the socket closes, the host is gone, and all
+//! descendants are killed. The exit status of the program is sent over the same socket, because
+//! background processes of the program may still be running then. Start from [`supervise_program`].
+
+use std::collections::BTreeSet;
+use std::ffi::{CString, OsString};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
+
+use super::HELPER_COMMAND;
+use super::kernel::{self, StartAttributes, start_in};
+use super::landlock;
+use super::limits::NICENESS;
+use super::namespaces::{self, OWN_PROGRAM};
+use super::obstacle::Obstacle;
+use super::policy::{ConfinedPolicy, ConfinedSurroundings, SocketAccess};
+use crate::tree::{FoundProcess, find_descendants, own_children};
+
+/// First argument instead of a policy: run the second stage. The policy follows.
+pub(super) const INNER: &str = "--inner";
+
+/// Interval at which orphans are reaped while the program runs.
+const ORPHANS: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
+
+/// Interval at which orphans are reaped, and the remaining processes killed again, once the program
+/// has ended or the host is gone.
+const AGAIN: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 5_000_000,
+};
+
+/// Maximum number of processes reaped in a row while the host is connected. If processes fork and
+/// exit as fast as they can, there is always another one to reap, and the loop would never notice
+/// that the host is gone.
+const MAX_REAPED: usize = 256;
+
+/// Maximum number of scans for processes that are not children and not stopped yet, before the
+/// found ones are killed.
+const STOP_ROUNDS: usize = 20;
+
+/// Maximum number of rounds that kill direct children before one such scan.
+const CHILD_ROUNDS: usize = 100;
+
+/// Base of the exit code for a program killed by a signal, as in shells.
+const SIGNALED: i32 = 128;
+
+/// Reach of a kill, which depends on the isolation of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KillScope {
+    /// The kernel kills every process of a PID namespace with its first process. Scanning `/proc`
+    /// is not an option: once the second stage has moved the first stage into the view, `/proc`
+    /// shows ids of the namespace.
+    Namespace,
+    /// One signal reaches all descendants at once, and no other process.
+    Domain,
+    /// Descendants are found one by one in `/proc`.
+    Descendants,
+}
+
+/// Runs the first stage until all descendants have ended.
+pub(super) fn supervise_program(
+    policy: &ConfinedPolicy,
+    json: &str,
+    program: Vec<OsString>,
+) -> Result<ExitCode, Obstacle> {
+    let said = |what: &str, error: io::Error| format!("{what}: {error}");
+    // A duplicate of the socket in a child would keep it open, and the host would never see its
+    // end.
+    super::kernel::keep_descriptors().map_err(|error| said("descriptors", error))?;
+    let mut command = match &policy.around {
+        ConfinedSurroundings::Program(line) => {
+            let mut words = line.iter();
+            let program = words.next();
+            let mut command =
+                Command::new(program.ok_or_else(|| "no program around it".to_owned())?);
+            command.args(words);
+            command
+        }
+        ConfinedSurroundings::Nothing | ConfinedSurroundings::Namespaces { .. } => {
+            Command::new(OWN_PROGRAM)
+        }
+    };
+    let scope = match policy.around {
+        ConfinedSurroundings::Namespaces { .. } => {
+            namespaces::enter_namespaces(policy.network == SocketAccess::All)?;
+            KillScope::Namespace
+        }
+        ConfinedSurroundings::Program(_) => KillScope::Descendants,
+        ConfinedSurroundings::Nothing if landlock::scope_signals() => KillScope::Domain,
+        ConfinedSurroundings::Nothing => KillScope::Descendants,
+    };
+    command.args([HELPER_COMMAND, INNER, json]).args(program);
+    // The second stage opens the program's standard input itself. If it keeps running next to the
+    // program, it inherits the socket and reports the exit status; otherwise this stage reports it.
+    let is_told_by_us = matches!(policy.around, ConfinedSurroundings::Nothing);
+    let stdin = is_told_by_us.then(Stdio::null);
+    start_in(
+        &mut command,
+        StartAttributes {
+            session: true,
+            // The second stage lowers the priority of the program only: this process, which kills
+            // the others, must not wait for them.
+            niceness: 0,
+            cgroup: procs_of(policy.cgroup.as_deref()),
+        },
+    );
+    run_command(command, stdin, scope).map_err(|(what, error)| said(what, error).into())
+}
+
+/// Runs a program without confinement until all its descendants have ended.
+pub(super) fn keep_program(program: Vec<OsString>) -> Result<ExitCode, String> {
+    let mut words = program.into_iter();
+    let stdin = words.next().filter(|path| !path.is_empty());
+    let stdin = super::helper::stdin_of(stdin.as_deref().map(Path::new))?;
+    let cgroup = words.next().filter(|path| !path.is_empty());
+    let name = words
+        .next()
+        .ok_or("the helper was called without a program")?;
+    let said = |error: io::Error| format!("cannot run `{}`: {error}", name.to_string_lossy());
+    super::kernel::keep_descriptors().map_err(said)?;
+    let mut command = Command::new(&name);
+    command.args(words);
+    start_in(
+        &mut command,
+        StartAttributes {
+            session: true,
+            niceness: NICENESS,
+            cgroup: procs_of(cgroup.as_deref().map(Path::new)),
+        },
+    );
+    run_command(command, Some(stdin), KillScope::Descendants).map_err(|(_, error)| said(error))
+}
+
+fn procs_of(cgroup: Option<&Path>) -> Option<CString> {
+    CString::new(cgroup?.join("cgroup.procs").as_os_str().as_bytes()).ok()
+}
+
+/// Starts the program and waits for it and all its descendants. If `stdin` is given, the program is
+/// a direct child, and this process reports its exit status.
+fn run_command(
+    mut command: Command,
+    stdin: Option<Stdio>,
+    scope: KillScope,
+) -> Result<ExitCode, (&'static str, io::Error)> {
+    // Become the subreaper, so that orphaned descendants are reparented to this process and none
+    // escapes.
+    let own = rustix::process::getpid();
+    rustix::process::set_child_subreaper(Some(own)).map_err(|error| ("orphans", error.into()))?;
+    super::hide_process();
+    let is_told_by_us = stdin.is_some();
+    if let Some(stdin) = stdin {
+        command.stdin(stdin);
+    }
+    let failed = |error| ("the second stage", error);
+    let child = command.spawn().map_err(failed)?;
+    let first = i32::try_from(child.id())
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or_else(|| failed(io::Error::other("it has no number")))?;
+    let status = attend_processes(first, own, scope, |status| {
+        if is_told_by_us {
+            report_status(status);
+        }
+    });
+    Ok(code_of(status))
+}
+
+/// Waits until all descendants have ended, and kills them if the host is gone. Single-threaded,
+/// because a process that has left its PID namespace cannot create threads.
+fn attend_processes(
+    first: Pid,
+    own: Pid,
+    scope: KillScope,
+    when_first_ends: impl Fn(ExitStatus),
+) -> Option<ExitStatus> {
+    let stdin = io::stdin();
+    let mut host_is_there = true;
+    let mut picked = None;
+    let mut watched = rustix::process::pidfd_open(first, PidfdFlags::empty()).ok();
+    loop {
+        let mut is_more = true;
+        if scope == KillScope::Domain && !host_is_there {
+            kernel::kill_all_in_domain();
+        }
+        let most = match host_is_there {
+            true => MAX_REAPED,
+            false => usize::MAX,
+        };
+        for _ in 0..most {
+            match next_ended(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == first => {
+                    picked = Some(status);
+                    watched = None;
+                    when_first_ends(status);
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    is_more = false;
+                    break;
+                }
+                Err(_) => return picked,
+            }
+        }
+        if !host_is_there {
+            if picked.is_none() {
+                let _ = rustix::process::kill_process(first, Signal::KILL);
+            }
+            if scope == KillScope::Descendants {
+                end_descendants(own, |pid, status| {
+                    if pid == first {
+                        picked = Some(status);
+                    }
+                });
+                // The pidfd of a reaped process stays readable, and would make `poll` return at
+                // once.
+                watched = watched.filter(|_| picked.is_none());
+            }
+        }
+        // No event announces the exit of an orphan, hence the timeout.
+        let timeout = if is_more {
+            Timespec::default()
+        } else if watched.is_some() && host_is_there {
+            ORPHANS
+        } else {
+            AGAIN
+        };
+        let mut waiting: Vec<PollFd<'_>> = Vec::new();
+        if host_is_there {
+            waiting.push(PollFd::new(&stdin, PollFlags::IN));
+        }
+        waiting.extend(
+            watched
+                .as_ref()
+                .map(|first| PollFd::new(first, PollFlags::IN)),
+        );
+        let _ = rustix::event::poll(&mut waiting, Some(&timeout));
+        // The host never writes to it, so readable means closed.
+        if host_is_there
+            && waiting
+                .first()
+                .is_some_and(|host| !host.revents().is_empty())
+        {
+            host_is_there = false;
+        }
+    }
+}
+
+/// Kills the descendants of this process, and passes each one that it reaps to `ended`.
+///
+/// Children of a killed process are reparented to this one, whose list of children is cheap to
+/// read: if processes fork and exit quickly, all of them show up there sooner or later. Zombies are
+/// reaped first, because reading a list of thousands of them is not cheap.
+///
+/// Processes deeper in the tree get SIGSTOP first: a stopped process cannot fork, so the number of
+/// unknown ones shrinks from scan to scan.
+fn end_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
+    let own_group = rustix::process::getpgrp();
+    let mut known = BTreeSet::new();
+    for _ in 0..STOP_ROUNDS {
+        let mut n_new = 0;
+        for _ in 0..CHILD_ROUNDS {
+            while let Ok(Some((pid, status))) = next_ended(WaitOptions::NOHANG) {
+                // The id may be reused from now on.
+                known.remove(&pid.as_raw_nonzero());
+                ended(pid, status);
+            }
+            let before = known.len();
+            for child in own_children() {
+                // The id of a child cannot be reused before it is reaped.
+                let _ = rustix::process::kill_process(child, Signal::KILL);
+                known.insert(child.as_raw_nonzero());
+            }
+            if known.len() == before {
+                break;
+            }
+        }
+        for process in find_descendants(own) {
+            if !known.insert(process.pid.as_raw_nonzero()) {
+                continue;
+            }
+            n_new += 1;
+            process.signal(Signal::STOP);
+            // Stop all members of the group at once, including processes that are being forked. It
+            // belongs to a session of the program. A process that is stopped keeps its group, so
+            // that no other group has the number.
+            if let Some(group) = process.group_now().filter(|group| *group != own_group) {
+                let _ = rustix::process::kill_process_group(group, Signal::STOP);
+            }
+        }
+        if n_new == 0 {
+            break;
+        }
+    }
+    for process in find_descendants(own) {
+        process.signal(Signal::KILL);
+    }
+}
+
+/// Reaps all children, adopted ones included, until there are none, and passes each to `ended`.
+pub(super) fn collect_ended(mut ended: impl FnMut(Pid, ExitStatus)) {
+    while let Ok(child) = next_ended(WaitOptions::empty()) {
+        if let Some((pid, status)) = child {
+            ended(pid, status);
+        }
+    }
+}
+
+/// Returns a child that has exited; an error if there are no children.
+fn next_ended(how: WaitOptions) -> rustix::io::Result<Option<(Pid, ExitStatus)>> {
+    match rustix::process::wait(how) {
+        Ok(child) => Ok(child.map(|(pid, status)| (pid, ExitStatus::from_raw(status.as_raw())))),
+        Err(rustix::io::Errno::INTR) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reports the exit status of the program to the host. Nothing reads it if the host is gone or the
+/// helper was started by hand.
+pub(super) fn report_status(status: ExitStatus) {
+    if let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() {
+        let _ = UnixStream::from(socket).write_all(&status.into_raw().to_le_bytes());
+    }
+}
+
+fn code_of(status: Option<ExitStatus>) -> ExitCode {
+    let code = status.map_or(Some(i32::from(super::helper::CANNOT_RUN)), |status| {
+        let signaled = status.signal().map(|signal| SIGNALED + signal);
+        status.code().or(signaled)
+    });
+    ExitCode::from(
+        code.and_then(|code| u8::try_from(code).ok())
+            .unwrap_or(u8::MAX),
+    )
+}

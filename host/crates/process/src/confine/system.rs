@@ -1,0 +1,292 @@
+//! Files of the system and of the user's tools that a confined program may read.
+//!
+//! Key files are left out: the lists name only paths that hold programs, libraries and settings
+//! without secrets. Start from [`system_folders`] and [`tool_folders`].
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::environment::paths_in;
+
+/// Devices that are safe for every program.
+pub const DEVICES: &[&str] = &[
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+];
+
+/// Programs, libraries and settings of the system. `/proc` is readable, but for processes outside
+/// only its public part. `/var`, `/run`, `/tmp` and `/dev/shm` are left out: they hold data of
+/// other programs, and sockets to them.
+const SYSTEM: &[&str] = &[
+    "/bin",
+    "/etc",
+    "/gnu/store",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/nix",
+    "/opt",
+    "/proc",
+    "/sbin",
+    "/sys",
+    "/usr",
+    // Targets of symlinks in `/etc`: programs, and the settings of name lookup.
+    "/run/current-system",
+    "/run/NetworkManager",
+    "/run/resolvconf",
+    "/run/systemd/resolve",
+];
+
+/// Tools in the home directory and the files that they need. None contains a key: for example,
+/// `~/.npmrc`, `~/.gitconfig`, Cargo's `credentials.toml` and `~/.config/git/credentials` are left
+/// out.
+const TOOLS: &[&str] = &[
+    ".cargo/bin",
+    ".cargo/config",
+    ".cargo/config.toml",
+    ".cargo/env",
+    ".cargo/git",
+    ".cargo/registry",
+    ".config/git/attributes",
+    ".config/git/ignore",
+    ".gitignore_global",
+    ".local/bin",
+    ".local/lib",
+    ".local/share/pnpm",
+    ".nvm",
+    ".pyenv",
+    ".rustup",
+    ".volta/bin",
+    ".volta/tools",
+    "go",
+];
+
+/// System files that only root may read: passwords, and private keys of the machine. A command of
+/// root does not need them.
+const SECRETS: &[&str] = &[
+    "/etc/NetworkManager/system-connections",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/krb5.keytab",
+    "/etc/letsencrypt",
+    "/etc/security/opasswd",
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/ssh",
+    "/etc/ssl/private",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/wireguard",
+    "/etc/wpa_supplicant",
+];
+
+pub(super) fn system_secrets() -> Vec<PathBuf> {
+    existing_paths(SECRETS.iter().map(PathBuf::from))
+}
+
+/// Returns the existing directories of the system.
+#[must_use]
+pub fn system_folders() -> Vec<PathBuf> {
+    existing_paths(SYSTEM.iter().map(PathBuf::from))
+}
+
+/// Returns the existing tool directories in `home`. Settings files that may contain a password or
+/// token are skipped.
+#[must_use]
+pub fn tool_folders(home: &Path) -> Vec<PathBuf> {
+    let mut found = existing_paths(TOOLS.iter().map(|name| home.join(name)));
+    found.retain(|path| !path.is_file() || is_free_of_secrets(path));
+    found
+}
+
+/// Variables with folders of tools and libraries, one path or several separated by `:`.
+const TOOL_VARIABLES: &[&str] = &[
+    "ANDROID_HOME",
+    "ANDROID_SDK_ROOT",
+    "BUN_INSTALL",
+    "CONDA_PREFIX",
+    "DOTNET_ROOT",
+    "GEM_HOME",
+    "GEM_PATH",
+    "GOBIN",
+    "GOMODCACHE",
+    "GOPATH",
+    "GOROOT",
+    "GRADLE_HOME",
+    "JAVA_HOME",
+    "JDK_HOME",
+    "M2_HOME",
+    "MAVEN_HOME",
+    "NODE_PATH",
+    "NVM_DIR",
+    "PKG_CONFIG_PATH",
+    "PNPM_HOME",
+    "PYENV_ROOT",
+    "PYTHONPATH",
+    "RBENV_ROOT",
+    "RUBYLIB",
+    "RUSTUP_HOME",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "VIRTUAL_ENV",
+];
+
+/// Entries of Cargo's home directory that contain no key, as in [`TOOLS`].
+const IN_CARGO_HOME: &[&str] = &["bin", "config", "config.toml", "env", "git", "registry"];
+
+/// Returns the tool folders named by variables of the environment of a command. Settings files that
+/// may contain a password or token are skipped.
+#[must_use]
+pub fn tool_folders_of(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for (name, value) in env {
+        if name == "CARGO_HOME" {
+            let parts = IN_CARGO_HOME.iter().map(|part| Path::new(value).join(part));
+            found.extend(parts.filter(|path| !path.is_file() || is_free_of_secrets(path)));
+        } else if TOOL_VARIABLES.iter().any(|tool| name == tool) {
+            found.extend(paths_in(value).flat_map(without_keys));
+        }
+    }
+    found.retain(|path| path.is_absolute());
+    existing_paths(found.into_iter())
+}
+
+/// Names of files in which tools keep keys directly in their directory, such as
+/// `~/.gem/credentials`.
+const KEY_FILES: &[&str] = &[
+    ".condarc",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    "auth.json",
+    "credentials",
+    "credentials.json",
+    "gradle.properties",
+    "settings-security.xml",
+    "settings.xml",
+];
+
+/// Subdirectories to allow in a tool directory that contains a key file.
+const BESIDE_KEYS: &[&str] = &[
+    "bin",
+    "bundle",
+    "extensions",
+    "gems",
+    "lib",
+    "repository",
+    "ruby",
+    "specifications",
+    "wrapper",
+];
+
+/// Returns a tool directory or, if it contains a key file, only its subdirectories with programs
+/// and libraries.
+fn without_keys(folder: PathBuf) -> Vec<PathBuf> {
+    let has_keys = KEY_FILES.iter().any(|file| folder.join(file).exists());
+    match has_keys {
+        true => BESIDE_KEYS.iter().map(|part| folder.join(part)).collect(),
+        false => vec![folder],
+    }
+}
+
+/// Words that indicate a secret in a settings file.
+const SECRET_WORDS: &[&str] = &["token", "password", "passwd", "secret", "credential"];
+
+/// Whether a file contains neither a secret word nor a URL with a user.
+fn is_free_of_secrets(path: &Path) -> bool {
+    let Ok(text) = std::fs::read_to_string(path) else {
+        return false;
+    };
+    let text = text.to_lowercase();
+    let has_user = |rest: &str| {
+        rest.split(['/', '"', '\'', '\n', ' '])
+            .next()
+            .is_some_and(|host| host.contains('@'))
+    };
+    !SECRET_WORDS.iter().any(|word| text.contains(word)) && !text.split("://").skip(1).any(has_user)
+}
+
+fn existing_paths(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+    paths.filter(|path| path.exists()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_cargo_are_opened_only_without_secrets() {
+        for (text, is_opened) in [
+            (
+                "[build]\njobs = 4\n[net]\nproxy = \"http://proxy:3128/a@b\"\n",
+                true,
+            ),
+            ("[registry]\ntoken = \"x\"\n", false),
+            (
+                "[source.own]\nregistry = \"https://me:pass@example.com/index\"\n",
+                false,
+            ),
+        ] {
+            let home = tempfile::tempdir().unwrap();
+            let settings = home.path().join(".cargo/config.toml");
+            std::fs::create_dir(home.path().join(".cargo")).unwrap();
+            std::fs::write(&settings, text).unwrap();
+            assert_eq!(
+                tool_folders(home.path()).contains(&settings),
+                is_opened,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn folders_of_tools_that_variables_name_are_opened_without_the_keys_in_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let cargo = folder.path().join("cargo");
+        for name in ["bin", "registry", "secrets"] {
+            std::fs::create_dir_all(cargo.join(name)).unwrap();
+        }
+        std::fs::write(cargo.join("credentials.toml"), "token").unwrap();
+        let (bin, registry) = (cargo.join("bin"), cargo.join("registry"));
+        let python = format!("{}:{}:relative", bin.display(), registry.display());
+        let env = [
+            ("CARGO_HOME".into(), cargo.clone().into_os_string()),
+            ("PYTHONPATH".into(), python.into()),
+            ("JAVA_HOME".into(), cargo.join("missing").into_os_string()),
+            ("MY_HOME".into(), cargo.join("secrets").into_os_string()),
+        ];
+        let opened = tool_folders_of(&env);
+        assert_eq!(opened, [bin.clone(), registry.clone(), bin, registry]);
+    }
+
+    #[test]
+    fn a_tool_folder_with_a_key_file_is_opened_in_part() {
+        let home = tempfile::tempdir().unwrap();
+        for folder in ["gems", "other"] {
+            std::fs::create_dir_all(home.path().join(folder)).unwrap();
+        }
+        let env = [("GEM_HOME".into(), home.path().as_os_str().to_owned())];
+        assert_eq!(tool_folders_of(&env), [home.path()]);
+        std::fs::write(home.path().join("credentials"), "").unwrap();
+        assert_eq!(tool_folders_of(&env), [home.path().join("gems")]);
+    }
+
+    #[test]
+    fn where_git_keeps_passwords_is_not_opened_with_what_it_ignores() {
+        let home = tempfile::tempdir().unwrap();
+        let git = home.path().join(".config/git");
+        std::fs::create_dir_all(&git).unwrap();
+        for name in ["attributes", "config", "ignore", "credentials"] {
+            std::fs::write(git.join(name), "").unwrap();
+        }
+        let opened = tool_folders(home.path());
+        let is_open = |name: &str| opened.iter().any(|path| git.join(name).starts_with(path));
+        assert!(is_open("attributes") && is_open("ignore"));
+        // Settings files may contain passwords and tokens too.
+        assert!(!is_open("credentials") && !is_open("config"));
+    }
+}

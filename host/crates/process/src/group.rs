@@ -1,0 +1,460 @@
+//! A started process and its descendants: tracks which of them are alive, and stops them all.
+//!
+//! A tree gets SIGTERM, a grace period, then SIGKILL. A tree that keeps forking instead of cleaning
+//! up is killed early. Start from [`RunningTree`].
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use futures_util::future::FutureExt;
+use rustix::process::{Pid, Signal};
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+use tokio_util::sync::CancellationToken;
+
+use super::LINGER;
+use super::cgroup::ProcessCgroup;
+use super::tree::{
+    FoundProcess, ProcEntry, descendants_and_zombies, find_descendants, is_alive, list_processes,
+    n_started_on_machine,
+};
+use rind_base::disk::TemporaryFolder;
+
+/// Time that processes have between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Time that the first process has to kill the others, before the host searches for them one by
+/// one.
+const KILL_TIME: Duration = Duration::from_secs(10);
+
+/// Interval at which a tree that was asked to end is searched for new processes.
+const SEARCH: Duration = Duration::from_millis(100);
+
+/// Number of new processes after which a tree that was asked to end counts as multiplying, and is
+/// killed. Programs start fewer than that to clean up.
+const MAX_NEW_PROCESSES: usize = 32;
+
+/// Number of processes per second, started on the whole machine, after which a tree that was asked
+/// to end also counts as multiplying. A build starts a few hundred. If other programs start this
+/// many, a command past its deadline only loses the rest of its grace period.
+const MAX_STARTS_PER_SECOND: u64 = 2000;
+
+/// Polling interval while processes end.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Maximum number of SIGKILL rounds, enough to catch processes that fork faster than they are
+/// found.
+const KILL_ROUNDS: u32 = 50;
+
+/// Variable that marks a process tree. Descendants inherit it even if they leave the process group
+/// (as with `timeout`, `setsid` or job control), so they can still be found.
+const MARK: &str = "RIND_PROCESS";
+
+/// A process tree that is stopped when this is dropped.
+pub(super) struct RunningTree {
+    child: Child,
+    tree: ProcessTree,
+    is_over: bool,
+    keeper: Option<ProcessKeeper>,
+    /// Control group that holds the tree.
+    cgroup: Option<ProcessCgroup>,
+    /// Temporary folder, removed once no process of the tree can write there.
+    temporary: Option<TemporaryFolder>,
+}
+
+/// Socket between the host and a first process that reaps all descendants (a keeper).
+struct ProcessKeeper {
+    told: UnixStream,
+    /// Keeps the socket open: closing it makes the keeper kill the tree without SIGTERM.
+    lifeline: StdUnixStream,
+}
+
+/// Resources that a process is started with in addition to its command.
+#[derive(Default)]
+pub(super) struct KeptResources {
+    /// Removed when the tree is gone.
+    pub(super) temporary: Option<TemporaryFolder>,
+    /// Number of keeper generations, starting with the first process; 0: none. A keeper has the
+    /// socket to the host as its standard input.
+    pub(super) n_keepers: usize,
+    /// Control group of the tree; the first process moves its children into it. Removed when the
+    /// tree is gone.
+    pub(super) cgroup: Option<ProcessCgroup>,
+}
+
+impl RunningTree {
+    /// Starts the command in a process group of its own.
+    pub(super) fn spawn_tree(mut command: Command, kept: KeptResources) -> io::Result<Self> {
+        let mark = rind_base::clock::new_id();
+        command.process_group(0).env(MARK, &mark);
+        let mut keeper = None;
+        if kept.n_keepers > 0 {
+            let (ours, theirs) = StdUnixStream::pair()?;
+            let lifeline = ours.try_clone()?;
+            ours.set_nonblocking(true)?;
+            command.stdin(OwnedFd::from(theirs));
+            let told = UnixStream::from_std(ours)?;
+            keeper = Some(ProcessKeeper { told, lifeline });
+        }
+        let child = command.spawn()?;
+        let leader = child
+            .id()
+            .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
+            .ok_or_else(|| io::Error::other("the process has no id"))?;
+        Ok(Self {
+            child,
+            tree: ProcessTree {
+                leader,
+                mark: format!("{MARK}={mark}"),
+                n_keepers: kept.n_keepers,
+            },
+            is_over: false,
+            keeper,
+            cgroup: kept.cgroup,
+            temporary: kept.temporary,
+        })
+    }
+
+    /// Waits for the program, which may leave background processes; may be called again.
+    pub(super) async fn wait_first(&mut self) -> io::Result<ExitStatus> {
+        let Some(keeper) = &self.keeper else {
+            return self.child.wait().await;
+        };
+        tokio::select! {
+            biased;
+            status = keeper.status() => Ok(status),
+            status = self.child.wait() => Ok(keeper.status_now().unwrap_or(status?)),
+        }
+    }
+
+    /// Stops all living processes of the tree and returns whether there were any. If `ended_alone`,
+    /// keepers exit by themselves and get time for that.
+    pub(super) async fn stop_tree(&mut self, ended_alone: bool) -> bool {
+        if self.keeper.is_some()
+            && let Some(was_alive) = self.stop_kept(ended_alone).await
+        {
+            self.is_over = true;
+            self.cgroup = None;
+            return was_alive;
+        }
+        let tree = self.tree.clone();
+        let mut ending = tokio::task::spawn_blocking(move || tree.end());
+        let mut is_collected = false;
+        let was_alive = loop {
+            tokio::select! {
+                was_alive = &mut ending => break was_alive.unwrap_or(true),
+                // Without `/proc` an unreaped child would count as alive.
+                _ = self.child.wait(), if !is_collected => is_collected = true,
+            }
+        };
+        self.is_over = true;
+        was_alive
+    }
+
+    /// Stops a tree with a keeper, which exits after all others. This avoids waiting for a scan of
+    /// all processes of the machine, which is slow while a command forks as fast as it can. `None`:
+    /// the keeper still runs or was killed, so other processes may be alive.
+    async fn stop_kept(&mut self, ended_alone: bool) -> Option<bool> {
+        if ended_alone && let Some(is_clean) = self.wait_ended(LINGER).await {
+            return is_clean.then_some(false);
+        }
+        let tree = self.tree.clone();
+        let asking = tokio::task::spawn_blocking(move || tree.ask_to_end());
+        let (tree, is_over) = (self.tree.clone(), CancellationToken::new());
+        let until = is_over.clone();
+        let mut multiplying =
+            tokio::task::spawn_blocking(move || tree.keeps_multiplying(GRACE, &until));
+        let _is_over = is_over.drop_guard();
+        let ended = tokio::select! {
+            ended = self.wait_ended(GRACE) => ended,
+            Ok(true) = &mut multiplying => None,
+        };
+        if let Some(is_clean) = ended {
+            let were_there = asking.await.unwrap_or(true);
+            return is_clean.then_some(were_there);
+        }
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.kill_group();
+        }
+        // Closing the socket makes the keeper kill the others.
+        self.keeper = None;
+        let is_clean = self.wait_ended(KILL_TIME).await?;
+        is_clean.then_some(true)
+    }
+
+    /// Waits for the keeper to exit. Returns whether it exited by itself, which it does once
+    /// nothing else of the tree is left.
+    async fn wait_ended(&mut self, within: Duration) -> Option<bool> {
+        let status = tokio::time::timeout(within, self.child.wait()).await.ok()?;
+        Some(status.is_ok_and(|status| status.code().is_some()))
+    }
+
+    /// Whether the kernel killed a process because the tree was out of memory.
+    pub(super) fn ran_out_of_memory(&self) -> bool {
+        self.cgroup
+            .as_ref()
+            .is_some_and(ProcessCgroup::ran_out_of_memory)
+    }
+
+    /// Returns the first process, and whether the others are its descendants.
+    pub(super) fn kept_leader(&self) -> Option<Pid> {
+        self.keeper.as_ref().map(|_| self.tree.leader)
+    }
+
+    pub(super) fn temporary(&self) -> Option<&Path> {
+        self.temporary.as_ref().map(TemporaryFolder::path)
+    }
+}
+
+impl ProcessKeeper {
+    /// Returns the exit status of the program. Never returns if the socket is closed without one.
+    async fn status(&self) -> ExitStatus {
+        loop {
+            if self.told.readable().await.is_err() {
+                return std::future::pending().await;
+            }
+            let mut bytes = [0; size_of::<i32>()];
+            match self.told.try_read(&mut bytes) {
+                Ok(n) if n == bytes.len() => {
+                    return ExitStatus::from_raw(i32::from_le_bytes(bytes));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                _ => return std::future::pending().await,
+            }
+        }
+    }
+
+    fn status_now(&self) -> Option<ExitStatus> {
+        self.status().now_or_never()
+    }
+}
+
+impl Drop for RunningTree {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let _ = self.tree.ask_to_end();
+        let tree = self.tree.clone();
+        let temporary = self.temporary.take();
+        let lifeline = self.keeper.take().map(|keeper| keeper.lifeline);
+        let cgroup = self.cgroup.take();
+        // A thread, not a task: the runtime may be shutting down.
+        let started = std::thread::Builder::new()
+            .name("stop-processes".to_owned())
+            .spawn(move || {
+                if lifeline.is_some() {
+                    tree.keeps_multiplying(GRACE, &CancellationToken::new());
+                } else {
+                    tree.wait_for_end(GRACE);
+                }
+                if let Some(cgroup) = &cgroup {
+                    cgroup.kill_group();
+                }
+                // Closing it makes the keeper kill the others.
+                if lifeline.is_some() {
+                    drop(lifeline);
+                    tree.wait_for_end(KILL_TIME);
+                }
+                tree.kill_until_gone();
+                drop(cgroup);
+                drop(temporary);
+            });
+        if started.is_err() {
+            self.tree.kill_tree();
+        }
+    }
+}
+
+/// Rate at which the machine starts processes.
+struct StartRate {
+    since: Instant,
+    n_started: u64,
+}
+
+impl StartRate {
+    fn new() -> Self {
+        Self {
+            since: Instant::now(),
+            n_started: n_started_on_machine().unwrap_or(0),
+        }
+    }
+
+    /// Returns the rate since the last call.
+    fn per_second(&mut self) -> u64 {
+        let before = std::mem::replace(self, Self::new());
+        let took = self.since.duration_since(before.since).as_millis().max(1);
+        let n_new = self.n_started.saturating_sub(before.n_started);
+        n_new.saturating_mul(1000) / u64::try_from(took).unwrap_or(u64::MAX)
+    }
+}
+
+#[derive(Clone)]
+struct ProcessTree {
+    /// The first process; its id is also the process group id.
+    leader: Pid,
+    /// Mark `NAME=VALUE` in the environment of the tree's processes.
+    mark: String,
+    /// Number of keeper generations, starting with the first process, which exit last; 0: none.
+    n_keepers: usize,
+}
+
+impl ProcessTree {
+    /// Sends SIGTERM to the processes and returns whether there were any. Keepers are skipped,
+    /// because they must reap the others.
+    fn ask_to_end(&self) -> bool {
+        if self.n_keepers == 0 {
+            self.signal_all(Signal::TERM);
+            return true;
+        }
+        let mut are_there = false;
+        for process in find_descendants(self.leader) {
+            if process.depth >= self.n_keepers {
+                are_there = true;
+                process.signal(Signal::TERM);
+            }
+        }
+        are_there
+    }
+
+    /// Kills the processes, except for a keeper, which exits once the others are gone: without it
+    /// the remaining processes could not be found.
+    fn kill_tree(&self) {
+        if self.n_keepers == 0 {
+            return self.signal_all(Signal::KILL);
+        }
+        for process in find_descendants(self.leader) {
+            process.signal(Signal::KILL);
+        }
+    }
+
+    /// Signals all processes; fails only when none is left.
+    fn signal_all(&self, signal: Signal) {
+        let _ = rustix::process::kill_process_group(self.leader, signal);
+        for process in list_processes().filter(|process| self.has_process(process)) {
+            process.signal(signal);
+        }
+    }
+
+    /// Sends SIGTERM, then SIGKILL after the grace period. Returns whether any process was alive.
+    /// Blocks.
+    fn end(&self) -> bool {
+        let was_alive = self.is_alive();
+        if was_alive {
+            let _ = self.ask_to_end();
+            self.kill_after_grace();
+        }
+        was_alive
+    }
+
+    /// Waits until this tree with a keeper has ended, or has started too many processes since it
+    /// was asked to end. Returns whether it multiplies. Gives up after `most`, or when `is_over` is
+    /// cancelled.
+    fn keeps_multiplying(&self, most: Duration, is_over: &CancellationToken) -> bool {
+        let until = Instant::now() + most;
+        let mut rate = StartRate::new();
+        let mut known: Option<BTreeSet<_>> = None;
+        let mut n_new = 0;
+        while Instant::now() < until && !is_over.is_cancelled() {
+            std::thread::sleep(SEARCH);
+            if !is_alive(self.leader) {
+                return false;
+            }
+            if rate.per_second() > MAX_STARTS_PER_SECOND {
+                return true;
+            }
+            let found = descendants_and_zombies(self.leader);
+            let found = found.iter().map(|process| process.pid.as_raw_nonzero());
+            match &mut known {
+                None => known = Some(found.collect()),
+                Some(known) => n_new += found.filter(|pid| known.insert(*pid)).count(),
+            }
+            if n_new > MAX_NEW_PROCESSES {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn kill_after_grace(&self) {
+        self.wait_for_end(GRACE);
+        self.kill_until_gone();
+    }
+
+    fn wait_for_end(&self, most: Duration) {
+        let until = Instant::now() + most;
+        while Instant::now() < until && self.is_alive() {
+            std::thread::sleep(POLL);
+        }
+    }
+
+    fn kill_until_gone(&self) {
+        for _ in 0..KILL_ROUNDS {
+            if !self.is_alive() {
+                return;
+            }
+            self.kill_tree();
+            std::thread::sleep(POLL);
+        }
+        self.signal_all(Signal::KILL);
+    }
+
+    fn is_alive(&self) -> bool {
+        if cfg!(target_os = "linux") {
+            return list_processes().any(|process| self.has_process(&process));
+        }
+        rustix::process::test_kill_process_group(self.leader).is_ok()
+    }
+
+    fn has_process(&self, process: &ProcEntry) -> bool {
+        process.group == self.leader.as_raw_nonzero().get()
+            || process.has_mark(self.mark.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::process::Stdio;
+
+    use super::*;
+
+    /// Runs a command and returns whether it multiplies, measured from its first byte of output on.
+    fn multiplies(command: &str) -> bool {
+        let mut command_line = std::process::Command::new("bash");
+        command_line.args(["-c", command]).stdin(Stdio::null());
+        let mut child = command_line.stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = [0];
+        child.stdout.take().unwrap().read_exact(&mut said).unwrap();
+        let tree = ProcessTree {
+            leader: Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(),
+            mark: String::new(),
+            n_keepers: 1,
+        };
+        let found = tree.keeps_multiplying(Duration::from_secs(3), &CancellationToken::new());
+        tree.kill_tree();
+        let _ = child.kill();
+        let _ = child.wait();
+        found
+    }
+
+    #[test]
+    fn a_tree_that_keeps_starting_processes_is_told_from_one_that_cleans_up() {
+        let many = "echo; while :; do for i in {1..20}; do sleep 0.01 & done; wait; done";
+        assert!(multiplies(many));
+        // Neither processes started one by one, as a cleanup trap does, nor any number of existing
+        // processes count as multiplying.
+        assert!(!multiplies(
+            "echo; for i in {1..10}; do sleep 0.2; done; sleep 60"
+        ));
+        assert!(!multiplies(
+            "for i in {1..60}; do sleep 30 >/dev/null & done; echo; wait"
+        ));
+    }
+}

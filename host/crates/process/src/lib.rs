@@ -1,0 +1,371 @@
+//! The one place that starts processes: runs a program with a deadline, output caps and control
+//! over its whole process tree.
+//!
+//! On normal exit, deadline, cancellation and drop of the future alike, no descendant of the
+//! program is left running. This module must not know which program runs, nor why. Start from
+//! [`Process`].
+
+mod capture;
+mod cgroup;
+pub mod confine;
+mod detached;
+mod environment;
+pub mod foreground;
+mod group;
+mod input_pipe;
+mod passed;
+mod screen;
+mod tree;
+mod watch;
+
+use std::ffi::OsString;
+use std::io::PipeReader;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::Receiver;
+use tokio_util::sync::CancellationToken;
+
+pub use capture::Captured;
+use capture::LineSplitter;
+pub use capture::MAX_LINE_BYTES;
+pub use cgroup::CgroupPlace;
+use confine::{Confinement, WrappedProcess};
+pub use detached::start_detached;
+pub use environment::{base_environment, environment_with};
+use group::{KeptResources, RunningTree};
+pub use input_pipe::InputPipe;
+pub use passed::Passed;
+pub use watch::Exceeded;
+use watch::TreeWatch;
+
+/// Time for which the output of an exited program may stay open before its background processes are
+/// stopped.
+const LINGER: Duration = Duration::from_millis(100);
+
+/// Time for which output is read after the process tree is gone; only a process that escaped can
+/// hold it open.
+const LAST_READ: Duration = Duration::from_millis(500);
+
+/// Output stream of a process. Merged outputs count as `Stdout`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// Whether standard output and standard error share a pipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Streams {
+    /// Shared pipe for both outputs, which preserves their order. The text is kept as a terminal
+    /// would finally show it: without control sequences and overwritten lines.
+    Merged,
+    /// Each output has its own pipe.
+    Separate,
+}
+
+/// Callback for each line of output, without the line break; lines over 1 MiB come in pieces. Must
+/// not block.
+pub type OnLine = Arc<dyn Fn(Stream, &str) + Send + Sync>;
+
+/// Callback for the bytes of each output as they arrive. Must not block.
+pub type OnBytes = Arc<dyn Fn(Stream, &[u8]) + Send + Sync>;
+
+/// A program to run, in its own process group.
+///
+/// Set the fields, or start from [`Process::bare`], then call [`Process::run`]. The program
+/// inherits neither environment variables nor descriptors of the host: pass everything it needs in
+/// the fields.
+#[derive(Clone)]
+pub struct Process {
+    /// Name or path of the program.
+    pub program: OsString,
+    /// Arguments of the program.
+    pub args: Vec<OsString>,
+    /// Working directory.
+    pub cwd: PathBuf,
+    /// Complete environment: nothing else is passed on. Usually [`base_environment`].
+    pub env: Vec<(OsString, OsString)>,
+    /// File or named pipe for standard input; `None`: empty input. A confined program is allowed to
+    /// read it.
+    pub stdin: Option<PathBuf>,
+    /// Deadline of the program.
+    pub deadline: Duration,
+    /// Whether the two outputs share a pipe.
+    pub streams: Streams,
+    /// Maximum number of bytes to keep of each output stream. Longer output loses its middle.
+    pub capture_bytes: usize,
+    /// Callback for each line of output, for progress.
+    pub on_line: Option<OnLine>,
+    /// Callback for the output as it arrives, for a reader that splits it itself.
+    pub on_bytes: Option<OnBytes>,
+    /// Confinement of the program and everything it starts; `None`: none.
+    pub confine: Option<Confinement>,
+    /// Path of Rind's own binary, which runs as the keeper of a program without `confine`, so that
+    /// no descendant escapes. If `None`, a descendant that leaves the process group and clears its
+    /// environment cannot be found.
+    pub keeper: Option<PathBuf>,
+}
+
+/// End of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Exited by itself with this exit code.
+    Exited(i32),
+    /// Killed by a signal that Rind did not send.
+    Signaled(i32),
+    /// Stopped at its deadline.
+    Deadline,
+    /// Stopped because its call was cancelled.
+    Cancelled,
+    /// Stopped because it exceeded a limit.
+    Exceeded(Exceeded),
+}
+
+/// A process that has ended, with its whole tree.
+#[derive(Debug)]
+pub struct Finished {
+    /// End of the process.
+    pub ending: Ending,
+    /// Standard output, and standard error too when they are merged.
+    pub stdout: Captured,
+    /// Standard error; empty when merged.
+    pub stderr: Captured,
+    /// Whether background processes of the program had to be stopped.
+    pub stopped_background: bool,
+}
+
+/// A process that could not be run.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot run `{program}` in `{cwd}`: {source}")]
+pub struct SpawnError {
+    /// Program, by name or path.
+    pub program: String,
+    /// Working directory of the program.
+    pub cwd: PathBuf,
+    /// Error from the operating system.
+    #[source]
+    pub source: std::io::Error,
+}
+
+/// Timeout of a program that takes milliseconds, generous for a busy machine.
+const BARE_DEADLINE: Duration = Duration::from_secs(30);
+
+/// Captured bytes of such a program: enough for an answer or an error.
+const BARE_CAPTURE_BYTES: usize = 16 << 10;
+
+impl Process {
+    /// Describes a program without arguments, environment, input or confinement. Use this only for
+    /// a trusted program that answers quickly.
+    #[must_use]
+    pub fn bare(program: impl Into<OsString>, cwd: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            cwd: cwd.into(),
+            env: Vec::new(),
+            stdin: None,
+            deadline: BARE_DEADLINE,
+            streams: Streams::Separate,
+            capture_bytes: BARE_CAPTURE_BYTES,
+            on_line: None,
+            on_bytes: None,
+            confine: None,
+            keeper: None,
+        }
+    }
+
+    /// Runs the program until its whole process tree has ended. On the deadline, on `cancel`, or
+    /// when this future is dropped, the tree gets SIGTERM and two seconds later SIGKILL, or earlier
+    /// if it keeps starting processes.
+    ///
+    /// # Errors
+    /// The program could not be started or waited for. A program that fails is an [`Ending`], not
+    /// an error.
+    pub async fn run(self, cancel: &CancellationToken) -> Result<Finished, SpawnError> {
+        let failed = |source| SpawnError {
+            program: self.program.to_string_lossy().into_owned(),
+            cwd: self.cwd.clone(),
+            source,
+        };
+        let wrapped = self.wrapped().await.map_err(failed)?;
+        let (mut running, out, err) = self.spawn(wrapped).map_err(failed)?;
+        let watch = TreeWatch::new(
+            self.confine.as_ref(),
+            running.kept_leader(),
+            running.temporary(),
+        )
+        .await
+        .map_err(failed)?;
+        let mut stdout = match self.streams {
+            Streams::Merged => Captured::of_screen(self.capture_bytes),
+            Streams::Separate => Captured::new(self.capture_bytes),
+        };
+        let mut stderr = Captured::new(self.capture_bytes);
+        let told = OutputCallbacks {
+            on_line: self.on_line.as_ref(),
+            on_bytes: self.on_bytes.as_ref(),
+        };
+        let (mut ending, ended_alone, stopped);
+        {
+            let mut reading = pin!(async {
+                tokio::join!(
+                    read_all(out, Stream::Stdout, &mut stdout, told),
+                    read_all(err, Stream::Stderr, &mut stderr, told),
+                )
+            });
+            let mut all_read = false;
+            let mut exceeded = pin!(watch.exceeded());
+            let mut deadline = pin!(tokio::time::sleep(self.deadline));
+            ending = loop {
+                tokio::select! {
+                    status = running.wait_first() => break ending_of(status.map_err(failed)?),
+                    _ = &mut reading, if !all_read => all_read = true,
+                    () = cancel.cancelled() => break Ending::Cancelled,
+                    () = &mut deadline => break Ending::Deadline,
+                    limit = &mut exceeded => break Ending::Exceeded(limit),
+                }
+            };
+            ended_alone = matches!(ending, Ending::Exited(_) | Ending::Signaled(_));
+            if ended_alone && ending != Ending::Exited(0) && running.ran_out_of_memory() {
+                let most = self
+                    .confine
+                    .as_ref()
+                    .map(|confine| confine.limits.memory_bytes);
+                ending = most.map_or(ending, |most| Ending::Exceeded(Exceeded::Memory(most)));
+            }
+            if ended_alone && !all_read {
+                all_read = tokio::time::timeout(LINGER, &mut reading).await.is_ok();
+            }
+            // Keep reading while the tree is stopped: a process that blocks on a full pipe could
+            // not exit.
+            let mut stopping = pin!(running.stop_tree(ended_alone));
+            stopped = loop {
+                tokio::select! {
+                    stopped = &mut stopping => break stopped,
+                    _ = &mut reading, if !all_read => all_read = true,
+                }
+            };
+            if !all_read {
+                let _ = tokio::time::timeout(LAST_READ, &mut reading).await;
+            }
+        }
+        stdout.finish_capture();
+        Ok(Finished {
+            stopped_background: stopped && ended_alone,
+            ending,
+            stdout,
+            stderr,
+        })
+    }
+
+    /// Returns the process to start: the program, or a helper around it. Blocking disk access runs
+    /// on a blocking thread.
+    async fn wrapped(&self) -> std::io::Result<WrappedProcess> {
+        let process = self.clone();
+        let wrap = move || match (&process.confine, &process.keeper) {
+            (Some(confinement), _) => confinement.wrap_process(&process),
+            (None, Some(keeper)) => confine::keep_process(keeper, &process),
+            (None, None) => Ok(WrappedProcess {
+                program: process.program,
+                args: process.args,
+                env: process.env,
+                kept: KeptResources::default(),
+            }),
+        };
+        tokio::task::spawn_blocking(wrap).await?
+    }
+
+    /// Spawns on this thread. A blocking thread may exit early, and some programs are killed when
+    /// the thread that started them exits.
+    fn spawn(
+        &self,
+        wrapped: WrappedProcess,
+    ) -> std::io::Result<(RunningTree, PipeReader, Option<PipeReader>)> {
+        let (out_reader, out_writer) = std::io::pipe()?;
+        let (err_reader, err_writer) = match self.streams {
+            Streams::Merged => (None, out_writer.try_clone()?),
+            Streams::Separate => {
+                let (reader, writer) = std::io::pipe()?;
+                (Some(reader), writer)
+            }
+        };
+        // Descriptors that this process inherited must not leak to the program.
+        confine::keep_descriptors()?;
+        let stdin = match &self.stdin {
+            // With a helper, standard input is the helper's socket to the host; the helper opens
+            // the file for the program.
+            Some(path) if self.confine.is_none() && self.keeper.is_none() => {
+                std::fs::File::open(path)?.into()
+            }
+            _ => Stdio::null(),
+        };
+        // The command owns our copies of the pipes' write ends. It is dropped on return; otherwise
+        // reading would never end.
+        let mut command = tokio::process::Command::new(wrapped.program);
+        command
+            .args(wrapped.args)
+            .current_dir(&self.cwd)
+            .env_clear()
+            .envs(wrapped.env)
+            .stdin(stdin)
+            .stdout(out_writer)
+            .stderr(err_writer);
+        Ok((
+            RunningTree::spawn_tree(command, wrapped.kept)?,
+            out_reader,
+            err_reader,
+        ))
+    }
+}
+
+fn ending_of(status: std::process::ExitStatus) -> Ending {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ending::Exited(code),
+        (None, Some(signal)) => Ending::Signaled(signal),
+        (None, None) => Ending::Exited(-1),
+    }
+}
+
+/// Callbacks for the output of one process.
+#[derive(Clone, Copy)]
+struct OutputCallbacks<'a> {
+    on_line: Option<&'a OnLine>,
+    on_bytes: Option<&'a OnBytes>,
+}
+
+/// Reads to the end of the pipe. A read error ends the reading, and the bytes read so far are kept.
+async fn read_all(
+    reader: impl Into<Option<PipeReader>>,
+    stream: Stream,
+    captured: &mut Captured,
+    told: OutputCallbacks<'_>,
+) {
+    let Some(Ok(mut receiver)) = reader
+        .into()
+        .map(|reader| Receiver::from_owned_fd(reader.into()))
+    else {
+        return;
+    };
+    let mut lines = LineSplitter::default();
+    let mut buffer = vec![0_u8; 16 * 1024];
+    while let Ok(count @ 1..) = receiver.read(&mut buffer).await {
+        captured.push(&buffer[..count]);
+        if let Some(on_bytes) = told.on_bytes {
+            on_bytes(stream, &buffer[..count]);
+        }
+        if let Some(on_line) = told.on_line {
+            lines.push(&buffer[..count], |line| on_line(stream, line));
+        }
+    }
+    if let Some(on_line) = told.on_line {
+        lines.finish_lines(|line| on_line(stream, line));
+    }
+}

@@ -1,0 +1,261 @@
+//! Compiles the plugins that the program carries, and puts their files where `program/main.rs`
+//! includes them from.
+//!
+//! Compiled and not committed: a component in the tree could be another than its source, and every
+//! change of the SDK or the contract changes all of them. Compiled here and not when a release is
+//! made: then each way to build the program makes the same one, `cargo install` too. The build is
+//! one call of cargo with the flags and the target folder of `rind plugin build`, so that each
+//! reuses the other's compiled crates. Then their native code is made as well, so that a first
+//! start compiles nothing. A program that embeds the host, without the feature `cli`, has none of
+//! this.
+
+use std::error::Error;
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs, io};
+
+#[path = "../crates/author/src/compilation.rs"]
+mod compilation;
+#[path = "../src/plugin/engine_config.rs"]
+mod engine_config;
+#[path = "../first/ensure.rs"]
+mod ensure;
+#[path = "../crates/author/src/target.rs"]
+mod target;
+
+use compilation::{Machine, NAMES, PREFIXES, PROFILE};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use sha2::{Digest, Sha256};
+use target::TARGET;
+use wasmtime::Engine;
+
+/// The core plugins.
+const CORE: [&str; 10] = include!("../../plugins/core.json");
+
+/// Plugins that only demos load.
+const EXAMPLES: [&str; 1] = ["hello"];
+
+/// Files and folders of a plugin's folder that belong to the plugin, in addition to its component.
+const PARTS: [&str; 4] = ["plugin.toml", "README.md", "prompts", "skills"];
+
+/// Sources of components, in addition to the plugins' own folders.
+const SOURCES: [&str; 8] = [
+    "Cargo.lock",
+    "Cargo.toml",
+    "plugins/core.json",
+    "sdk/audit",
+    "sdk/rust/Cargo.toml",
+    "sdk/rust/src",
+    "sdk/rust/macros",
+    "wit",
+];
+
+/// Additional variables that the call of cargo gets: where programs and the home folder are, and
+/// how many jobs may run at once.
+const PASSED: [&str; 4] = ["PATH", "HOME", "TMPDIR", "CARGO_MAKEFLAGS"];
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    for file in [
+        "../first/ensure.rs",
+        "../crates/author/src/compilation.rs",
+        "../crates/author/src/target.rs",
+        "../src/plugin/engine_config.rs",
+    ] {
+        println!("cargo::rerun-if-changed={file}");
+    }
+    if env::var_os("CARGO_FEATURE_CLI").is_none() {
+        return;
+    }
+    if let Err(error) = carry() {
+        let error = format!("the plugins that the program carries were not compiled: {error}");
+        error
+            .lines()
+            .for_each(|line| println!("cargo::error={line}"));
+    }
+}
+
+fn carry() -> Result<(), Box<dyn Error>> {
+    let workspace = PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join("../..");
+    let workspace = workspace.canonicalize()?;
+    let out = PathBuf::from(variable("OUT_DIR")?);
+    for source in SOURCES {
+        println!(
+            "cargo::rerun-if-changed={}",
+            workspace.join(source).display()
+        );
+    }
+    let target_dir = compile(&workspace, &out)?;
+    let mut components = Vec::new();
+    let carried = out.join("carried");
+    if carried.exists() {
+        fs::remove_dir_all(&carried)?;
+    }
+    for (names, kind) in [(&CORE[..], "plugins"), (&EXAMPLES[..], "examples")] {
+        for name in names {
+            let from = workspace.join("plugins").join(name);
+            let file = format!("{}.wasm", name.replace('-', "_"));
+            let component = target_dir.join(TARGET).join(PROFILE).join(&file);
+            let to = carried.join(kind).join(name);
+            put(&from, &component, &file, &to)
+                .map_err(|error| format!("{}: {error}", to.display()))?;
+            components.push(component);
+        }
+    }
+    precompile(&components, &carried.join("compiled"))
+}
+
+/// Puts the native code of components into a folder, each compressed with gzip and under the digest
+/// of its component.
+fn precompile(components: &[PathBuf], folder: &Path) -> Result<(), Box<dyn Error>> {
+    fs::create_dir_all(folder)?;
+    let engine = match engine() {
+        Ok(engine) => engine,
+        // The compiler in this script generates code for the architecture of the build machine
+        // only, so a cross-compilation ends here.
+        Err(error) => {
+            println!(
+                "cargo::warning=the first start of the program will compile its plugins: {error:#}"
+            );
+            return Ok(());
+        }
+    };
+    for component in components {
+        let bytes = fs::read(component)?;
+        let digest = Sha256::digest(&bytes);
+        let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut file = GzEncoder::new(fs::File::create(folder.join(name))?, Compression::best());
+        file.write_all(&engine.precompile_component(&bytes)?)?;
+        file.finish()?;
+    }
+    Ok(())
+}
+
+/// Creates the engine for the platform that the program is built for.
+fn engine() -> Result<Engine, Box<dyn Error>> {
+    let mut config = engine_config::config();
+    config.target(variable("TARGET")?.to_str().unwrap_or_default())?;
+    if variable("CARGO_CFG_TARGET_ARCH")? == "x86_64" {
+        // Intel and AMD processors since 2013 and 2015. The engine checks the instructions of the
+        // code that it loads, and an older processor compiles its own.
+        #[expect(
+            unsafe_code,
+            reason = "the setting names instructions, and code with others than the processor's is refused when it is loaded"
+        )]
+        // SAFETY: the preset allows instructions. It changes no rule that generated code relies on.
+        unsafe {
+            config.cranelift_flag_enable("x86-64-v3");
+        }
+    }
+    Ok(Engine::new(&config)?)
+}
+
+/// Compiles every plugin. Returns the target folder.
+fn compile(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Error>> {
+    let rustc = variable("RUSTC")?;
+    // `rind-first` did this in the first seconds. The target may have been removed since.
+    ensure::ensure(&rustc)?;
+    let sysroot = answer(&rustc, &["--print", "sysroot"])?;
+    let sysroot = Path::new(sysroot.trim());
+    let version = answer(&rustc, &["-vV"])?;
+    let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cargo"));
+    let machine = Machine {
+        workspace,
+        version: &version,
+        sysroot,
+        target_dir: env::var_os("CARGO_TARGET_DIR").map(PathBuf::from),
+        cargo_home: env::var_os("CARGO_HOME").map(PathBuf::from).or_else(home),
+        has_target_flags: false,
+    };
+    // Works even if the folder was passed to cargo as a flag, which cargo does not pass on to build
+    // scripts.
+    let target_dir = find_target_dir(out)
+        .ok_or_else(|| format!("the target folder of {} is not known", out.display()))?;
+    let mut cargo = Command::new(variable("CARGO")?);
+    cargo
+        .args(machine.arguments())
+        .arg("--target-dir")
+        .arg(target_dir)
+        .current_dir(workspace)
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    for (name, value) in env::vars_os() {
+        let text = name.to_string_lossy();
+        let is_passed = PASSED.contains(&&*text)
+            || NAMES.contains(&&*text)
+            || PREFIXES.iter().any(|prefix| text.starts_with(prefix));
+        if is_passed {
+            cargo.env(name, value);
+        }
+    }
+    for name in CORE.iter().chain(&EXAMPLES) {
+        cargo.args(["-p", name]);
+    }
+    let output = cargo.output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("cargo failed: {}\n{said}", output.status).into());
+    }
+    Ok(target_dir.to_owned())
+}
+
+/// Finds the target folder of a build script's output. Cargo marks those that it makes itself; one
+/// that was there before, such as a mounted volume, is known by `PROFILE/build/PACKAGE/out` below it.
+fn find_target_dir(out: &Path) -> Option<&Path> {
+    let marked = |folder: &&Path| folder.join("CACHEDIR.TAG").is_file();
+    out.ancestors().find(marked).or_else(|| {
+        let above = out.ancestors().nth(4)?;
+        // With `--target`, the directory of the target is one more level.
+        let is_of_target = above.file_name() == env::var_os("TARGET").as_deref();
+        if is_of_target {
+            above.parent()
+        } else {
+            Some(above)
+        }
+    })
+}
+
+/// Puts the files of a plugin into a folder. Cargo watches every one of them.
+fn put(from: &Path, component: &Path, file: &str, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for source in ["src", "Cargo.toml"] {
+        println!("cargo::rerun-if-changed={}", from.join(source).display());
+    }
+    for part in PARTS {
+        let path = from.join(part);
+        if path.exists() {
+            println!("cargo::rerun-if-changed={}", path.display());
+            copy(&path, &to.join(part))?;
+        }
+    }
+    fs::copy(component, to.join(file)).map(drop)
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    if from.is_file() {
+        return fs::copy(from, to).map(drop);
+    }
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let name = entry?.file_name();
+        copy(&from.join(&name), &to.join(&name))?;
+    }
+    Ok(())
+}
+
+fn variable(name: &str) -> Result<std::ffi::OsString, String> {
+    env::var_os(name).ok_or_else(|| format!("cargo did not set {name}"))
+}
+
+fn answer(program: &OsStr, args: &[&str]) -> Result<String, Box<dyn Error>> {
+    let output = Command::new(program).args(args).output()?;
+    if !output.status.success() {
+        let program = program.display();
+        return Err(format!("{program} {}: {}", args.join(" "), output.status).into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
