@@ -114,7 +114,7 @@ fn a_dependency_upwards_an_idle_row_and_a_crate_without_a_row_are_found() {
     };
     assert!(found("rind-check", "rind-lib = {}\nserde = {}").is_empty());
     let table = [
-        ("rind-lib", "rind-cli = {}", "depends on `rind-cli`"),
+        ("rind-base", "rind-lib = {}", "depends on `rind-lib`"),
         (
             "rind-check",
             "rind-lib = {}\nrind = {}",

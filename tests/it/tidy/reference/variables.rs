@@ -317,7 +317,7 @@ fn providers() -> Vec<[String; 3]> {
 fn constant(file: &str, name: &str) -> String {
     let file = host()
         .into_iter()
-        .find(|source| source.path.ends_with(&format!("tool/process/{file}")));
+        .find(|source| source.path.ends_with(&format!("process/src/{file}")));
     let text = file.expect("the file is there").text;
     let start = format!("const {name}: ");
     let rest = text.split_once(&start).expect("the constant is there").1;

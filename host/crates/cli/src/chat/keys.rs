@@ -1,7 +1,8 @@
 //! Keys and pastes from the bytes of a terminal in raw mode.
 //!
-//! Owns the decoding and nothing else. A crate for terminals would be used for this part only, and
-//! each brings features of the crates that the sandbox is built of. Start from [`KeyDecoder`].
+//! Owns the decoding and nothing else. `crossterm` decodes only what it reads itself from the
+//! terminal: it drops the answer about the background, and leaves no way to hand unread bytes over
+//! or to stop reading while another program has the terminal. Start from [`KeyDecoder`].
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeyInput {
