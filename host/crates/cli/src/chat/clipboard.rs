@@ -30,42 +30,40 @@ const X11: &[&str] = &[
 ];
 const MACOS: &[&str] = &["pngpaste", "-"];
 
-impl LiveChat {
-    /// Asks for the image of the clipboard; the answer comes as [`FoundChoices::Pasted`].
-    pub(super) fn paste_image(&mut self) {
-        let has = |name: &str| environment::variable(name).is_some();
-        let programs = [
-            (has("WAYLAND_DISPLAY"), WAYLAND),
-            (has("DISPLAY"), X11),
-            (cfg!(target_os = "macos"), MACOS),
-        ];
-        let programs = programs.into_iter().filter(|(is_usable, _)| *is_usable);
-        let programs: Vec<&'static [&'static str]> = programs.map(|(_, program)| program).collect();
-        let finder = self.finder.clone();
-        tokio::spawn(async move {
-            let read = read_clipboard(&programs).await;
-            drop(finder.send(FoundChoices::Pasted(read)));
-        });
-    }
+/// Asks for the image of the clipboard; the answer comes as [`FoundChoices::Pasted`].
+pub(super) fn paste_image(chat: &mut LiveChat) {
+    let has = |name: &str| environment::variable(name).is_some();
+    let programs = [
+        (has("WAYLAND_DISPLAY"), WAYLAND),
+        (has("DISPLAY"), X11),
+        (cfg!(target_os = "macos"), MACOS),
+    ];
+    let programs = programs.into_iter().filter(|(is_usable, _)| *is_usable);
+    let programs: Vec<&'static [&'static str]> = programs.map(|(_, program)| program).collect();
+    let finder = chat.finder.clone();
+    tokio::spawn(async move {
+        let read = read_clipboard(&programs).await;
+        drop(finder.send(FoundChoices::Pasted(read)));
+    });
+}
 
-    /// Takes the image of the clipboard.
-    pub(super) fn take_pasted(&mut self, read: Result<Vec<u8>, String>) {
-        let named = read.and_then(|bytes| {
-            let file = keep_image(&bytes).map_err(|error| error.to_string())?;
-            let path = file.path().to_string_lossy().into_owned();
-            let word = attach::of_paste(&path).ok_or("its file cannot be named")?;
-            attach::attach_file(file.path())?;
-            self.pasted.push(file);
-            Ok(word)
-        });
-        match named {
-            Ok(word) => word
-                .chars()
-                .for_each(|letter| self.editor.type_letter(letter)),
-            Err(why) => {
-                let words = format!("no image was pasted: {why}");
-                self.view.say_line(warning_text(&words));
-            }
+/// Takes the image of the clipboard.
+pub(super) fn take_pasted(chat: &mut LiveChat, read: Result<Vec<u8>, String>) {
+    let named = read.and_then(|bytes| {
+        let file = keep_image(&bytes).map_err(|error| error.to_string())?;
+        let path = file.path().to_string_lossy().into_owned();
+        let word = attach::of_paste(&path).ok_or("its file cannot be named")?;
+        attach::attach_file(file.path())?;
+        chat.pasted.push(file);
+        Ok(word)
+    });
+    match named {
+        Ok(word) => word
+            .chars()
+            .for_each(|letter| chat.editor.type_letter(letter)),
+        Err(why) => {
+            let words = format!("no image was pasted: {why}");
+            chat.view.say_line(warning_text(&words));
         }
     }
 }

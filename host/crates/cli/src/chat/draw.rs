@@ -1,6 +1,7 @@
 //! Draws the chat: finished lines once, and below them the region that still changes, with the
 //! editor or a question.
 
+use super::recall;
 use anyhow::Context;
 use tokio::time::Instant;
 
@@ -101,7 +102,7 @@ impl LiveChat {
             let columns = self.screen.size().columns;
             rows.extend(lines.iter().map(|line| output_row(line, columns)));
         }
-        rows.extend(self.search_row());
+        rows.extend(recall::search_row(self));
         if !self.asked.is_empty() {
             rows.push(style_text(
                 WARN,

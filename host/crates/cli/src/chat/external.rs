@@ -15,66 +15,64 @@ use rind_lib::tool::process::foreground::run_with_file;
 /// Editor where neither variable names one.
 const USUAL: &str = "vi";
 
-impl LiveChat {
-    /// Opens the text being written in `$VISUAL` or `$EDITOR`, and takes over the saved text.
-    pub(super) fn open_editor(&mut self) {
-        let editor = environment::variable("VISUAL").or_else(|| environment::variable("EDITOR"));
-        let editor = editor.unwrap_or_else(|| USUAL.to_owned());
-        match self.edit_externally(&editor) {
-            Ok(text) => self.editor.set_text(text.trim_end_matches('\n')),
-            Err(error) => self
-                .view
-                .say_line(warning_text(&printable_prose(&format!("{error:#}")))),
-        }
-        // Count the time in the editor as typing, so that no question opens at once.
-        self.last_key = Instant::now();
+/// Opens the text being written in `$VISUAL` or `$EDITOR`, and takes over the saved text.
+pub(super) fn open_editor(chat: &mut LiveChat) {
+    let editor = environment::variable("VISUAL").or_else(|| environment::variable("EDITOR"));
+    let editor = editor.unwrap_or_else(|| USUAL.to_owned());
+    match edit_externally(chat, &editor) {
+        Ok(text) => chat.editor.set_text(text.trim_end_matches('\n')),
+        Err(error) => chat
+            .view
+            .say_line(warning_text(&printable_prose(&format!("{error:#}")))),
     }
+    // Count the time in the editor as typing, so that no question opens at once.
+    chat.last_key = Instant::now();
+}
 
-    /// Suspends the program, and with it a running turn, until the shell continues it. The text in
-    /// the editor stays.
-    pub(super) fn suspend_chat(&mut self) {
-        let stopped = self.screen.end_screen(&[]).and_then(|()| {
-            self.tty.leave_raw();
-            // Signal the whole process group, as the terminal does at Ctrl-Z. An orphaned group is
-            // not stopped by this signal.
-            tokio::task::block_in_place(|| kill_current_process_group(Signal::TSTP))?;
-            self.tty.enter_raw()
-        });
-        if let Err(error) = stopped {
-            self.view
-                .say_line(warning_text(&format!("cannot stop: {error}")));
-        }
-        self.screen.forget_region();
-        self.last_key = Instant::now();
+/// Suspends the program, and with it a running turn, until the shell continues it. The text in
+/// the editor stays.
+pub(super) fn suspend_chat(chat: &mut LiveChat) {
+    let stopped = chat.screen.end_screen(&[]).and_then(|()| {
+        chat.tty.leave_raw();
+        // Signal the whole process group, as the terminal does at Ctrl-Z. An orphaned group is
+        // not stopped by this signal.
+        tokio::task::block_in_place(|| kill_current_process_group(Signal::TSTP))?;
+        chat.tty.enter_raw()
+    });
+    if let Err(error) = stopped {
+        chat.view
+            .say_line(warning_text(&format!("cannot stop: {error}")));
     }
+    chat.screen.forget_region();
+    chat.last_key = Instant::now();
+}
 
-    fn edit_externally(&mut self, editor: &str) -> anyhow::Result<String> {
-        // `tempfile` creates the file with mode 0600.
-        let file = tempfile::Builder::new()
-            .prefix("rind-")
-            .suffix(".md")
-            .tempfile();
-        let mut file = file.context("create a file for the editor")?;
-        file.write_all(self.editor.whole().as_bytes())?;
-        self.screen.end_screen(&[])?;
-        self.tty.leave_raw();
-        let ended = tokio::task::block_in_place(|| run_with_file(editor, file.path()));
-        self.tty.enter_raw().context("set up the terminal again")?;
-        let ended = ended.with_context(|| format!("run `{editor}`"))?;
-        anyhow::ensure!(
-            ended.success(),
-            "`{editor}` ended with {ended}; set VISUAL or EDITOR to an editor that is installed"
-        );
-        let written = std::fs::read(file.path()).context("read the edited text")?;
-        Ok(self.as_text(written))
-    }
+fn edit_externally(chat: &mut LiveChat, editor: &str) -> anyhow::Result<String> {
+    // `tempfile` creates the file with mode 0600.
+    let file = tempfile::Builder::new()
+        .prefix("rind-")
+        .suffix(".md")
+        .tempfile();
+    let mut file = file.context("create a file for the editor")?;
+    file.write_all(chat.editor.whole().as_bytes())?;
+    chat.screen.end_screen(&[])?;
+    chat.tty.leave_raw();
+    let ended = tokio::task::block_in_place(|| run_with_file(editor, file.path()));
+    chat.tty.enter_raw().context("set up the terminal again")?;
+    let ended = ended.with_context(|| format!("run `{editor}`"))?;
+    anyhow::ensure!(
+        ended.success(),
+        "`{editor}` ended with {ended}; set VISUAL or EDITOR to an editor that is installed"
+    );
+    let written = std::fs::read(file.path()).context("read the edited text")?;
+    Ok(as_text(chat, written))
+}
 
-    /// Decodes the saved text; bytes that are not UTF-8 become `\u{fffd}`, with a warning.
-    fn as_text(&mut self, written: Vec<u8>) -> String {
-        String::from_utf8(written).unwrap_or_else(|error| {
-            let words = "the saved text is not UTF-8; its invalid bytes are replaced by `\u{fffd}`";
-            self.view.say_line(warning_text(words));
-            String::from_utf8_lossy(error.as_bytes()).into_owned()
-        })
-    }
+/// Decodes the saved text; bytes that are not UTF-8 become `\u{fffd}`, with a warning.
+fn as_text(chat: &mut LiveChat, written: Vec<u8>) -> String {
+    String::from_utf8(written).unwrap_or_else(|error| {
+        let words = "the saved text is not UTF-8; its invalid bytes are replaced by `\u{fffd}`";
+        chat.view.say_line(warning_text(words));
+        String::from_utf8_lossy(error.as_bytes()).into_owned()
+    })
 }

@@ -4,6 +4,9 @@
 //! actions, `waiting` handles texts that are sent while a turn runs, `leave` ends the chat. Start
 //! from [`run_live`].
 
+use super::leave;
+use super::modes;
+use super::slash;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -204,7 +207,7 @@ pub(super) async fn run_live(
     }
     let ran = live.run_loop().await;
     // Leave also after an error of the terminal: the session must still be closed in order.
-    let left = live.leave_chat().await;
+    let left = leave::leave_chat(&mut live).await;
     std::mem::swap(&mut live.programs, programs);
     ran.and(left)
 }
@@ -398,7 +401,7 @@ impl LiveChat {
             ChatOccurrence::Done(done) => self.finish_job(done),
             ChatOccurrence::Ran(ran) => self.view.show_ran(&ran.command, &ran.output, ran.is_error),
             ChatOccurrence::Found(found) => self.take_found(found),
-            ChatOccurrence::Planned(answer) => self.plan_answered(answer),
+            ChatOccurrence::Planned(answer) => modes::plan_answered(self, answer),
             ChatOccurrence::Faded => self.quitting = None,
             ChatOccurrence::Resized => {
                 let size = tty::terminal_size();
@@ -465,7 +468,7 @@ impl LiveChat {
                     && outcome.summary.stop == StopReason::Done
                     && !self.worker.is_running()
                 {
-                    self.ask_about_plan();
+                    modes::ask_about_plan(self);
                 }
             }
             // The turn has already shown this error with its remedy, and its answer is kept in
@@ -484,11 +487,11 @@ impl LiveChat {
                 self.leaving = Some(ChatExit::Quit(ExitStatus::Failed));
             }
             Some(ChatJobDone::Command(outcome)) => {
-                self.finish_command(outcome);
+                slash::finish_command(self, outcome);
                 // Texts sent while the command ran go to the model.
                 self.send_waiting();
             }
-            Some(ChatJobDone::Aside(outcome)) => self.finish_command(outcome),
+            Some(ChatJobDone::Aside(outcome)) => slash::finish_command(self, outcome),
             Some(ChatJobDone::Closed(_)) => {}
             None => {
                 self.view

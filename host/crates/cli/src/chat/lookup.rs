@@ -3,6 +3,8 @@
 //!
 //! Everything here runs on other threads and tasks; its results come back as [`FoundChoices`].
 
+use super::clipboard;
+use super::slash;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -240,7 +242,7 @@ impl LiveChat {
                 return self.take_completed(&before, found);
             }
             FoundChoices::Models(names) => self.take_models(names),
-            FoundChoices::Pasted(read) => self.take_pasted(read),
+            FoundChoices::Pasted(read) => clipboard::take_pasted(self, read),
             FoundChoices::Sessions(sessions) => {
                 if let Some(picker) = self.picker.as_mut().filter(|own| own.command == RESUME) {
                     match sessions {
@@ -306,7 +308,7 @@ impl LiveChat {
             PickerEffect::Chosen(value) => {
                 let line = format!("/{} {value}", picker.command);
                 self.picker = None;
-                self.run_command(&line);
+                slash::run_command(self, &line);
             }
         }
     }

@@ -13,59 +13,57 @@ use rind_lib::tool::policy::{ApprovalMode, CARRY_OUT_PLAN};
 const YES: &str = "yes";
 const ACCEPT: &str = "accept";
 
-impl LiveChat {
-    /// Switches to the next mode.
-    pub(super) fn switch_mode(&mut self) {
-        let next = self.switch.mode().next(self.has_full_mode);
-        self.switch.set(next);
-        let words = format!("mode {next}: {}", next.about());
-        self.view.say_line(style_text(DIM, words));
-    }
+/// Switches to the next mode.
+pub(super) fn switch_mode(chat: &mut LiveChat) {
+    let next = chat.switch.mode().next(chat.has_full_mode);
+    chat.switch.set(next);
+    let words = format!("mode {next}: {}", next.about());
+    chat.view.say_line(style_text(DIM, words));
+}
 
-    /// Asks whether the plan of the turn that has just ended is carried out.
-    pub(super) fn ask_about_plan(&mut self) {
-        let (answer, answered) = oneshot::channel();
-        let head = QuestionLine::new("")
-            .styled_words(WARN.bold(), "? ")
-            .own_words("carry out this plan");
-        let about = QuestionLine::new("  ").styled_words(
-            DIM,
-            "yes carries the plan out and asks about each change, accept carries it out and edits files without asking, no continues planning",
-        )
-        .in_prose();
-        let screen = QuestionScreen {
-            parts: vec![vec![head], vec![about]],
-            keys: "[y]es, [a]ccept edits, or [n]o".to_owned(),
-            ..QuestionScreen::default()
-        };
-        let question = AskedQuestion::Own(OwnQuestion {
-            screen,
-            words: vec![YES, ACCEPT, NO],
-        });
-        self.asked.push_back(TerminalQuestion { question, answer });
-        self.plan = Some(answered);
-    }
+/// Asks whether the plan of the turn that has just ended is carried out.
+pub(super) fn ask_about_plan(chat: &mut LiveChat) {
+    let (answer, answered) = oneshot::channel();
+    let head = QuestionLine::new("")
+        .styled_words(WARN.bold(), "? ")
+        .own_words("carry out this plan");
+    let about = QuestionLine::new("  ").styled_words(
+        DIM,
+        "yes carries the plan out and asks about each change, accept carries it out and edits files without asking, no continues planning",
+    )
+    .in_prose();
+    let screen = QuestionScreen {
+        parts: vec![vec![head], vec![about]],
+        keys: "[y]es, [a]ccept edits, or [n]o".to_owned(),
+        ..QuestionScreen::default()
+    };
+    let question = AskedQuestion::Own(OwnQuestion {
+        screen,
+        words: vec![YES, ACCEPT, NO],
+    });
+    chat.asked.push_back(TerminalQuestion { question, answer });
+    chat.plan = Some(answered);
+}
 
-    /// Carries out the plan if the person approved it.
-    pub(super) fn plan_answered(&mut self, answer: Option<AskedAnswer>) {
-        self.plan = None;
-        let mode = match answer {
-            Some(AskedAnswer::Own(YES)) => ApprovalMode::Ask,
-            Some(AskedAnswer::Own(ACCEPT)) => ApprovalMode::AcceptEdits,
-            _ => return,
-        };
-        if self.worker.is_running() || self.leaving.is_some() {
-            return;
-        }
-        self.switch.set(mode);
-        let words = format!("mode {mode}: {}", mode.about());
-        self.view.say_line(style_text(DIM, words));
-        self.view.add_said(CARRY_OUT_PLAN);
-        self.worker.start_turn(ChatPrompt {
-            text: CARRY_OUT_PLAN.to_owned(),
-            ..ChatPrompt::default()
-        });
+/// Carries out the plan if the person approved it.
+pub(super) fn plan_answered(chat: &mut LiveChat, answer: Option<AskedAnswer>) {
+    chat.plan = None;
+    let mode = match answer {
+        Some(AskedAnswer::Own(YES)) => ApprovalMode::Ask,
+        Some(AskedAnswer::Own(ACCEPT)) => ApprovalMode::AcceptEdits,
+        _ => return,
+    };
+    if chat.worker.is_running() || chat.leaving.is_some() {
+        return;
     }
+    chat.switch.set(mode);
+    let words = format!("mode {mode}: {}", mode.about());
+    chat.view.say_line(style_text(DIM, words));
+    chat.view.add_said(CARRY_OUT_PLAN);
+    chat.worker.start_turn(ChatPrompt {
+        text: CARRY_OUT_PLAN.to_owned(),
+        ..ChatPrompt::default()
+    });
 }
 
 /// Waits for the answer to the question about a plan; never returns if there is no such question.

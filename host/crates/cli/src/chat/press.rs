@@ -1,5 +1,10 @@
 //! Effects of keys in a chat.
 
+use super::clipboard;
+use super::external;
+use super::modes;
+use super::recall;
+use super::slash;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -44,7 +49,7 @@ impl LiveChat {
         if self.picker.is_some() {
             return self.press_in_picker(&input);
         }
-        if self.press_in_search(&input) {
+        if recall::press_in_search(self, &input) {
             return;
         }
         let key = match input {
@@ -70,7 +75,7 @@ impl LiveChat {
                 return self.take_entry();
             }
             (KeyCode::Enter, false, false, false) => self.enter_line(),
-            (KeyCode::Tab, false, false, true) => return self.switch_mode(),
+            (KeyCode::Tab, false, false, true) => return modes::switch_mode(self),
             (KeyCode::Tab, false, false, false)
                 if !self.menu.has_more(self.editor.before()) && self.complete_at_server() =>
             {
@@ -92,13 +97,13 @@ impl LiveChat {
             }
             (KeyCode::Char('r'), true, ..) => {
                 self.menu = CompletionMenu::default();
-                return self.search_history();
+                return recall::search_history(self);
             }
             (KeyCode::Char('o'), true, ..) => return self.pick_call(),
-            (KeyCode::Char('g'), true, ..) => self.open_editor(),
-            (KeyCode::Char('v'), true, ..) => self.paste_image(),
+            (KeyCode::Char('g'), true, ..) => external::open_editor(self),
+            (KeyCode::Char('v'), true, ..) => clipboard::paste_image(self),
             (KeyCode::Char('l'), true, ..) => self.screen.forget_region(),
-            (KeyCode::Char('z'), true, ..) => self.suspend_chat(),
+            (KeyCode::Char('z'), true, ..) => external::suspend_chat(self),
             (KeyCode::Esc, ..) => {
                 self.stop_turn();
             }
@@ -286,7 +291,7 @@ impl LiveChat {
         if is_command(line) && !text.starts_with(' ') {
             let line = line.to_owned();
             // A command that cannot run stays in the editor, to be corrected.
-            if self.run_command(&line) {
+            if slash::run_command(self, &line) {
                 self.editor.clear_text();
                 self.history.add_line(&line);
             }

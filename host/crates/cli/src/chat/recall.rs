@@ -18,96 +18,94 @@ pub(super) struct HistorySearch {
     is_failed: bool,
 }
 
-impl LiveChat {
-    /// Opens the search, or shows the next older match.
-    pub(super) fn search_history(&mut self) {
-        if let Some(search) = &self.search {
-            let (letters, at) = (search.letters.clone(), search.at);
-            return self.find_in_history(letters, at);
-        }
-        self.search = Some(HistorySearch {
-            letters: String::new(),
-            at: None,
-            before: self.editor.clone(),
-            is_failed: false,
-        });
+/// Opens the search, or shows the next older match.
+pub(super) fn search_history(chat: &mut LiveChat) {
+    if let Some(search) = &chat.search {
+        let (letters, at) = (search.letters.clone(), search.at);
+        return find_in_history(chat, letters, at);
     }
+    chat.search = Some(HistorySearch {
+        letters: String::new(),
+        at: None,
+        before: chat.editor.clone(),
+        is_failed: false,
+    });
+}
 
-    /// Takes a key of an open search. Returns whether the key is used up.
-    pub(super) fn press_in_search(&mut self, input: &KeyInput) -> bool {
-        let Some(search) = &self.search else {
-            return false;
-        };
-        let mut letters = search.letters.clone();
-        match input {
-            KeyInput::Paste(text) => {
-                let typed = text.chars().filter(|letter| !letter.is_control());
-                letters.extend(typed.take(WIDTH));
-                self.find_in_history(letters, None);
-                return true;
-            }
-            KeyInput::Key(TypedKey {
-                code, ctrl, alt, ..
-            }) => match (code, ctrl, alt) {
-                (KeyCode::Char('r'), true, false) => self.search_history(),
-                (KeyCode::Esc, ..) | (KeyCode::Char('c' | 'g'), true, false) => {
-                    if let Some(search) = self.search.take() {
-                        self.editor = search.before;
-                    }
-                }
-                (KeyCode::Char(letter), false, false) => {
-                    letters.push(*letter);
-                    self.find_in_history(letters, None);
-                }
-                (KeyCode::Backspace, ..) => {
-                    letters.pop();
-                    self.find_in_history(letters, None);
-                }
-                // Enter only copies the found text into the editor, so that the user can read it
-                // before sending. Any other key copies it and is then handled as usual.
-                (KeyCode::Enter, ..) => self.search = None,
-                _ => {
-                    self.search = None;
-                    return false;
-                }
-            },
-            _ => return false,
+/// Takes a key of an open search. Returns whether the key is used up.
+pub(super) fn press_in_search(chat: &mut LiveChat, input: &KeyInput) -> bool {
+    let Some(search) = &chat.search else {
+        return false;
+    };
+    let mut letters = search.letters.clone();
+    match input {
+        KeyInput::Paste(text) => {
+            let typed = text.chars().filter(|letter| !letter.is_control());
+            letters.extend(typed.take(WIDTH));
+            find_in_history(chat, letters, None);
+            return true;
         }
-        true
+        KeyInput::Key(TypedKey {
+            code, ctrl, alt, ..
+        }) => match (code, ctrl, alt) {
+            (KeyCode::Char('r'), true, false) => search_history(chat),
+            (KeyCode::Esc, ..) | (KeyCode::Char('c' | 'g'), true, false) => {
+                if let Some(search) = chat.search.take() {
+                    chat.editor = search.before;
+                }
+            }
+            (KeyCode::Char(letter), false, false) => {
+                letters.push(*letter);
+                find_in_history(chat, letters, None);
+            }
+            (KeyCode::Backspace, ..) => {
+                letters.pop();
+                find_in_history(chat, letters, None);
+            }
+            // Enter only copies the found text into the editor, so that the user can read it
+            // before sending. Any other key copies it and is then handled as usual.
+            (KeyCode::Enter, ..) => chat.search = None,
+            _ => {
+                chat.search = None;
+                return false;
+            }
+        },
+        _ => return false,
     }
+    true
+}
 
-    fn find_in_history(&mut self, letters: String, before: Option<usize>) {
-        let found = match letters.is_empty() {
-            true => None,
-            false => self.history.find_line(&letters, before),
-        };
-        let Some(search) = &mut self.search else {
-            return;
-        };
-        search.is_failed = found.is_none() && !letters.is_empty();
-        search.letters = letters;
-        match found {
-            Some((at, pieces)) => {
-                search.at = Some(at);
-                self.editor.set_pieces(&pieces);
-            }
-            // Stay at the oldest text if there is no older match.
-            None if before.is_some() => {}
-            None => {
-                search.at = None;
-                self.editor = search.before.clone();
-            }
+fn find_in_history(chat: &mut LiveChat, letters: String, before: Option<usize>) {
+    let found = match letters.is_empty() {
+        true => None,
+        false => chat.history.find_line(&letters, before),
+    };
+    let Some(search) = &mut chat.search else {
+        return;
+    };
+    search.is_failed = found.is_none() && !letters.is_empty();
+    search.letters = letters;
+    match found {
+        Some((at, pieces)) => {
+            search.at = Some(at);
+            chat.editor.set_pieces(&pieces);
+        }
+        // Stay at the oldest text if there is no older match.
+        None if before.is_some() => {}
+        None => {
+            search.at = None;
+            chat.editor = search.before.clone();
         }
     }
+}
 
-    /// Returns the row of an open search.
-    pub(super) fn search_row(&self) -> Option<String> {
-        let search = self.search.as_ref()?;
-        let letters = one_line(&search.letters, WIDTH);
-        let words = format!("  history: {letters}▏ Ctrl-R goes on, Enter takes it, Esc leaves");
-        Some(match search.is_failed {
-            true => style_text(WARN, format_args!("{words} · no older match")),
-            false => style_text(DIM, words),
-        })
-    }
+/// Returns the row of an open search.
+pub(super) fn search_row(chat: &LiveChat) -> Option<String> {
+    let search = chat.search.as_ref()?;
+    let letters = one_line(&search.letters, WIDTH);
+    let words = format!("  history: {letters}▏ Ctrl-R goes on, Enter takes it, Esc leaves");
+    Some(match search.is_failed {
+        true => style_text(WARN, format_args!("{words} · no older match")),
+        false => style_text(DIM, words),
+    })
 }

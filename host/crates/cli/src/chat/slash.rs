@@ -43,124 +43,122 @@ pub(super) fn permission_number(line: &str) -> Option<&str> {
     (!number.is_empty()).then_some(number)
 }
 
-impl LiveChat {
-    /// Runs a line that is a command. Returns whether the command can be run.
-    pub(super) fn run_command(&mut self, line: &str) -> bool {
-        if self.open_picker(line) {
-            return true;
-        }
-        if let Some(number) = permission_number(line) {
-            let lines = super::permissions::permissions_command(&self.approvals, number);
-            self.worker.tell_permissions(&lines);
-            lines.into_iter().for_each(|line| self.view.say_line(line));
-            return true;
-        }
-        let checked = check_command(line, &self.resources.materials);
-        let call = match checked.and_then(|()| self.worker.commands().parse_call(line)) {
-            Ok(call) => call,
-            Err(why) => {
-                self.view.say_line(warning_text(&why));
-                return false;
-            }
-        };
-        if self.worker.is_running() && self.worker.commands().waits_for_turn(&call) {
-            let name = one_line(line, 60);
-            let text = format!(
-                "{name} runs between turns: wait for the end of this one, or end it with Ctrl-C"
-            );
-            self.view.say_line(warning_text(&text));
+/// Runs a line that is a command. Returns whether the command can be run.
+pub(super) fn run_command(chat: &mut LiveChat, line: &str) -> bool {
+    if chat.open_picker(line) {
+        return true;
+    }
+    if let Some(number) = permission_number(line) {
+        let lines = super::permissions::permissions_command(&chat.approvals, number);
+        chat.worker.tell_permissions(&lines);
+        lines.into_iter().for_each(|line| chat.view.say_line(line));
+        return true;
+    }
+    let checked = check_command(line, &chat.resources.materials);
+    let call = match checked.and_then(|()| chat.worker.commands().parse_call(line)) {
+        Ok(call) => call,
+        Err(why) => {
+            chat.view.say_line(warning_text(&why));
             return false;
         }
-        self.view.say_line(style_text(DIM, one_line(line, 400)));
-        self.worker.start_command(call);
-        if line.trim_end() == "/permissions" {
-            let lines = super::permissions::permissions_command(&self.approvals, "");
-            lines.into_iter().for_each(|line| self.view.say_line(line));
-        } else if line.trim_end() == "/help" {
-            KEYS.lines()
-                .for_each(|line| self.view.say_line(style_text(DIM, line)));
-        }
-        true
+    };
+    if chat.worker.is_running() && chat.worker.commands().waits_for_turn(&call) {
+        let name = one_line(line, 60);
+        let text = format!(
+            "{name} runs between turns: wait for the end of this one, or end it with Ctrl-C"
+        );
+        chat.view.say_line(warning_text(&text));
+        return false;
     }
+    chat.view.say_line(style_text(DIM, one_line(line, 400)));
+    chat.worker.start_command(call);
+    if line.trim_end() == "/permissions" {
+        let lines = super::permissions::permissions_command(&chat.approvals, "");
+        lines.into_iter().for_each(|line| chat.view.say_line(line));
+    } else if line.trim_end() == "/help" {
+        KEYS.lines()
+            .for_each(|line| chat.view.say_line(style_text(DIM, line)));
+    }
+    true
+}
 
-    /// Applies the outcome of a command.
-    pub(super) fn finish_command(&mut self, outcome: anyhow::Result<CommandCallResult>) {
-        match outcome {
-            Ok(CommandCallResult::Text(text)) => {
-                let text = printable_prose(text.trim_end());
-                text.lines().for_each(|line| self.view.say_line(line));
-            }
-            Ok(CommandCallResult::Prompt {
+/// Applies the outcome of a command.
+pub(super) fn finish_command(chat: &mut LiveChat, outcome: anyhow::Result<CommandCallResult>) {
+    match outcome {
+        Ok(CommandCallResult::Text(text)) => {
+            let text = printable_prose(text.trim_end());
+            text.lines().for_each(|line| chat.view.say_line(line));
+        }
+        Ok(CommandCallResult::Prompt {
+            text,
+            command,
+            images,
+        }) => {
+            chat.view
+                .say_line(style_text(BOLD, one_line(&command, 200)));
+            let command = Some(command);
+            chat.worker.start_turn(ChatPrompt {
                 text,
                 command,
                 images,
-            }) => {
-                self.view
-                    .say_line(style_text(BOLD, one_line(&command, 200)));
-                let command = Some(command);
-                self.worker.start_turn(ChatPrompt {
-                    text,
-                    command,
-                    images,
-                    ..ChatPrompt::default()
-                });
-            }
-            Ok(CommandCallResult::Nothing) => {}
-            Ok(CommandCallResult::Action(OwnerAction::Continue)) => self.worker.continue_turn(),
-            Ok(CommandCallResult::Action(OwnerAction::Quit)) => {
-                self.leaving = Some(ChatExit::Quit(ExitStatus::Done))
-            }
-            Ok(CommandCallResult::Action(OwnerAction::Model(name))) => self.choose_model(name),
-            Ok(CommandCallResult::Action(OwnerAction::New)) => {
-                self.leaving = Some(ChatExit::New(self.chosen_model.take()));
-            }
-            Ok(CommandCallResult::Action(OwnerAction::Reload)) => {
-                self.leaving = Some(ChatExit::Reload(self.id.to_string()));
-            }
-            Ok(CommandCallResult::Action(OwnerAction::Copy(text))) => self.copy_text(&text),
-            Ok(CommandCallResult::Action(OwnerAction::Resume { id, text })) => {
-                self.view.say_line(style_text(DIM, one_line(&text, 400)));
-                self.leaving = Some(ChatExit::Resume(id));
-            }
-            Err(error) => self
-                .view
-                .say_line(style_text(WARN, printable_prose(&format!("{error:#}")))),
+                ..ChatPrompt::default()
+            });
         }
-    }
-
-    /// Puts a text into the clipboard, with the sequence OSC 52 that most terminals obey.
-    fn copy_text(&mut self, text: &str) {
-        let encoded = BASE64_STANDARD.encode(text);
-        let n = format_count(text.lines().count() as u64, "line");
-        let words = match tty::put_text(&format!("\x1b]52;c;{encoded}\x07")) {
-            Ok(()) => style_text(
-                DIM,
-                format_args!("{n} sent to the clipboard, if the terminal allows it (OSC 52)"),
-            ),
-            Err(error) => warning_text(&format!("cannot write to the terminal: {error}")),
-        };
-        self.view.say_line(words);
-    }
-
-    fn choose_model(&mut self, name: String) {
-        let model = ModelSelection {
-            model: Some(name.clone()),
-            ..ModelSelection::default()
-        };
-        match model::select_in_session(&self.setup, &model) {
-            Ok(selected) => {
-                let words = format!("model from the next turn on: {}", selected.model);
-                self.view.say_line(style_text(DIM, printable_prose(&words)));
-                self.view.status.set_model(&selected);
-                self.worker.commands().note_model(&selected);
-                self.chosen_model = Some(name);
-                let asked = selected.model.clone();
-                self.worker.set_model(selected);
-                self.check_model(asked);
-            }
-            Err(error) => self
-                .view
-                .say_line(style_text(WARN, printable_prose(&format!("{error:#}")))),
+        Ok(CommandCallResult::Nothing) => {}
+        Ok(CommandCallResult::Action(OwnerAction::Continue)) => chat.worker.continue_turn(),
+        Ok(CommandCallResult::Action(OwnerAction::Quit)) => {
+            chat.leaving = Some(ChatExit::Quit(ExitStatus::Done))
         }
+        Ok(CommandCallResult::Action(OwnerAction::Model(name))) => choose_model(chat, name),
+        Ok(CommandCallResult::Action(OwnerAction::New)) => {
+            chat.leaving = Some(ChatExit::New(chat.chosen_model.take()));
+        }
+        Ok(CommandCallResult::Action(OwnerAction::Reload)) => {
+            chat.leaving = Some(ChatExit::Reload(chat.id.to_string()));
+        }
+        Ok(CommandCallResult::Action(OwnerAction::Copy(text))) => copy_text(chat, &text),
+        Ok(CommandCallResult::Action(OwnerAction::Resume { id, text })) => {
+            chat.view.say_line(style_text(DIM, one_line(&text, 400)));
+            chat.leaving = Some(ChatExit::Resume(id));
+        }
+        Err(error) => chat
+            .view
+            .say_line(style_text(WARN, printable_prose(&format!("{error:#}")))),
+    }
+}
+
+/// Puts a text into the clipboard, with the sequence OSC 52 that most terminals obey.
+fn copy_text(chat: &mut LiveChat, text: &str) {
+    let encoded = BASE64_STANDARD.encode(text);
+    let n = format_count(text.lines().count() as u64, "line");
+    let words = match tty::put_text(&format!("\x1b]52;c;{encoded}\x07")) {
+        Ok(()) => style_text(
+            DIM,
+            format_args!("{n} sent to the clipboard, if the terminal allows it (OSC 52)"),
+        ),
+        Err(error) => warning_text(&format!("cannot write to the terminal: {error}")),
+    };
+    chat.view.say_line(words);
+}
+
+fn choose_model(chat: &mut LiveChat, name: String) {
+    let model = ModelSelection {
+        model: Some(name.clone()),
+        ..ModelSelection::default()
+    };
+    match model::select_in_session(&chat.setup, &model) {
+        Ok(selected) => {
+            let words = format!("model from the next turn on: {}", selected.model);
+            chat.view.say_line(style_text(DIM, printable_prose(&words)));
+            chat.view.status.set_model(&selected);
+            chat.worker.commands().note_model(&selected);
+            chat.chosen_model = Some(name);
+            let asked = selected.model.clone();
+            chat.worker.set_model(selected);
+            chat.check_model(asked);
+        }
+        Err(error) => chat
+            .view
+            .say_line(style_text(WARN, printable_prose(&format!("{error:#}")))),
     }
 }
