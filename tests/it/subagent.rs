@@ -11,7 +11,7 @@ use rind::event::{Event, SubagentState};
 use rind::point::catalog as at;
 use rind::point::outcome as o;
 use rind::provider::scripted::{Reply, When};
-use rind::session::{Body, SessionStore};
+use rind::session::{Body, SessionStore, examine_session};
 use serde_json::{Value, json};
 
 use crate::harness::{Running, Setup};
@@ -110,7 +110,7 @@ fn entries_of(running: &Running, agent: &str) -> Vec<Body> {
 /// Faults that an examination of the session finds.
 fn faults(running: &Running) -> Vec<String> {
     let store = SessionStore::new(running.folder.path().join("sessions"));
-    let examined = store.examine(running.session.id()).unwrap();
+    let examined = examine_session(&store, running.session.id()).unwrap();
     let faults = examined.faults.into_iter();
     faults.map(|fault| fault.what).collect()
 }

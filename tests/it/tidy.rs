@@ -32,7 +32,7 @@ mod world;
 
 use std::collections::BTreeSet;
 
-use tree::{HOST, read, sources};
+use tree::{HOST, folders, read, sources};
 
 /// Fails with one line for each finding.
 fn none(findings: Vec<String>) {
@@ -69,9 +69,16 @@ fn the_files_of_the_agent_import_each_other_in_no_circle() {
 }
 
 #[test]
-fn no_type_of_the_agent_is_scattered_over_more_than_five_files() {
-    let sources = sources(&["host/src/agent"], &["rs"]);
-    none(circles::scattered("host/src/agent", &sources, 5));
+fn no_type_is_scattered_over_more_than_five_files() {
+    let library = folders("host/src").into_iter();
+    let crates = folders("host/crates").into_iter();
+    let library = library.map(|name| format!("host/src/{name}"));
+    let crates = crates.map(|name| format!("host/crates/{name}/src"));
+    for folder in library.chain(crates) {
+        let mut sources = sources(&[&folder], &["rs"]);
+        sources.retain(|source| !source.path.contains("/tests"));
+        none(circles::scattered(&folder, &sources, 5));
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-pub use import::Imported;
+pub use import::{Imported, import_session};
 
 use super::guarded;
 use super::log::FILE;
@@ -145,65 +145,63 @@ pub fn save(
         .map_err(|error| failed(error.error))
 }
 
-impl SessionStore {
-    /// Prepares the export of a session: lists its files, and decides between a single file and an
-    /// archive. Takes no lock, so the session may be open.
-    ///
-    /// A store that keeps no files is copied to temporary files first.
-    pub fn export(&self, id: &str) -> Result<Bundle, Error> {
-        if id.contains('/') {
-            return Err(Error::Bundle {
-                what: format!("`{id}`"),
-                why: "subagents are exported with their session; omit `/agents/…`".to_owned(),
-            });
-        }
-        if self.files().is_err() {
-            return self.export_copy(id);
-        }
-        let folder = self.folder_of(id)?;
-        let mut all = parts(&folder).map_err(|source| Error::read_error(&folder, source))?;
-        // Read the entries first: everything that they refer to was written before them.
-        all.sort_by_key(|part| part.kind);
-        let mut left_out = Vec::new();
-        all.retain(|part| match part.kind {
-            PartKind::Entries | PartKind::Content | PartKind::State => true,
-            // Checkpoints belong to the workspace of this machine.
-            PartKind::Lock | PartKind::Left | PartKind::Checkpoint => false,
-            PartKind::Foreign | PartKind::Odd => {
-                left_out.push(format!(
-                    "{} is left out, it is no file of a session",
-                    folder.join(&part.path).display()
-                ));
-                false
-            }
+/// Prepares the export of a session: lists its files, and decides between a single file and an
+/// archive. Takes no lock, so the session may be open.
+///
+/// A store that keeps no files is copied to temporary files first.
+pub fn export_session(store: &SessionStore, id: &str) -> Result<Bundle, Error> {
+    if id.contains('/') {
+        return Err(Error::Bundle {
+            what: format!("`{id}`"),
+            why: "subagents are exported with their session; omit `/agents/…`".to_owned(),
         });
-        let is_plain = all.len() == 1 && is_whole(&folder.join(FILE))?;
-        let form = match is_plain {
-            true => BundleForm::Lines,
-            false => BundleForm::Archive,
-        };
-        Ok(Bundle {
-            id: id.to_owned(),
-            folder,
-            parts: all,
-            form,
-            left_out,
-            _aside: None,
-        })
     }
+    if store.files().is_err() {
+        return export_copy(store, id);
+    }
+    let folder = store.folder_of(id)?;
+    let mut all = parts(&folder).map_err(|source| Error::read_error(&folder, source))?;
+    // Read the entries first: everything that they refer to was written before them.
+    all.sort_by_key(|part| part.kind);
+    let mut left_out = Vec::new();
+    all.retain(|part| match part.kind {
+        PartKind::Entries | PartKind::Content | PartKind::State => true,
+        // Checkpoints belong to the workspace of this machine.
+        PartKind::Lock | PartKind::Left | PartKind::Checkpoint => false,
+        PartKind::Foreign | PartKind::Odd => {
+            left_out.push(format!(
+                "{} is left out, it is no file of a session",
+                folder.join(&part.path).display()
+            ));
+            false
+        }
+    });
+    let is_plain = all.len() == 1 && is_whole(&folder.join(FILE))?;
+    let form = match is_plain {
+        true => BundleForm::Lines,
+        false => BundleForm::Archive,
+    };
+    Ok(Bundle {
+        id: id.to_owned(),
+        folder,
+        parts: all,
+        form,
+        left_out,
+        _aside: None,
+    })
+}
 
-    /// Exports a copy of the session in temporary files.
-    fn export_copy(&self, id: &str) -> Result<Bundle, Error> {
-        let at = self.address(id)?;
-        let (aside, files) = temporary_files()?;
-        let from = (&**self.sessions(), &at);
-        copy_session(from, (&files, &at), CopyOrder::LinesFirst)?;
-        let bundle = Self::of_files(files).export(id)?;
-        Ok(Bundle {
-            _aside: Some(aside),
-            ..bundle
-        })
-    }
+/// Exports a copy of the session in temporary files.
+fn export_copy(store: &SessionStore, id: &str) -> Result<Bundle, Error> {
+    let at = store.address(id)?;
+    let (aside, files) = temporary_files()?;
+    let from = (&**store.sessions(), &at);
+    copy_session(from, (&files, &at), CopyOrder::LinesFirst)?;
+    let bundle = export_session(&SessionStore::of_files(files), id)?;
+    Ok(Bundle {
+        _aside: Some(aside),
+        ..bundle
+    })
 }
 
 /// Creates a store of files that is removed with the folder.

@@ -6,6 +6,8 @@
 mod chain;
 mod repair;
 
+pub use repair::repair_session;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -112,49 +114,42 @@ struct Wanted {
     due: BTreeSet<u32>,
 }
 
-impl SessionStore {
-    /// Returns the ids of everything in the store that may be a session, the first one first.
-    pub fn ids(&self) -> Result<Vec<String>, Error> {
-        Ok(self.folders()?.into_iter().map(|(id, _)| id).collect())
+/// Examines a session. Fails only if its folder cannot be read.
+pub fn examine_session(store: &SessionStore, id: &str) -> Result<Examination, Error> {
+    let folder = store.folder_of(id)?;
+    let mut found = Examination {
+        id: id.to_owned(),
+        ..Examination::default()
+    };
+    let files = parts(&folder).map_err(|source| Error::read_error(&folder, source))?;
+    let mut all = BTreeMap::new();
+    let mut of_each = BTreeMap::new();
+    for file in &files {
+        if file.kind == PartKind::Entries {
+            let above = file.path.trim_end_matches("session.jsonl").to_owned();
+            let mut own = Examination::default();
+            let wanted = entries(&folder, &above, &mut own);
+            all.insert(above.clone(), wanted);
+            of_each.insert(above, own);
+        }
     }
-
-    /// Examines a session. Fails only if its folder cannot be read.
-    pub fn examine(&self, id: &str) -> Result<Examination, Error> {
-        let folder = self.folder_of(id)?;
-        let mut found = Examination {
-            id: id.to_owned(),
-            ..Examination::default()
-        };
-        let files = parts(&folder).map_err(|source| Error::read_error(&folder, source))?;
-        let mut all = BTreeMap::new();
-        let mut of_each = BTreeMap::new();
-        for file in &files {
-            if file.kind == PartKind::Entries {
-                let above = file.path.trim_end_matches("session.jsonl").to_owned();
-                let mut own = Examination::default();
-                let wanted = entries(&folder, &above, &mut own);
-                all.insert(above.clone(), wanted);
-                of_each.insert(above, own);
-            }
+    for (above, own) in of_each {
+        match is_left(&above, &all) {
+            true => found.notes.push(format!(
+                "{above} is a holder that was not finished; the next archival makes it anew"
+            )),
+            false => found.add(own),
         }
-        for (above, own) in of_each {
-            match is_left(&above, &all) {
-                true => found.notes.push(format!(
-                    "{above} is a holder that was not finished; the next archival makes it anew"
-                )),
-                false => found.add(own),
-            }
-        }
-        if found.newer.is_some() {
-            return Ok(found);
-        }
-        if !all.contains_key("") {
-            let what = "it has no session.jsonl; `rind session rm` removes the rest";
-            found.fault(what.to_owned(), None);
-        }
-        files_of(&folder, &files, &all, &mut found);
-        Ok(found)
     }
+    if found.newer.is_some() {
+        return Ok(found);
+    }
+    if !all.contains_key("") {
+        let what = "it has no session.jsonl; `rind session rm` removes the rest";
+        found.fault(what.to_owned(), None);
+    }
+    files_of(&folder, &files, &all, &mut found);
+    Ok(found)
 }
 
 /// Examines one file of entries, and returns the data to which they refer. `above` is its folder

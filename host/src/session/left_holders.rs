@@ -3,7 +3,7 @@
 //!
 //! The turn itself is still in the session and due to be archived, so the copy is of no use. A
 //! holder of any other turn is never taken for one of these, even if no entry names it: the entry
-//! may be what is damaged. Start from [`Session::remove_left_holders`].
+//! may be what is damaged. Start from [`remove_left_holders`].
 
 use std::collections::BTreeSet;
 
@@ -28,25 +28,23 @@ pub(super) fn begun_turn(body: &Body) -> Option<u32> {
     }
 }
 
-impl Session {
-    /// Removes holders that were left unfinished. Only the writer of the session may call it, and
-    /// not while it makes a holder.
-    pub(crate) fn remove_left_holders(&self) {
-        let due: BTreeSet<u32> = self.archival_due().iter().map(|due| due.turn).collect();
-        let children = self.children();
-        let stored = self.sessions().children(self.address());
-        for agent in stored.unwrap_or_default() {
-            if children.iter().any(|child| child.agent == agent) {
-                continue;
-            }
-            let Ok(place) = self.place().child(&agent) else {
-                continue;
-            };
-            let entries = place.entries_since(Position::START).unwrap_or_default();
-            let turns = entries.iter().filter_map(|entry| begun_turn(&entry.body));
-            if is_left_holder(&agent, &due, &turns.collect()) {
-                self.remove_holder(&agent);
-            }
+/// Removes holders that were left unfinished. Only the writer of the session may call it, and
+/// not while it makes a holder.
+pub(crate) fn remove_left_holders(session: &Session) {
+    let due: BTreeSet<u32> = session.archival_due().iter().map(|due| due.turn).collect();
+    let children = session.children();
+    let stored = session.sessions().children(session.address());
+    for agent in stored.unwrap_or_default() {
+        if children.iter().any(|child| child.agent == agent) {
+            continue;
+        }
+        let Ok(place) = session.place().child(&agent) else {
+            continue;
+        };
+        let entries = place.entries_since(Position::START).unwrap_or_default();
+        let turns = entries.iter().filter_map(|entry| begun_turn(&entry.body));
+        if is_left_holder(&agent, &due, &turns.collect()) {
+            session.remove_holder(&agent);
         }
     }
 }

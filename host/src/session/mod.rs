@@ -51,9 +51,9 @@ mod undo;
 mod view;
 
 pub use blobs::{MAX_BLOB_BYTES, MAX_BLOBS_BYTES, SessionBlobs};
-pub use bundle::{Bundle, BundleForm, Imported, save};
+pub use bundle::{Bundle, BundleForm, Imported, export_session, import_session, save};
 pub use children::{Child, SessionPlace};
-pub use doctor::{Examination, Fault, Growth};
+pub use doctor::{Examination, Fault, Growth, examine_session, repair_session};
 pub(crate) use entry::DONE;
 pub use entry::{
     Body, DueTurn, Entry, Holder, LastingSkill, PromptRow, RememberedSkill, Report, VERSION, schema,
@@ -64,13 +64,14 @@ pub use head::{SessionHead, SessionState};
 pub use heads::Heads;
 pub(crate) use interrupted::{CutCall, REPEATED};
 pub use interrupted::{InterruptedTurn, TakenInput};
+pub(crate) use left_holders::remove_left_holders;
 pub(crate) use left_out::{LeftTurn, left_out};
 pub use live::Session;
 pub(crate) use log::private_options;
 pub use owning::{Stored, surplus};
 pub use parts::PartKind;
 pub use reading::{Numbered, Reading, SessionTail};
-pub use search::{Found, Hit, Wanted};
+pub use search::{Found, Hit, Wanted, search_sessions};
 pub use state::{
     INLINE_BYTES, MAX_KEY_BYTES, MAX_PLUGIN_BYTES, MAX_VALUE_BYTES, MAX_WRITTEN_BYTES,
 };

@@ -102,31 +102,29 @@ impl Wanted {
 /// Receiver of the matches.
 type Tell<'a> = &'a mut dyn FnMut(Found) -> ControlFlow<()>;
 
-impl SessionStore {
-    /// Searches all sessions, the last written first. `tell` gets each match at once, and may end
-    /// the search.
-    pub fn search(
-        &self,
-        wanted: &Wanted,
-        tell: &mut dyn FnMut(Found) -> ControlFlow<()>,
-    ) -> Result<(), Error> {
-        let mut folders: Vec<_> = self.folders()?;
-        let written = |folder: &Path| {
-            let meta = folder.join(FILE).symlink_metadata();
-            meta.and_then(|meta| meta.modified()).ok()
-        };
-        folders.sort_by_cached_key(|(_, folder)| std::cmp::Reverse(written(folder)));
-        for batch in folders.chunks(BATCH) {
-            let likely = likely::likely_sessions(batch, wanted);
-            let likely = batch.iter().zip(likely).filter(|(_, likely)| *likely);
-            for ((id, folder), _) in likely {
-                if search_folder(id, folder, wanted, tell, 0).is_break() {
-                    return Ok(());
-                }
+/// Searches all sessions, the last written first. `tell` gets each match at once, and may end
+/// the search.
+pub fn search_sessions(
+    store: &SessionStore,
+    wanted: &Wanted,
+    tell: &mut dyn FnMut(Found) -> ControlFlow<()>,
+) -> Result<(), Error> {
+    let mut folders: Vec<_> = store.folders()?;
+    let written = |folder: &Path| {
+        let meta = folder.join(FILE).symlink_metadata();
+        meta.and_then(|meta| meta.modified()).ok()
+    };
+    folders.sort_by_cached_key(|(_, folder)| std::cmp::Reverse(written(folder)));
+    for batch in folders.chunks(BATCH) {
+        let likely = likely::likely_sessions(batch, wanted);
+        let likely = batch.iter().zip(likely).filter(|(_, likely)| *likely);
+        for ((id, folder), _) in likely {
+            if search_folder(id, folder, wanted, tell, 0).is_break() {
+                return Ok(());
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Searches the session in a folder, and then its subagents, in the order of their names.

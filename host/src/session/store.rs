@@ -133,6 +133,11 @@ impl SessionStore {
         self.files.as_ref().ok_or_else(not_files)
     }
 
+    /// Returns the ids of everything in the store that may be a session, the first one first.
+    pub fn ids(&self) -> Result<Vec<String>, Error> {
+        Ok(self.folders()?.into_iter().map(|(id, _)| id).collect())
+    }
+
     /// Returns the folders of all sessions, with their ids.
     pub(super) fn folders(&self) -> Result<Vec<(String, PathBuf)>, Error> {
         self.files()?.folders()

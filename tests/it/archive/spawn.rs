@@ -6,6 +6,7 @@ use rind::message::EffectClass;
 use rind::point::catalog as at;
 use rind::point::outcome as o;
 use rind::point::payload::StopReason;
+use rind::session::examine_session;
 use rind::tool::ToolOutput;
 use rind::tool::approval::ApprovalAnswer;
 use tokio_util::sync::CancellationToken;
@@ -235,7 +236,7 @@ async fn a_subagent_that_is_continued_archives_its_turn_into_a_holder_below_its_
     let is_archived = |body: &Body| matches!(body, Body::Replaced { holder: Some(holder), .. } if holder.agent == held[0]);
     assert_eq!(own.iter().filter(|body| is_archived(body)).count(), 1);
     check_pairs(&messages(own));
-    assert_eq!(store(&running).examine(&id).unwrap().faults, []);
+    assert_eq!(examine_session(&store(&running), &id).unwrap().faults, []);
 
     // The agent above reads it by its id.
     let query = json!({"id": held[0], "search": "alpha"});

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rind::message::Blob;
 use rind::provider::scripted::Reply;
-use rind::session::{Body, Entry, Session, SessionBlobs, SessionStore};
+use rind::session::{Body, Entry, Session, SessionBlobs, SessionStore, examine_session};
 use serde_json::{Value, json};
 
 use crate::harness::{Setup, check_pairs, session_spec};
@@ -255,7 +255,7 @@ async fn a_copy_up_to_any_entry_has_no_fault_and_goes_on() {
         let copied = copy.id().to_string();
         drop(copy);
         let quiet = |when: &str| {
-            let found = store.examine(&copied).unwrap();
+            let found = examine_session(&store, &copied).unwrap();
             assert!(found.faults.is_empty(), "{when} {name}: {:?}", found.faults);
         };
         quiet("copied");

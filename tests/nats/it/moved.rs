@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use rind_lib::session::{BlobKind, Sessions};
 use rind_lib::session::{
-    BundleForm, Position, SessionAddress, SessionBlobs, SessionSpec, SessionStore,
+    BundleForm, Position, SessionAddress, SessionBlobs, SessionSpec, SessionStore, export_session,
+    import_session,
 };
 use rind_nats::NatsSessions;
 use rind_nats_tests::{NatsServers, ServerSetup};
 
 fn exported(store: &SessionStore, id: &str) -> (BundleForm, Vec<u8>) {
-    let bundle = store.export(id).unwrap();
+    let bundle = export_session(store, id).unwrap();
     let mut bytes = Vec::new();
     bundle.write(&mut bytes).unwrap();
     (bundle.form(), bytes)
@@ -38,11 +39,11 @@ fn a_session_with_lines_alone_goes_both_ways_byte_for_byte() {
     assert_eq!(form, BundleForm::Lines);
     let file = folder.path().join("one.jsonl");
     std::fs::write(&file, &bytes).unwrap();
-    assert_eq!(remote.import(&file, None).unwrap().id, "one");
-    assert!(remote.import(&file, None).is_err());
+    assert_eq!(import_session(&remote, &file, None).unwrap().id, "one");
+    assert!(import_session(&remote, &file, None).is_err());
     assert_eq!(exported(&remote, "one"), (form, bytes.clone()));
     std::fs::write(&file, &exported(&remote, "one").1).unwrap();
-    files.import(&file, Some("two")).unwrap();
+    import_session(&files, &file, Some("two")).unwrap();
     assert_eq!(exported(&files, "two").1, bytes);
 }
 
@@ -104,7 +105,7 @@ fn values_subagents_and_a_cut_off_line_go_both_ways_byte_for_byte() {
     assert_eq!(form, BundleForm::Archive);
     let file = folder.path().join("one.tar");
     std::fs::write(&file, &bytes).unwrap();
-    remote.import(&file, None).unwrap();
+    import_session(&remote, &file, None).unwrap();
     assert!(exported(&remote, "one").1 == bytes, "the archives differ");
     let at = SessionAddress::parse("one").unwrap();
     let text = SessionBlobs::text_id(&"t".repeat(1_300_000));

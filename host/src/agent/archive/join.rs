@@ -353,7 +353,7 @@ fn move_out(
     } = prepared;
     let agent = holder.agent.clone();
     // A process that was killed may have left the beginning of a holder.
-    session.remove_left_holders();
+    session::remove_left_holders(session);
     session.create_holder(&agent, of_holder, finished.entries)?;
     let messages = match stays {
         Some(TurnRemains { asked, again }) => {

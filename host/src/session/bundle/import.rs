@@ -44,71 +44,73 @@ pub struct Imported {
     pub notices: Vec<String>,
 }
 
-impl SessionStore {
-    /// Reads an exported session into the store. `id` is the id that it gets; without it, it keeps
-    /// the one in the archive, or gets the name of the file.
-    pub fn import(&self, path: &Path, id: Option<&str>) -> Result<Imported, Error> {
-        let refused = |why: String| Error::Bundle {
-            what: format!("{}", path.display()),
-            why,
-        };
-        if self.files().is_err() {
-            return self.import_copy(path, id);
-        }
-        let opened = open_if_present(path).map_err(|source| Error::read_error(path, source))?;
-        let mut file = opened.ok_or_else(|| refused("there is no such file".to_owned()))?;
-        let root = self.files()?.root();
-        private_folder(root).map_err(|source| Error::write_error(root, source))?;
-        let aside = TemporaryFolder::new_in(PREFIX, root);
-        let aside = aside.map_err(|source| Error::write_error(root, source))?;
-        let form = is_archive(&mut file).map_err(|source| Error::read_error(path, source))?;
-        let own = match form {
-            true => unpack(file, aside.path()).map_err(refused)?,
-            false => {
-                let stem = file_stem(path);
-                let own = id.map_or(stem, str::to_owned);
-                check_id(&own).map_err(refused)?;
-                copy_lines(file, &aside.path().join(&own)).map_err(refused)?;
-                own
-            }
-        };
-        let new = id.unwrap_or(&own);
-        check_id(new).map_err(refused)?;
-        let (from, to) = (aside.path().join(&own), root.join(new));
-        let notices = check(&from, !form).map_err(|why| match why {
-            Refusal::Newer(found) => Error::Newer {
-                path: path.to_owned(),
-                found,
-            },
-            Refusal::Text(why) => refused(why),
-        })?;
-        sync_all(&from);
-        rename_new(&from, &to).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => refused(format!(
-                "a session {new}, or a file of that name, already exists; pass another id with --id"
-            )),
-            _ => Error::write_error(&to, error),
-        })?;
-        sync_folder(root);
-        Ok(Imported {
-            id: new.to_owned(),
-            notices,
-        })
+/// Reads an exported session into the store. `id` is the id that it gets; without it, it keeps
+/// the one in the archive, or gets the name of the file.
+pub fn import_session(
+    store: &SessionStore,
+    path: &Path,
+    id: Option<&str>,
+) -> Result<Imported, Error> {
+    let refused = |why: String| Error::Bundle {
+        what: format!("{}", path.display()),
+        why,
+    };
+    if store.files().is_err() {
+        return import_copy(store, path, id);
     }
+    let opened = open_if_present(path).map_err(|source| Error::read_error(path, source))?;
+    let mut file = opened.ok_or_else(|| refused("there is no such file".to_owned()))?;
+    let root = store.files()?.root();
+    private_folder(root).map_err(|source| Error::write_error(root, source))?;
+    let aside = TemporaryFolder::new_in(PREFIX, root);
+    let aside = aside.map_err(|source| Error::write_error(root, source))?;
+    let form = is_archive(&mut file).map_err(|source| Error::read_error(path, source))?;
+    let own = match form {
+        true => unpack(file, aside.path()).map_err(refused)?,
+        false => {
+            let stem = file_stem(path);
+            let own = id.map_or(stem, str::to_owned);
+            check_id(&own).map_err(refused)?;
+            copy_lines(file, &aside.path().join(&own)).map_err(refused)?;
+            own
+        }
+    };
+    let new = id.unwrap_or(&own);
+    check_id(new).map_err(refused)?;
+    let (from, to) = (aside.path().join(&own), root.join(new));
+    let notices = check(&from, !form).map_err(|why| match why {
+        Refusal::Newer(found) => Error::Newer {
+            path: path.to_owned(),
+            found,
+        },
+        Refusal::Text(why) => refused(why),
+    })?;
+    sync_all(&from);
+    rename_new(&from, &to).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => refused(format!(
+            "a session {new}, or a file of that name, already exists; pass another id with --id"
+        )),
+        _ => Error::write_error(&to, error),
+    })?;
+    sync_folder(root);
+    Ok(Imported {
+        id: new.to_owned(),
+        notices,
+    })
+}
 
-    /// Reads an exported session into temporary files, with all checks, and copies it to a store
-    /// that keeps no files.
-    fn import_copy(&self, path: &Path, id: Option<&str>) -> Result<Imported, Error> {
-        let (_aside, files) = temporary_files()?;
-        let imported = Self::of_files(files.clone()).import(path, id)?;
-        let at = self.address(&imported.id)?;
-        if self.sessions().contains(&at) {
-            return Err(at.exists_error());
-        }
-        let to = (&**self.sessions(), &at);
-        copy_session((&files, &at), to, CopyOrder::LinesLast)?;
-        Ok(imported)
+/// Reads an exported session into temporary files, with all checks, and copies it to a store
+/// that keeps no files.
+fn import_copy(store: &SessionStore, path: &Path, id: Option<&str>) -> Result<Imported, Error> {
+    let (_aside, files) = temporary_files()?;
+    let imported = import_session(&SessionStore::of_files(files.clone()), path, id)?;
+    let at = store.address(&imported.id)?;
+    if store.sessions().contains(&at) {
+        return Err(at.exists_error());
     }
+    let to = (&**store.sessions(), &at);
+    copy_session((&files, &at), to, CopyOrder::LinesLast)?;
+    Ok(imported)
 }
 
 fn check_id(id: &str) -> Result<(), String> {

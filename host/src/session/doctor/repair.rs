@@ -8,7 +8,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::Examination;
+use super::{Examination, examine_session};
 use crate::disk::{private_folder, rename_new};
 use crate::session::entry::Entry;
 use crate::session::guarded::{self, Line, Lines, MAX_LINE_BYTES};
@@ -16,39 +16,37 @@ use crate::session::log::{FILE, lock_session, sync_folder};
 use crate::session::parts::{KEPT, PartKind, parts};
 use crate::session::{Error, SessionStore};
 
-impl SessionStore {
-    /// Repairs a session as far as it can be, and returns messages about the repairs. Fails if a
-    /// process has the session open; leaves a session of a newer version alone.
-    pub fn repair(&self, id: &str) -> Result<Vec<String>, Error> {
-        let folder = self.folder_of(id)?;
-        let lock = lock_session(&folder)?;
-        // Examine again under the lock, because earlier findings may be outdated.
-        let found = self.examine(id)?;
-        let mut done = Vec::new();
-        if let Some(version) = found.newer {
-            let path = folder.join(FILE);
-            return Err(Error::Newer {
-                path,
-                found: version,
-            });
-        }
-        if found.faults.iter().any(|fault| fault.repair.is_some()) {
-            let kept = folder.join(KEPT);
-            if kept.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
-                return Err(Error::write_error(
-                    &kept,
-                    std::io::Error::other("it is no folder; remove it"),
-                ));
-            }
-            let kept = kept.join(crate::clock::new_id());
-            private_folder(&kept).map_err(|source| Error::write_error(&kept, source))?;
-            files(&folder, &kept, &found, &mut done)?;
-            aside(&folder, &kept, &found, &mut done)?;
-            sync_folder(&folder);
-        }
-        let _ = lock.unlock();
-        Ok(done)
+/// Repairs a session as far as it can be, and returns messages about the repairs. Fails if a
+/// process has the session open; leaves a session of a newer version alone.
+pub fn repair_session(store: &SessionStore, id: &str) -> Result<Vec<String>, Error> {
+    let folder = store.folder_of(id)?;
+    let lock = lock_session(&folder)?;
+    // Examine again under the lock, because earlier findings may be outdated.
+    let found = examine_session(store, id)?;
+    let mut done = Vec::new();
+    if let Some(version) = found.newer {
+        let path = folder.join(FILE);
+        return Err(Error::Newer {
+            path,
+            found: version,
+        });
     }
+    if found.faults.iter().any(|fault| fault.repair.is_some()) {
+        let kept = folder.join(KEPT);
+        if kept.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
+            return Err(Error::write_error(
+                &kept,
+                std::io::Error::other("it is no folder; remove it"),
+            ));
+        }
+        let kept = kept.join(crate::clock::new_id());
+        private_folder(&kept).map_err(|source| Error::write_error(&kept, source))?;
+        files(&folder, &kept, &found, &mut done)?;
+        aside(&folder, &kept, &found, &mut done)?;
+        sync_folder(&folder);
+    }
+    let _ = lock.unlock();
+    Ok(done)
 }
 
 /// Repairs each file of entries that needs it.

@@ -6,7 +6,7 @@ use super::super::render::{
 };
 use super::args::SessionDoctorArgs;
 use rind_lib::paths::Paths;
-use rind_lib::session::{Examination, SessionStore};
+use rind_lib::session::{Examination, SessionStore, examine_session, repair_session};
 
 /// Longest description, in characters.
 const WIDTH: usize = 1_000;
@@ -26,7 +26,7 @@ pub(super) fn doctor(paths: &Paths, args: &SessionDoctorArgs) -> anyhow::Result<
     let (mut is_sound, mut found) = (true, Vec::new());
     for id in &ids {
         if args.repair {
-            match store.repair(id) {
+            match repair_session(&store, id) {
                 Ok(done) => done
                     .iter()
                     .for_each(|text| render::print_note(&format!("{id}: {text}"))),
@@ -37,7 +37,7 @@ pub(super) fn doctor(paths: &Paths, args: &SessionDoctorArgs) -> anyhow::Result<
                 }
             }
         }
-        match store.examine(id) {
+        match examine_session(&store, id) {
             Ok(examined) => {
                 is_sound &= examined.faults.iter().all(|fault| fault.is_harmless);
                 match args.json {

@@ -15,7 +15,7 @@ use super::super::render;
 use super::args::{ExportFormat, SessionExportArgs};
 use rind_lib::message::Blob;
 use rind_lib::paths::Paths;
-use rind_lib::session::{BundleForm, Error, SessionStore, SessionView, save};
+use rind_lib::session::{BundleForm, Error, SessionStore, SessionView, export_session, save};
 
 /// Maximum number of subagents whose sessions a page has.
 const MAX_AGENTS: usize = 200;
@@ -26,7 +26,7 @@ pub(super) fn export(paths: &Paths, args: &SessionExportArgs) -> anyhow::Result<
     let to = args.output.as_deref();
     match args.format {
         ExportFormat::Jsonl => {
-            let bundle = store.export(&id)?;
+            let bundle = export_session(&store, &id)?;
             bundle
                 .left_out()
                 .iter()

@@ -11,7 +11,7 @@ use super::args::{
     SessionForkArgs, SessionGcArgs, SessionImportArgs, SessionRenameArgs, SessionRmArgs,
 };
 use rind_lib::paths::Paths;
-use rind_lib::session::{SessionSpec, SessionStore, surplus};
+use rind_lib::session::{SessionSpec, SessionStore, import_session, surplus};
 
 /// Longest title in a question, in characters.
 const WIDTH: usize = 80;
@@ -21,7 +21,7 @@ fn store(paths: &Paths) -> SessionStore {
 }
 
 pub(super) fn import(paths: &Paths, args: &SessionImportArgs) -> anyhow::Result<ExitStatus> {
-    let imported = store(paths).import(&args.file, args.id.as_deref())?;
+    let imported = import_session(&store(paths), &args.file, args.id.as_deref())?;
     imported
         .notices
         .iter()

@@ -6,7 +6,7 @@ use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::render::{self, BOLD, DIM, WARN, answer_line, one_line, style_text};
 use super::args::SessionSearchArgs;
 use rind_lib::paths::Paths;
-use rind_lib::session::{Found, Hit, SessionStore, Wanted};
+use rind_lib::session::{Found, Hit, SessionStore, Wanted, search_sessions};
 
 pub(super) fn search(paths: &Paths, args: &SessionSearchArgs) -> anyhow::Result<ExitStatus> {
     let Some(wanted) = Wanted::new(&args.text) else {
@@ -15,26 +15,30 @@ pub(super) fn search(paths: &Paths, args: &SessionSearchArgs) -> anyhow::Result<
     let mut hits: Vec<Hit> = Vec::new();
     let (mut n_hits, mut is_partial) = (0_usize, false);
     let mut last = String::new();
-    SessionStore::new(paths.sessions()).search(&wanted, &mut |found| {
-        match found {
-            Found::Notice(text) => {
-                is_partial = true;
-                render::print_warning(&text);
-            }
-            Found::Hit(_) if n_hits == args.limit => {
-                n_hits += 1;
-                return ControlFlow::Break(());
-            }
-            Found::Hit(hit) => {
-                n_hits += 1;
-                match args.json {
-                    true => hits.push(hit),
-                    false => row(&hit, &mut last),
+    search_sessions(
+        &SessionStore::new(paths.sessions()),
+        &wanted,
+        &mut |found| {
+            match found {
+                Found::Notice(text) => {
+                    is_partial = true;
+                    render::print_warning(&text);
+                }
+                Found::Hit(_) if n_hits == args.limit => {
+                    n_hits += 1;
+                    return ControlFlow::Break(());
+                }
+                Found::Hit(hit) => {
+                    n_hits += 1;
+                    match args.json {
+                        true => hits.push(hit),
+                        false => row(&hit, &mut last),
+                    }
                 }
             }
-        }
-        ControlFlow::Continue(())
-    })?;
+            ControlFlow::Continue(())
+        },
+    )?;
     if args.json {
         render::print_json(&serde_json::json!({"hits": hits, "is_cut": n_hits > args.limit}))?;
     } else if n_hits > args.limit {
