@@ -18,6 +18,7 @@ pub struct Machine {
     program: PathBuf,
     urls: String,
     running: Vec<Child>,
+    variables: Vec<(String, String)>,
 }
 
 /// An answer of the HTTP API.
@@ -66,6 +67,7 @@ impl Machine {
             program: program.into(),
             urls: urls.to_owned(),
             running: Vec::new(),
+            variables: Vec::new(),
         };
         for name in ["home/managed", "user", "workspace"] {
             std::fs::create_dir_all(machine.path(name)).unwrap();
@@ -86,6 +88,11 @@ impl Machine {
         self.folder.path().join(name)
     }
 
+    /// Sets a variable for the programs that are started from now on.
+    pub fn set_variable(&mut self, name: &str, value: &str) {
+        self.variables.push((name.to_owned(), value.to_owned()));
+    }
+
     /// Returns the program with a command, the servers and further arguments. A command that opens
     /// sessions gets the script.
     #[must_use]
@@ -101,6 +108,7 @@ impl Machine {
             .env("RIND_HOME", self.path("home"))
             .env("RIND_MANAGED", self.path("home/managed"))
             .env("LANG", "C.UTF-8")
+            .envs(self.variables.iter().cloned())
             .current_dir(self.path("workspace"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

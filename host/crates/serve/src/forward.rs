@@ -13,6 +13,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, Method, header};
 use rind_lib::session;
+use rind_lib::text::error_chain;
 
 use crate::ApiState;
 use crate::error::ApiError;
@@ -34,6 +35,9 @@ const ASKED_AT_ONCE: usize = 16;
 
 /// Types of the answers that are passed back.
 const SHOWN_TYPES: [&str; 3] = ["application/json", "text/event-stream", "text/html"];
+
+/// Maximum size of an answer that is no stream, in bytes.
+const MAX_ANSWER_BYTES: usize = 128 << 20;
 
 /// Maximum size of the questions of a session, in bytes.
 const MAX_QUESTIONS_BYTES: usize = 16 << 20;
@@ -114,7 +118,10 @@ async fn forward(
         *passed.uri_mut() = parts.uri.clone();
         *passed.headers_mut() = passed_headers(&parts.headers);
         match remote.ask(&session, passed).await {
-            Ok(answer) => return Ok(Forwarded::Answered(checked_answer(answer))),
+            Ok(answer) => {
+                let answer = whole_answer(checked_answer(answer)).await?;
+                return Ok(Forwarded::Answered(answer));
+            }
             Err(RemoteError::NoHolder) => {}
             // Only a holder makes it too large.
             Err(RemoteError::TooLarge(_)) if !remote.is_held(&session).await? => {}
@@ -163,6 +170,23 @@ fn passed_headers(headers: &HeaderMap) -> HeaderMap {
         }
     }
     passed
+}
+
+/// Reads an answer to its end, unless it is a stream of events: a holder that dies meanwhile becomes
+/// an error that is told, and not half an answer.
+async fn whole_answer(answer: Response) -> Result<Response, ApiError> {
+    let kind = answer.headers().get(header::CONTENT_TYPE);
+    if kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
+        return Ok(answer);
+    }
+    let (parts, body) = answer.into_parts();
+    let body = to_bytes(body, MAX_ANSWER_BYTES).await.map_err(|error| {
+        let why = error_chain(&error);
+        ApiError::unavailable(format!(
+            "the answer of the program that has the session open broke off ({why}); the request may have been carried out"
+        ))
+    })?;
+    Ok(Response::from_parts(parts, Body::from(body)))
 }
 
 /// Checks what an answer makes a browser do: the program that gave it may be wrong or broken.

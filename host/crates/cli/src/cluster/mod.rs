@@ -5,6 +5,8 @@
 
 mod args;
 mod follow;
+#[cfg(feature = "otel")]
+mod metrics;
 mod remote;
 mod run;
 mod turns;

@@ -45,7 +45,11 @@ pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
         "worker {name} runs turns of the class {}",
         args.class
     ));
+    #[cfg(feature = "otel")]
+    let metrics = super::metrics::WorkerMetrics::from_env(worker.watch(), &name);
     let report = worker.run(stop).await?;
+    #[cfg(feature = "otel")]
+    metrics.finish().await;
     render::print_note(&format!(
         "worker {name} ended: {} turns, {} sessions taken over by others, {} turns left to others, {} dead letters",
         report.turns, report.fenced, report.interrupted, report.dead

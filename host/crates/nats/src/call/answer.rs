@@ -97,7 +97,7 @@ impl SessionCalls {
         let caller = Caller {
             client: self.parts.link.client().clone(),
             to,
-            from: self.parts.writer().to_owned(),
+            from: uuid::Uuid::new_v4().to_string(),
         };
         let headers = message.headers.unwrap_or_default();
         let Ok(permit) = self.answering.clone().try_acquire_owned() else {
@@ -121,10 +121,11 @@ impl SessionCalls {
     }
 }
 
-/// The program that asked.
+/// The program that asked, and the answer to it.
 struct Caller {
     client: Client,
     to: async_nats::Subject,
+    /// Id of this answer.
     from: String,
 }
 

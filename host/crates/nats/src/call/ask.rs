@@ -133,7 +133,7 @@ impl SessionCalls {
 struct AnswerReader {
     client: Client,
     parts: Subscriber,
-    /// Name of the program whose answer it is. A program that was paused may answer as well.
+    /// Id of the answer that came first. A program that was paused may answer as well.
     from: Option<String>,
 }
 

@@ -13,7 +13,7 @@ pub(super) const PATH: &str = "Rind-Path";
 /// Header with the kind of a part of an answer.
 pub(super) const PART: &str = "Rind-Part";
 
-/// Header with the name of the program that answers, which is new in each program.
+/// Header with the id of an answer: several programs may answer one request.
 pub(super) const FROM: &str = "Rind-From";
 
 /// Header with the HTTP status of an answer.

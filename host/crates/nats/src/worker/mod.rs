@@ -22,7 +22,7 @@ mod turns;
 mod wait;
 mod work;
 
-pub use control::WorkerStatus;
+pub use control::{WorkerStatus, WorkerWatch};
 pub use dead::DeadInput;
 pub use host_turns::HostTurns;
 pub(crate) use inbox::root_address;

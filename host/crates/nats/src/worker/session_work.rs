@@ -42,6 +42,7 @@ pub(crate) struct WorkOutcome {
     pub(crate) n_dead: u64,
     pub(crate) is_fenced: bool,
     pub(crate) is_interrupted: bool,
+    pub(crate) is_claimed: bool,
 }
 
 /// Answer to a wake.
@@ -114,6 +115,7 @@ impl SessionWork {
                 return self.note_failure(at, &first, attempts, outcome).await;
             }
         };
+        outcome.is_claimed = true;
         let worked = self.run_inputs(at, &mut *claimed, outcome).await;
         claimed.close().await;
         worked

@@ -67,7 +67,7 @@ impl TurnInbox {
         }
         let mut queues = Vec::new();
         for (class, wakes) in classes {
-            let oldest_ms = self.wait_of(&class).await?;
+            let oldest_ms = self.queue_age(&class).await?;
             queues.push(QueueLength {
                 class,
                 wakes,
@@ -85,7 +85,7 @@ impl TurnInbox {
     }
 
     /// Returns the milliseconds since the oldest wake of a class.
-    async fn wait_of(&self, class: &str) -> Result<u64, NatsError> {
+    pub(crate) async fn queue_age(&self, class: &str) -> Result<u64, NatsError> {
         let (stream, wakes) = (self.names.stream("WAKE"), self.names.wakes(class));
         let first = self.parts.link.next(&stream, &wakes, 1).await?;
         let stored = first.map_or(i64::MAX, |first| first.time_ms);
