@@ -8,10 +8,12 @@
     reason = "a test that cannot go on fails"
 )]
 
+mod machine;
 mod program;
 mod proxy;
 mod servers;
 
-pub use program::server_program;
+pub use machine::{HttpAnswer, Machine};
+pub use program::{old_server_program, server_program};
 pub use proxy::{FaultProxy, ProxyFault};
 pub use servers::{NatsServers, ServerSetup};

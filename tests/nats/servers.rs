@@ -58,6 +58,15 @@ impl NatsServers {
     /// They do not start.
     #[must_use]
     pub fn start(setup: ServerSetup) -> Self {
+        Self::start_with(setup, "")
+    }
+
+    /// Starts servers whose settings have further lines, such as users and their permissions.
+    ///
+    /// # Panics
+    /// They do not start.
+    #[must_use]
+    pub fn start_with(setup: ServerSetup, more: &str) -> Self {
         let folder = tempfile::Builder::new()
             .prefix("rind-nats-")
             .tempdir()
@@ -74,7 +83,7 @@ impl NatsServers {
             };
             let mut text = format!(
                 "server_name: s{n}\nlisten: \"127.0.0.1:{port}\"\njetstream {{ store_dir: \"{}\", \
-                 max_mem: 256MB, max_file: {}MB\n {sync} }}\n",
+                 max_mem: 256MB, max_file: {}MB\n {sync} }}\n{more}\n",
                 store.display(),
                 setup.max_file_mb
             );

@@ -79,6 +79,26 @@ pub enum Error {
     Answers(#[from] AnswersError),
 }
 
+impl Error {
+    /// Returns the error of a session among an error and its causes.
+    #[must_use]
+    pub fn session_cause<'e>(
+        error: &'e (dyn std::error::Error + 'static),
+    ) -> Option<&'e session::Error> {
+        let mut next = Some(error);
+        while let Some(cause) = next {
+            if let Some(Self::Session(found)) = cause.downcast_ref() {
+                return Some(found);
+            }
+            if let Some(found) = cause.downcast_ref() {
+                return Some(found);
+            }
+            next = cause.source();
+        }
+        None
+    }
+}
+
 /// Checks that the workspace is none of the host's own folders and not inside one: a tool that may
 /// read or write the workspace would reach sessions, keys and grants. A folder of the host's own
 /// that is inside the workspace is hidden from tools, commands and plugins.

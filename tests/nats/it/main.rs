@@ -7,8 +7,10 @@
 
 mod dead;
 mod figures;
+mod front;
 mod hostile;
 mod moved;
+mod operate;
 mod races;
 mod servers;
 mod store;

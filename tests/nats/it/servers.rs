@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::thread;
 
 use rind_nats::{NatsConfig, NatsError, NatsSessions};
-use rind_nats_tests::{NatsServers, ServerSetup};
+use rind_nats_tests::{NatsServers, ServerSetup, old_server_program};
 
 /// Starts a server that greets as one of this version does, and nothing more.
 fn greeter(version: &'static str, jetstream: bool) -> String {
@@ -47,17 +47,14 @@ fn a_server_before_2_14_is_refused_with_its_version() {
 }
 
 #[test]
-fn a_real_old_server_is_refused_where_one_is_named() {
-    let Some(old) = std::env::var_os("RIND_OLD_NATS_SERVER") else {
-        return;
-    };
+fn a_real_old_server_is_refused() {
     let port = TcpListener::bind(("127.0.0.1", 0))
         .unwrap()
         .local_addr()
         .unwrap()
         .port();
     let folder = tempfile::tempdir().unwrap();
-    let mut child = std::process::Command::new(old)
+    let mut child = std::process::Command::new(old_server_program())
         .args(["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd"])
         .arg(folder.path())
         .stderr(std::process::Stdio::null())

@@ -274,13 +274,15 @@ pub(super) fn parse_answer(line: &str, question: &AskedQuestion) -> Option<Asked
             let answer = super::person::parse_answer(line, &question.kind)?;
             Some(AskedAnswer::Person(Some(answer)))
         }
-        AskedQuestion::Own(question) => {
-            let line = line.trim().to_lowercase();
-            let mut words = question.words.iter().copied();
-            let is_it = |word: &&'static str| line == *word || word.get(..1) == Some(&*line);
-            words.find(is_it).map(AskedAnswer::Own)
-        }
+        AskedQuestion::Own(question) => parse_own(line, &question.words),
     }
+}
+
+/// Parses a line into one of these words; `None` when it is none.
+pub(super) fn parse_own(line: &str, words: &[&'static str]) -> Option<AskedAnswer> {
+    let line = line.trim().to_lowercase();
+    let is_it = |word: &&'static str| line == *word || word.get(..1) == Some(&*line);
+    words.iter().copied().find(is_it).map(AskedAnswer::Own)
 }
 
 fn parse_of_call(line: &str, question: &Question) -> Option<ApprovalAnswer> {

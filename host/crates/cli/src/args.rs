@@ -105,7 +105,7 @@ pub(super) enum CliCommand {
     /// Print the JSON Schema of something that Rind writes
     Schema(SchemaArgs),
     /// Say what really holds on this machine, what is weaker and what is missing
-    Doctor(JsonArgs),
+    Doctor(DoctorArgs),
     /// Print the completions of commands and flags for a shell
     Completions(CompletionsArgs),
     /// Write the manual pages to a folder, for packages
@@ -183,6 +183,15 @@ pub(super) struct RunArgs {
     pub(super) remote: super::cluster::RemoteArgs,
 }
 
+#[derive(Debug, ClapArgs)]
+pub(super) struct DoctorArgs {
+    #[command(flatten)]
+    pub(super) json: JsonArgs,
+    #[cfg(feature = "nats")]
+    #[command(flatten)]
+    pub(super) nats: super::cluster::CheckArgs,
+}
+
 /// Reads an amount of US dollars.
 fn parse_cost(text: &str) -> Result<f64, String> {
     let usd: f64 = text
@@ -214,7 +223,7 @@ pub(super) struct ServeArgs {
     pub(super) also_workspace: Vec<PathBuf>,
     #[cfg(feature = "nats")]
     #[command(flatten)]
-    pub(super) shared: super::cluster::SharedStoreArgs,
+    pub(super) shared: super::cluster::FrontArgs,
 }
 
 /// Arguments of commands that open a session.

@@ -25,6 +25,7 @@ use rind_lib::session::SessionStore;
 use rind_operator::settings::{RunSettings, SessionChoice};
 use rind_operator::start::ReadyRun;
 use rind_serve::loop_board::LoopBoard;
+use rind_serve::remote::RemoteSessions;
 use rind_serve::workspaces::{OpenWorkspace, WorkspaceHost};
 use rind_serve::{ApiListener, ApiServer};
 
@@ -38,17 +39,14 @@ const TOKEN_FILE: &str = "serve-token";
 /// Timeout for writing the last events at exit: a pipe without a reader must not block it.
 const GRACE: Duration = Duration::from_secs(2);
 
-pub(super) async fn run_serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus> {
     let file = args.open.events.as_deref().map(EventFile::open_file);
     let file = file.transpose()?;
     // Ask no questions, even at a terminal: a question would block one loop and hold back the
     // output of the others.
     let settings = args.open.run_settings(SessionChoice::New, false)?;
     let folders = find_folders(&args.also_workspace)?;
-    #[cfg(feature = "nats")]
-    let store = args.shared.connect().await?;
-    #[cfg(not(feature = "nats"))]
-    let store = None;
+    let (store, remote) = open_store(&mut args).await?;
     let opener = OperatorWorkspaces {
         settings: settings.clone(),
         store: store.clone(),
@@ -64,6 +62,13 @@ pub(super) async fn run_serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
         Some(address) => Some(open_api(address, &ready.run, folders, opener).await?),
         None => None,
     };
+    let api = api.map(|api| match remote {
+        Some(remote) => OpenedApi {
+            server: api.server.with_remote(remote),
+            ..api
+        },
+        None => api,
+    });
     let loops = match Loops::open(&host.host) {
         Err(Error::NoLoop) if api.is_some() => None,
         Err(error @ Error::NoLoop) => bail_usage!(
@@ -124,6 +129,30 @@ pub(super) async fn run_serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
     }
     Ok(exit_status(&ends, cancel.is_cancelled()))
 }
+
+/// Returns the store of the sessions if it is not in files of this machine, and the programs that
+/// share it.
+#[cfg(feature = "nats")]
+async fn open_store(args: &mut ServeArgs) -> anyhow::Result<OpenedStore> {
+    let shared = std::mem::take(&mut args.shared).connect().await?;
+    Ok(match shared {
+        Some(shared) => (Some(shared.store), Some(shared.remote)),
+        None => (None, None),
+    })
+}
+
+/// Returns no store: sessions are in files of this machine.
+#[cfg(not(feature = "nats"))]
+#[expect(
+    clippy::unused_async,
+    reason = "with the feature `nats` it connects to servers"
+)]
+async fn open_store(_: &mut ServeArgs) -> anyhow::Result<OpenedStore> {
+    Ok((None, None))
+}
+
+/// A store with the programs that share it, where sessions are not in files of this machine.
+type OpenedStore = (Option<SessionStore>, Option<Arc<dyn RemoteSessions>>);
 
 /// The HTTP API, ready to run.
 struct OpenedApi {

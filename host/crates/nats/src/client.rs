@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use async_nats::{Client, ConnectOptions};
+use async_nats::{Client, ConnectOptions, ServerAddr};
 
 use crate::error::cleaned_source;
 use crate::log::MAX_PART_BYTES;
@@ -31,6 +31,9 @@ pub(crate) async fn connect(config: &NatsConfig, name: &str) -> Result<Client, N
                 .saturating_mul(50);
             Duration::from_millis(wait.min(1_000))
         });
+    if let Some((user, password)) = user_of(&config.servers) {
+        options = options.user_and_password(user, password);
+    }
     if let Some(path) = &config.credentials {
         options = options
             .credentials_file(path)
@@ -54,6 +57,22 @@ pub(crate) async fn connect(config: &NatsConfig, name: &str) -> Result<Client, N
         .map_err(|source| failed(Box::new(source)))?;
     check_server(&client, config)?;
     Ok(client)
+}
+
+/// Returns the user name and password of the first address that has them: the client ignores those of
+/// addresses.
+fn user_of(servers: &[String]) -> Option<(String, String)> {
+    servers.iter().find_map(|server| {
+        let address: ServerAddr = server.parse().ok()?;
+        let user = decode_part(address.username()?)?;
+        Some((user, decode_part(address.password().unwrap_or_default())?))
+    })
+}
+
+/// Decodes a part of an address, in which special characters are written as `%XX`.
+fn decode_part(text: &str) -> Option<String> {
+    let decoded = percent_encoding::percent_decode_str(text).decode_utf8();
+    decoded.ok().map(std::borrow::Cow::into_owned)
 }
 
 /// Refuses a server whose version or setup cannot keep sessions.
@@ -87,4 +106,19 @@ pub(crate) fn check_server(
         });
     }
     Ok(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn user_and_password_of_an_address_are_used_as_they_are_meant() {
+        let servers = |text: &str| vec!["nats://a:4222".to_owned(), text.to_owned()];
+        let user = user_of(&servers("nats://me:p%40ss%3A@b:4222"));
+        assert_eq!(user, Some(("me".to_owned(), "p@ss:".to_owned())));
+        let user = user_of(&servers("tls://me@b"));
+        assert_eq!(user, Some(("me".to_owned(), String::new())));
+        assert_eq!(user_of(&servers("nats://b:4222")), None);
+    }
 }

@@ -116,7 +116,6 @@ impl LeaseKeeper {
             subject,
         };
         let last = self.link.last(&stream, &lease.subject).await?;
-        let is_free = |header: Option<&str>| matches!(header, Some("DEL" | "PURGE"));
         let expected = match last {
             None => 0,
             Some(last) if is_free(last.header(OPERATION)) => last.sequence,
@@ -131,6 +130,14 @@ impl LeaseKeeper {
         let lease = Arc::new(lease);
         self.lock_held().push(lease.clone());
         Ok(Some(lease))
+    }
+
+    /// Returns the name of the program that has the lease of a session.
+    pub(crate) async fn holder(&self, at: &SessionAddress) -> Result<Option<String>, NatsError> {
+        let stream = format!("KV_{}", self.names.lease_bucket());
+        let last = self.link.last(&stream, &self.names.lease(at)).await?;
+        let held = last.filter(|last| !is_free(last.header(OPERATION)));
+        Ok(held.map(|last| String::from_utf8_lossy(&last.payload).into_owned()))
     }
 
     /// Releases a lease. If that fails, the lease expires by itself.
@@ -159,6 +166,11 @@ impl LeaseKeeper {
     fn lock_held(&self) -> std::sync::MutexGuard<'_, Vec<Arc<HeldLease>>> {
         lock(&self.held)
     }
+}
+
+/// Whether the last operation on a key says that nobody has the lease.
+fn is_free(operation: Option<&str>) -> bool {
+    matches!(operation, Some("DEL" | "PURGE"))
 }
 
 /// Writes the key of a lease; `None` if it was changed by another.

@@ -10,6 +10,7 @@
 
 mod append;
 mod blobs;
+pub mod call;
 mod client;
 mod config;
 mod durability;

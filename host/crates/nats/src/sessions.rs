@@ -57,6 +57,16 @@ impl StoreParts {
         lock(&self.open)
     }
 
+    /// Returns the name of this program for others, which is new in each program.
+    pub(crate) fn writer(&self) -> &str {
+        &self.writer
+    }
+
+    /// Whether this program has a session open.
+    pub(crate) fn is_open(&self, at: &SessionAddress) -> bool {
+        self.lock_open().contains_key(at)
+    }
+
     /// Forgets a session that is closed.
     pub(crate) fn forget(&self, queue: &Arc<LineQueue>) {
         let of_queue = Arc::downgrade(queue);
@@ -118,6 +128,12 @@ impl NatsSessions {
         let open = self.parts.lock_open();
         open.get(at)
             .map(|(_, lease)| (lease.age(), lease.is_lost()))
+    }
+
+    /// Whether another program works on a session, as the servers know it.
+    pub(crate) async fn is_held_elsewhere(&self, at: &SessionAddress) -> Result<bool, NatsError> {
+        let holder = self.parts.leases.holder(at).await?;
+        Ok(holder.is_some_and(|holder| holder != self.parts.writer))
     }
 
     /// Returns the time after which the session of a program that died is free.

@@ -113,6 +113,12 @@ impl OperatorHost {
         Ok(session)
     }
 
+    /// Returns the operator's policy as it holds for this run.
+    #[must_use]
+    pub fn policy(&self) -> Arc<dyn Policy> {
+        self.policy.clone()
+    }
+
     /// Returns the operator's policy for sessions whose questions a person answers elsewhere than at
     /// the terminal.
     #[must_use]

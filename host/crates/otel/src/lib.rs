@@ -15,10 +15,11 @@
 //! also as `OTEL_EXPORTER_OTLP_TRACES_…`), `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` and
 //! `OTEL_TRACES_SAMPLER`.
 //!
-//! Start from [`Telemetry`].
+//! Start from [`Telemetry`]; numbers of a worker are in [`numbers`].
 
 mod attributes;
 mod names;
+pub mod numbers;
 mod open;
 mod outbox;
 mod tree;

@@ -13,7 +13,7 @@ use crate::routes::MAX_BODY_BYTES;
 #[derive(Debug)]
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
-    code: &'static str,
+    pub(crate) code: &'static str,
     pub(crate) message: String,
 }
 
@@ -76,12 +76,22 @@ impl ApiError {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", text)
     }
 
+    /// The body is too large for the program that would have to read it.
+    pub(crate) fn too_long(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", message)
+    }
+
     pub(crate) fn no_method() -> Self {
         Self::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "no-method",
             "this path does not have that method; /v1/openapi.json lists all requests",
         )
+    }
+
+    /// An error of another program that the answer depends on.
+    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
     }
 
     /// An error of the server itself, whose causes go to the log and to the caller.
@@ -99,6 +109,7 @@ impl From<rind_lib::session::Error> for ApiError {
         match error {
             Error::Locked { .. } => Self::conflict("locked", text),
             Error::Exists { .. } => Self::conflict("exists", text),
+            Error::Fenced { .. } => Self::conflict("fenced", text),
             Error::NoneYet { .. } | Error::Unknown { .. } | Error::Elsewhere { .. } => {
                 Self::not_found(text)
             }

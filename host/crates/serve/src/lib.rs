@@ -2,16 +2,19 @@
 //!
 //! Owns the connections, who may use them ([`access`]), the sessions that are open in this process
 //! ([`live`]), the numbered events of each ([`event_log`]) and the questions that wait for an
-//! answer ([`questions`]), and the states of loops ([`loop_board`]). It runs turns through [`rind_lib::Host`] alone, so every rule of the
+//! answer ([`questions`]), the requests about sessions of other programs ([`remote`], [`holder`]), and the states of loops ([`loop_board`]). It runs turns through [`rind_lib::Host`] alone, so every rule of the
 //! operator, every hook and every limit holds as it does on the command line. It knows no command
 //! line, no settings files and no plugin's code.
 //!
 //! Start from [`ApiServer`].
 
 pub mod access;
+pub mod approver;
 mod connections;
 mod error;
 pub mod event_log;
+mod forward;
+pub mod holder;
 mod hook_sums;
 pub mod live;
 pub mod loop_board;
@@ -19,7 +22,9 @@ mod loop_turns;
 mod openapi;
 mod pages;
 pub mod questions;
+mod queued;
 mod redirect;
+pub mod remote;
 mod routes;
 mod session_task;
 pub mod workspaces;
@@ -34,6 +39,10 @@ use rind_lib::host::TurnRunner;
 use rind_lib::loops::LoopInboxes;
 use tokio_util::sync::CancellationToken;
 
+/// Bodies of requests and answers.
+pub mod body {
+    pub use axum::body::{Body, Bytes};
+}
 pub use connections::{ApiListener, check_loopback};
 pub use openapi::openapi;
 pub use pages::session_file::session_file;
@@ -43,6 +52,7 @@ use access::ApiAccess;
 use live::LiveSessions;
 use loop_board::LoopBoard;
 use loop_turns::ServedTurns;
+use remote::RemoteSessions;
 use workspaces::{OpenWorkspace, WorkspaceHost, Workspaces};
 
 /// Time that running turns have to end when the server stops.
@@ -82,6 +92,8 @@ pub(crate) struct ApiState {
     pub(crate) access: Arc<ApiAccess>,
     pub(crate) loops: Arc<LoopBoard>,
     pub(crate) inboxes: LoopInboxes,
+    /// Sessions that other programs hold, if the store is shared.
+    pub(crate) remote: Option<Arc<dyn RemoteSessions>>,
 }
 
 /// A server of one host.
@@ -108,6 +120,7 @@ impl ApiServer {
                 access: Arc::new(access),
                 loops: Arc::new(loops),
                 inboxes: LoopInboxes::default(),
+                remote: None,
             },
         }
     }
@@ -129,6 +142,13 @@ impl ApiServer {
     #[must_use]
     pub fn with_inboxes(mut self, inboxes: LoopInboxes) -> Self {
         self.state.inboxes = inboxes;
+        self
+    }
+
+    /// Shows the sessions that other programs hold, and passes requests about them on to those.
+    #[must_use]
+    pub fn with_remote(mut self, remote: Arc<dyn RemoteSessions>) -> Self {
+        self.state.remote = Some(remote);
         self
     }
 

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use rind_lib::Session;
-use rind_lib::agent::TurnOutcome;
 use rind_lib::event::Stamped;
 use rind_lib::host::{LoopTurn, SessionBuilder};
 use rind_lib::point::payload::Source;
@@ -19,11 +19,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::approver::ApiApprover;
 use crate::error::ApiError;
 use crate::event_log::EventLog;
-use crate::questions::{ApiApprover, QuestionBoard};
+use crate::questions::QuestionBoard;
 use crate::session_task::{
-    MAX_WAITING, SessionOrder, SessionWork, SharedSession, TurnOrder, run_session,
+    MAX_WAITING, SessionOrder, SessionWork, SharedSession, TurnEnd, TurnOrder, run_session,
 };
 use crate::workspaces::{WorkspaceHost, Workspaces};
 
@@ -44,6 +45,8 @@ pub struct LiveSessions {
     open: Arc<OpenSessions>,
     /// Set when the server stops: a session that is opened then ends at once.
     ending: CancellationToken,
+    /// Longest time in which a question waits for its answer.
+    answer_time: Option<Duration>,
 }
 
 /// An open session.
@@ -69,7 +72,7 @@ pub(crate) struct OrderedTurn {
     /// Number of the last event before it.
     pub(crate) after: u64,
     /// Outcome, once it is there.
-    pub(crate) outcome: oneshot::Receiver<Result<TurnOutcome, String>>,
+    pub(crate) outcome: oneshot::Receiver<TurnEnd>,
 }
 
 impl LiveSessions {
@@ -80,7 +83,14 @@ impl LiveSessions {
             board: Arc::default(),
             open: Arc::default(),
             ending: CancellationToken::new(),
+            answer_time: None,
         }
+    }
+
+    /// Sets the longest time in which a question waits for its answer. After that the answer is no.
+    pub(crate) fn with_answer_time(mut self, time: Option<Duration>) -> Self {
+        self.answer_time = time;
+        self
     }
 
     /// Returns the store of the sessions, of all folders.
@@ -151,6 +161,14 @@ impl LiveSessions {
         let workspace = self.workspaces.first();
         let live = self.get_or_open(workspace, turn.session(), how).await?;
         live.order(SessionWork::Loop(Box::new(turn)), true)
+    }
+
+    /// Opens a session of the first folder or creates it, unless it is open.
+    pub(crate) async fn hold_session(&self, id: &str) -> Result<Arc<LiveSession>, ApiError> {
+        let wanted = id.to_owned();
+        let how: OpenSession =
+            Arc::new(move |builder: SessionBuilder| builder.resume_or_create(&wanted));
+        self.get_or_open(self.workspaces.first(), id, how).await
     }
 
     /// Orders a session to continue its interrupted turn.
@@ -231,7 +249,8 @@ impl LiveSessions {
         }
         let events = Arc::new(EventLog::new(rind_lib::clock::now_ms()));
         let session_id = Arc::new(OnceLock::new());
-        let approver = ApiApprover::new(self.board.clone(), events.clone(), session_id.clone());
+        let approver = ApiApprover::new(self.board.clone(), events.clone(), session_id.clone())
+            .with_answer_time(self.answer_time);
         let (log, hooks) = (events.clone(), workspace.hooks.clone());
         let builder = workspace
             .host
@@ -254,6 +273,7 @@ impl LiveSessions {
             steering: session.steering(),
             outputs: session.live_outputs(),
             ending: self.ending.child_token(),
+            release: CancellationToken::new(),
         };
         let (sessions, own_id, own_parts) = (self.open.clone(), id.clone(), shared.clone());
         let task = tokio::spawn(async move {
@@ -271,7 +291,11 @@ impl LiveSessions {
 }
 
 impl LiveSession {
-    fn order(self: Arc<Self>, work: SessionWork, may_wait: bool) -> Result<OrderedTurn, ApiError> {
+    pub(crate) fn order(
+        self: Arc<Self>,
+        work: SessionWork,
+        may_wait: bool,
+    ) -> Result<OrderedTurn, ApiError> {
         let (reply, outcome) = oneshot::channel();
         let after = self.shared.events.last_number();
         let cancel = self.shared.ending.child_token();
@@ -324,13 +348,19 @@ impl LiveSession {
         })
     }
 
+    /// Drops the running turn, so that another program can continue it, and ends the session.
+    pub(crate) fn release_turn(&self) {
+        self.shared.release.cancel();
+        self.shared.ending.cancel();
+    }
+
     /// Whether the session no longer accepts orders.
-    fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.orders.is_closed() || self.shared.ending.is_cancelled()
     }
 
     /// Interrupts the running turn, begins no further one, closes the session and waits for it.
-    async fn end_session(&self) {
+    pub(crate) async fn end_session(&self) {
         self.shared.ending.cancel();
         // Hold the lock while waiting, so that every caller that ends the session waits for the
         // end.

@@ -20,7 +20,8 @@ impl TurnRunner for ServedTurns {
             let ordered = sessions.order_loop_turn(turn).await;
             let ordered = ordered.map_err(|error| error.message)?;
             let closed = |_| "the session was closed before the turn".to_owned();
-            ordered.outcome.await.map_err(closed)?
+            let end = ordered.outcome.await.map_err(closed)?;
+            end.map_err(|error| error.text)
         })
     }
 

@@ -6,24 +6,20 @@
 //! covers.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Mutex;
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use rind_lib::lock::lock;
-use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
-use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
+use rind_lib::point::handle::{PersonAnswer, QuestionKind};
+use rind_lib::tool::approval::ApprovalAnswer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{oneshot, watch};
-
-use crate::event_log::EventLog;
 
 /// Longest reason or text of an answer, in bytes.
 const MAX_ANSWER_BYTES: usize = 16 << 10;
 
 /// A question that waits.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OpenQuestion {
     /// Id of the question.
     pub id: String,
@@ -37,7 +33,7 @@ pub struct OpenQuestion {
 }
 
 /// Kinds of questions.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum QuestionAbout {
     /// May this tool call run?
@@ -74,7 +70,7 @@ pub enum QuestionAbout {
         /// Form of the answer: `confirm`, `choose` or `text`.
         form: String,
         /// Answers to choose from, for `choose`.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         options: Vec<String>,
         /// Answer that is given where nobody is asked.
         default: String,
@@ -82,7 +78,7 @@ pub enum QuestionAbout {
 }
 
 /// One line of a call.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ArgumentLine {
     /// Mark in front of it, such as `$ `, `+ ` or `- `.
     pub mark: String,
@@ -91,7 +87,7 @@ pub struct ArgumentLine {
 }
 
 /// Reason of a plugin that asks for approval.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct HookReason {
     /// Name of the plugin.
     pub plugin: String,
@@ -127,7 +123,7 @@ struct WaitingQuestion {
     reply: Reply,
 }
 
-enum Reply {
+pub(crate) enum Reply {
     Approval(oneshot::Sender<ApprovalAnswer>),
     Plugin(oneshot::Sender<PersonAnswer>, QuestionKind),
 }
@@ -189,12 +185,12 @@ impl QuestionBoard {
         if is_heard { Ok(()) } else { Err(unknown()) }
     }
 
-    fn post_question(&self, shown: OpenQuestion, reply: Reply) {
+    pub(crate) fn post_question(&self, shown: OpenQuestion, reply: Reply) {
         lock(&self.waiting).insert(shown.id.clone(), WaitingQuestion { shown, reply });
         self.version.send_modify(|version| *version += 1);
     }
 
-    fn withdraw_question(&self, id: &str) {
+    pub(crate) fn withdraw_question(&self, id: &str) {
         if lock(&self.waiting).remove(id).is_some() {
             self.version.send_modify(|version| *version += 1);
         }
@@ -267,130 +263,4 @@ fn parse_for_plugin(kind: &QuestionKind, answer: &str) -> Result<ParsedAnswer, A
 
 fn unfit<T>(text: impl Into<String>) -> Result<T, AnswerError> {
     Err(AnswerError::Unfit(text.into()))
-}
-
-/// Approver of one session that asks the users of the API.
-pub struct ApiApprover {
-    board: Arc<QuestionBoard>,
-    events: Arc<EventLog>,
-    /// Id of the session, which is known once it is open.
-    session: Arc<OnceLock<Arc<str>>>,
-}
-
-impl ApiApprover {
-    /// Creates an approver that puts its questions on this board and emits events about them.
-    #[must_use]
-    pub fn new(
-        board: Arc<QuestionBoard>,
-        events: Arc<EventLog>,
-        session: Arc<OnceLock<Arc<str>>>,
-    ) -> Self {
-        Self {
-            board,
-            events,
-            session,
-        }
-    }
-
-    /// Puts a question on the board. It is taken off again when the result is dropped.
-    fn post(&self, about: QuestionAbout, reply: Reply) -> PostedQuestion<'_> {
-        let shown = OpenQuestion {
-            id: rind_lib::clock::new_id(),
-            session: self
-                .session
-                .get()
-                .map(|id| id.to_string())
-                .unwrap_or_default(),
-            asked: rind_lib::clock::now_ms(),
-            about,
-        };
-        let id = shown.id.clone();
-        let event = serde_json::json!({"type": "question", "question": shown});
-        self.board.post_question(shown, reply);
-        self.events.push_event("question", event.to_string());
-        PostedQuestion { approver: self, id }
-    }
-}
-
-struct PostedQuestion<'a> {
-    approver: &'a ApiApprover,
-    id: String,
-}
-
-impl Drop for PostedQuestion<'_> {
-    fn drop(&mut self) {
-        self.approver.board.withdraw_question(&self.id);
-        let event = serde_json::json!({"type": "question-closed", "id": self.id});
-        self.approver
-            .events
-            .push_event("question-closed", event.to_string());
-    }
-}
-
-impl Approver for ApiApprover {
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
-        async move {
-            let (sender, answer) = oneshot::channel();
-            let _posted = self.post(approval_shown(question), Reply::Approval(sender));
-            let nobody = |_| ApprovalAnswer::No("the question was withdrawn".to_owned());
-            answer.await.unwrap_or_else(nobody)
-        }
-        .boxed()
-    }
-
-    fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
-        async move {
-            if question.is_muted {
-                return None;
-            }
-            let (sender, answer) = oneshot::channel();
-            let reply = Reply::Plugin(sender, question.kind.clone());
-            let _posted = self.post(plugin_shown(question), reply);
-            answer.await.ok()
-        }
-        .boxed()
-    }
-}
-
-fn approval_shown(question: &Question) -> QuestionAbout {
-    QuestionAbout::Approval {
-        tool: question.tool.clone(),
-        effect_class: question.effect_class.to_string(),
-        plugin: question.plugin.clone(),
-        by: question.by.clone(),
-        may: question.may.clone(),
-        arguments: question
-            .arguments
-            .iter()
-            .map(|line| ArgumentLine {
-                mark: line.mark.to_owned(),
-                text: line.text.clone(),
-            })
-            .collect(),
-        reasons: question
-            .reasons
-            .iter()
-            .map(|(plugin, reason)| HookReason {
-                plugin: plugin.clone(),
-                reason: reason.clone(),
-            })
-            .collect(),
-        always: question.covers.as_ref().ok().cloned(),
-        no_always: question.covers.as_ref().err().cloned(),
-    }
-}
-
-fn plugin_shown(question: &PersonQuestion) -> QuestionAbout {
-    let (form, options) = match &question.kind {
-        QuestionKind::Confirm { .. } => ("confirm", Vec::new()),
-        QuestionKind::Choose { options, .. } => ("choose", options.clone()),
-        QuestionKind::Text { .. } => ("text", Vec::new()),
-    };
-    QuestionAbout::Plugin {
-        plugin: question.plugin.clone(),
-        text: question.text.clone(),
-        form: form.to_owned(),
-        options,
-        default: question.kind.shown(&question.kind.default_answer()),
-    }
 }

@@ -12,6 +12,7 @@ use rind_lib::host::LoopTurn;
 use rind_lib::lock::lock;
 use rind_lib::message::Attachment;
 use rind_lib::point::payload::Source;
+use rind_lib::session;
 use rind_lib::text::error_chain;
 use rind_lib::tool::live::LiveOutputs;
 use tokio::sync::{mpsc, oneshot};
@@ -34,6 +35,8 @@ pub(crate) struct TurnOrder {
     pub(crate) input_id: Option<String>,
     pub(crate) answer_schema: Option<AnswerSchema>,
     pub(crate) max_cost_usd: Option<f64>,
+    /// Whether the outcome is told only once the store has it.
+    pub(crate) is_stored_first: bool,
 }
 
 /// Work that a session is asked to do.
@@ -54,8 +57,39 @@ pub(crate) struct SessionOrder {
     pub(crate) reply: TurnReply,
 }
 
-/// Receives the outcome of a turn, or the reason why there is none. The receiver may be dropped.
-pub(crate) type TurnReply = oneshot::Sender<Result<TurnOutcome, String>>;
+/// Outcome of a turn, or the reason why there is none.
+pub(crate) type TurnEnd = Result<TurnOutcome, TurnError>;
+
+/// Reason why a turn has no outcome.
+#[derive(Debug)]
+pub(crate) struct TurnError {
+    /// Description with all causes.
+    pub(crate) text: String,
+    /// Whether another program has continued the session.
+    pub(crate) is_fenced: bool,
+}
+
+impl TurnError {
+    fn new(error: &(dyn std::error::Error + 'static)) -> Self {
+        let of_session = rind_lib::host::Error::session_cause(error);
+        Self {
+            text: error_chain(error),
+            is_fenced: matches!(of_session, Some(session::Error::Fenced { .. })),
+        }
+    }
+}
+
+impl From<String> for TurnError {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            is_fenced: false,
+        }
+    }
+}
+
+/// Receives the outcome of a turn. The receiver may be dropped.
+pub(crate) type TurnReply = oneshot::Sender<TurnEnd>;
 
 /// The turns of a session that were ordered and have not ended, the running one first.
 #[derive(Debug, Default)]
@@ -108,6 +142,8 @@ pub(crate) struct SharedSession {
     pub(crate) outputs: LiveOutputs,
     /// Set when the session is to end: no further turn begins.
     pub(crate) ending: CancellationToken,
+    /// Set when the session is to be left to others in the middle of its turn, which they continue.
+    pub(crate) release: CancellationToken,
 }
 
 /// Runs the orders for a session until it is told to end or has been idle for long.
@@ -123,7 +159,12 @@ pub(crate) async fn run_session(
             order = tokio::time::timeout(IDLE, orders.recv()) => order,
         };
         match order {
-            Ok(Some(order)) => run_order(&mut session, order, &shared).await,
+            Ok(Some(order)) => tokio::select! {
+                biased;
+                // The turn is dropped and not interrupted: its end is for others to write.
+                () = shared.release.cancelled() => break,
+                () = run_order(&mut session, order, &shared) => {}
+            },
             Ok(None) => break,
             // Accept no further orders; earlier ones are still carried out.
             Err(_) => orders.close(),
@@ -159,8 +200,8 @@ async fn run_order(session: &mut Session, order: SessionOrder, shared: &SharedSe
             text,
             ..TurnOrder::default()
         };
-        if let Err(why) = run_turn(session, order, &cancel).await {
-            tracing::warn!(error = why, "a turn started by late texts failed");
+        if let Err(error) = run_turn(session, order, &cancel).await {
+            tracing::warn!(error = error.text, "a turn started by late texts failed");
         }
     }
     shared.turns.end_turn();
@@ -189,11 +230,7 @@ fn late_text(shared: &SharedSession, cancel: &CancellationToken) -> Option<Strin
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
-async fn run_turn(
-    session: &mut Session,
-    order: TurnOrder,
-    cancel: &CancellationToken,
-) -> Result<TurnOutcome, String> {
+async fn run_turn(session: &mut Session, order: TurnOrder, cancel: &CancellationToken) -> TurnEnd {
     let mut turn = session
         .turn(order.text)
         .source(Source::Http)
@@ -208,7 +245,12 @@ async fn run_turn(
     if let Some(usd) = order.max_cost_usd {
         turn = turn.max_cost_usd(usd);
     }
-    turn.await.map_err(|error| error_chain(&error))
+    let outcome = turn.await.map_err(|error| TurnError::new(&error))?;
+    if order.is_stored_first {
+        let stored = session.stored().synced().await;
+        stored.map_err(|error| TurnError::new(&error))?;
+    }
+    Ok(outcome)
 }
 
 /// Runs the turn of a loop. The loop and users of the API may interrupt it.
@@ -216,7 +258,7 @@ async fn run_loop_turn(
     session: &mut Session,
     turn: LoopTurn,
     cancel: &CancellationToken,
-) -> Result<TurnOutcome, String> {
+) -> TurnEnd {
     let by_loop = turn.cancel().clone();
     let pass_on = async {
         by_loop.cancelled().await;
@@ -224,20 +266,17 @@ async fn run_loop_turn(
         std::future::pending::<Infallible>().await
     };
     tokio::select! {
-        outcome = turn.run_in(session, cancel) => outcome,
+        outcome = turn.run_in(session, cancel) => outcome.map_err(TurnError::from),
         never = pass_on => match never {},
     }
 }
 
-async fn continue_turn(
-    session: &mut Session,
-    cancel: &CancellationToken,
-) -> Result<TurnOutcome, String> {
+async fn continue_turn(session: &mut Session, cancel: &CancellationToken) -> TurnEnd {
     match session.continue_turn() {
         Some(turn) => turn
             .until(cancel)
             .await
-            .map_err(|error| error_chain(&error)),
-        None => Err("no turn of the session was interrupted".to_owned()),
+            .map_err(|error| TurnError::new(&error)),
+        None => Err("no turn of the session was interrupted".to_owned().into()),
     }
 }

@@ -197,7 +197,16 @@ const READ: &[(&str, &[(&str, &str)])] = &[
             ("OTEL_RESOURCE_ATTRIBUTES", "Attributes of the resource"),
             ("OTEL_TRACES_SAMPLER", "Sampler of traces"),
             ("OTEL_TRACES_EXPORTER", "`none` sends no traces"),
-            ("OTEL_SDK_DISABLED", "`true` sends no traces"),
+            (
+                "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+                "Collector of the metrics of workers; `OTEL_EXPORTER_OTLP_ENDPOINT` is for both",
+            ),
+            ("OTEL_METRICS_EXPORTER", "`none` sends no metrics"),
+            (
+                "OTEL_METRIC_EXPORT_INTERVAL",
+                "Milliseconds between two exports of metrics. Default: 60000",
+            ),
+            ("OTEL_SDK_DISABLED", "`true` sends no traces and no metrics"),
         ],
     ),
     (

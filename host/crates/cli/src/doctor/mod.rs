@@ -2,6 +2,8 @@
 //!
 //! Each file checks one part and knows nothing of rendering. Start from [`run_doctor`].
 
+#[cfg(feature = "nats")]
+mod cluster;
 mod commands;
 mod folders;
 mod model;
@@ -12,7 +14,7 @@ mod skills;
 
 use serde::Serialize;
 
-use super::args::JsonArgs;
+use super::args::DoctorArgs;
 use super::environment::{find_paths, operator_environment, user_setup};
 use super::exit_code::ExitStatus;
 use super::render;
@@ -95,7 +97,7 @@ pub(super) struct DoctorReport {
     pub(super) checks: Vec<DoctorCheck>,
 }
 
-pub(super) async fn run_doctor(args: JsonArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_doctor(args: DoctorArgs) -> anyhow::Result<ExitStatus> {
     let paths = find_paths(None)?;
     let mut checks = Vec::new();
     // Read the user's settings only: a project's settings do not affect these checks. A broken
@@ -126,6 +128,8 @@ pub(super) async fn run_doctor(args: JsonArgs) -> anyhow::Result<ExitStatus> {
     }
     checks.extend(scripts::check_scripts(&setup).map(|check| check.with_name("scripts")));
     checks.extend(folders::folder_checks(&paths));
+    #[cfg(feature = "nats")]
+    checks.extend(cluster::cluster_checks(args.nats).await);
     checks.push(model::check_model(&setup).await.with_name("model"));
     checks.push(
         plugins::check_target(&paths)
@@ -137,7 +141,7 @@ pub(super) async fn run_doctor(args: JsonArgs) -> anyhow::Result<ExitStatus> {
         ok: !checks.iter().any(is_in_the_way),
         checks,
     };
-    if args.json {
+    if args.json.json {
         render::print_json(&report)?;
     } else {
         render::doctor::print_report(&report);

@@ -1,7 +1,7 @@
 //! Questions and orders to running workers: their state, and to drain.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::inbox::TurnInbox;
 use super::work::{WorkerConfig, WorkerReport};
+use crate::NatsError;
 
 /// State of a worker, as it tells it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,32 @@ pub struct WorkerStatus {
     pub fenced: u64,
     /// Inputs that it gave up since it began.
     pub dead: u64,
+    /// Sessions that it opened since it began.
+    #[serde(default)]
+    pub claims: u64,
+}
+
+/// Looks at a worker of this program while it runs.
+#[derive(Clone, Debug)]
+pub struct WorkerWatch {
+    pub(crate) state: Arc<ControlState>,
+    pub(crate) inbox: TurnInbox,
+}
+
+impl WorkerWatch {
+    /// Returns the state of the worker.
+    #[must_use]
+    pub fn status(&self) -> WorkerStatus {
+        self.state.status(false)
+    }
+
+    /// Returns the milliseconds since the oldest wake of the class of the worker.
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub async fn queue_age(&self) -> Result<u64, NatsError> {
+        self.inbox.queue_age(&self.state.class).await
+    }
 }
 
 /// State that tasks of a worker share.
@@ -76,6 +103,7 @@ impl ControlState {
             turns: report.turns,
             fenced: report.fenced,
             dead: report.dead,
+            claims: report.claims,
         }
     }
 }
@@ -83,7 +111,7 @@ impl ControlState {
 /// Answers questions and follows orders for ever.
 pub(crate) async fn answer_control(
     inbox: TurnInbox,
-    state: std::sync::Arc<ControlState>,
+    state: Arc<ControlState>,
     stop: CancellationToken,
 ) {
     let client = inbox.parts.link.client();

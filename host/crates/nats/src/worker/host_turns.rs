@@ -74,19 +74,9 @@ impl ClaimedSession for HostSession {
 
 /// Sorts an error by what it means for the turn.
 fn failure_of(error: &(dyn StdError + 'static)) -> TurnFailure {
-    let mut next = Some(error);
-    while let Some(cause) = next {
-        let of_host = match cause.downcast_ref::<host::Error>() {
-            Some(host::Error::Session(inner)) => Some(inner),
-            _ => None,
-        };
-        match of_host.or_else(|| cause.downcast_ref::<session::Error>()) {
-            Some(session::Error::Locked { .. } | session::Error::Exists { .. }) => {
-                return TurnFailure::Busy;
-            }
-            Some(session::Error::Fenced { .. }) => return TurnFailure::Fenced,
-            _ => next = cause.source(),
-        }
+    match host::Error::session_cause(error) {
+        Some(session::Error::Locked { .. } | session::Error::Exists { .. }) => TurnFailure::Busy,
+        Some(session::Error::Fenced { .. }) => TurnFailure::Fenced,
+        _ => TurnFailure::Failed(error_chain(error)),
     }
-    TurnFailure::Failed(error_chain(error))
 }

@@ -130,6 +130,15 @@ impl TurnInbox {
         }
     }
 
+    /// Whether inputs of a session wait for the end of their turns.
+    ///
+    /// # Errors
+    /// The session's id is invalid, or the servers do not answer.
+    pub async fn is_waiting(&self, session: &str) -> Result<bool, NatsError> {
+        let first = self.first_input(&root_address(session)?).await?;
+        Ok(first.is_some())
+    }
+
     /// Returns the first input that waits for a session.
     pub(crate) async fn first_input(
         &self,

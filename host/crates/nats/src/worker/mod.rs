@@ -22,9 +22,10 @@ mod turns;
 mod wait;
 mod work;
 
-pub use control::WorkerStatus;
+pub use control::{WorkerStatus, WorkerWatch};
 pub use dead::DeadInput;
 pub use host_turns::HostTurns;
+pub(crate) use inbox::root_address;
 pub use inbox::{QueuedInput, TurnInbox};
 pub use status::{ClusterStatus, QueueLength};
 pub use turns::{ClaimedSession, TurnFailure, WorkerTurns};

@@ -42,6 +42,7 @@ pub(crate) struct WorkOutcome {
     pub(crate) n_dead: u64,
     pub(crate) is_fenced: bool,
     pub(crate) is_interrupted: bool,
+    pub(crate) is_claimed: bool,
 }
 
 /// Answer to a wake.
@@ -114,13 +115,37 @@ impl SessionWork {
                 return self.note_failure(at, &first, attempts, outcome).await;
             }
         };
+        outcome.is_claimed = true;
         let worked = self.run_inputs(at, &mut *claimed, outcome).await;
         claimed.close().await;
         worked
     }
 
-    /// Runs the inputs of a session that is claimed.
+    /// Runs the inputs of a session that is claimed, until none is left and no turn runs.
     async fn run_inputs(
+        &self,
+        at: &SessionAddress,
+        claimed: &mut dyn ClaimedSession,
+        outcome: &mut WorkOutcome,
+    ) -> Result<WakeEnd, NatsError> {
+        loop {
+            match self.run_waiting(at, claimed, outcome).await? {
+                WakeEnd::Done => {}
+                again @ WakeEnd::Again(_) => return Ok(again),
+            }
+            tokio::select! {
+                () = claimed.idle() => {}
+                () = self.now.cancelled() => return Ok(WakeEnd::Done),
+                () = self.lease_ends(at) => return Ok(WakeEnd::Done),
+            }
+            if self.inbox.first_input(at).await?.is_none() {
+                return Ok(WakeEnd::Done);
+            }
+        }
+    }
+
+    /// Runs the inputs that wait.
+    async fn run_waiting(
         &self,
         at: &SessionAddress,
         claimed: &mut dyn ClaimedSession,
@@ -175,9 +200,18 @@ impl SessionWork {
         input: &QueuedInput,
     ) -> Option<Result<(), TurnFailure>> {
         tokio::select! {
-            ended = claimed.run(input) => Some(ended),
-            () = self.now.cancelled() => None,
-            () = self.lease_ends(at) => None,
+            ended = claimed.run(input) => return Some(ended),
+            () = self.now.cancelled() => return None,
+            () = self.lease_ends(at) => {}
+        }
+        // The turn is dropped now. A worker that was paused learns here that it was for long.
+        match self.sessions.is_held_elsewhere(at).await {
+            Ok(true) => Some(Err(TurnFailure::Fenced)),
+            Ok(false) => None,
+            Err(error) => {
+                tracing::debug!(%error, "it is not known who has the session now");
+                None
+            }
         }
     }
 

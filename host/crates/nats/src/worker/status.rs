@@ -39,6 +39,8 @@ pub struct QueueLength {
     pub class: String,
     /// Sessions with work for workers, including those that a worker has now.
     pub wakes: usize,
+    /// Milliseconds since the wake that has waited longest.
+    pub oldest_ms: u64,
 }
 
 impl TurnInbox {
@@ -63,17 +65,32 @@ impl TurnInbox {
                 *classes.entry(class.to_owned()).or_default() += 1;
             }
         }
-        let queues = classes.into_iter();
+        let mut queues = Vec::new();
+        for (class, wakes) in classes {
+            let oldest_ms = self.queue_age(&class).await?;
+            queues.push(QueueLength {
+                class,
+                wakes,
+                oldest_ms,
+            });
+        }
         Ok(ClusterStatus {
             sessions,
             claimed: link.subjects(&leases, ">").await?.len(),
             waiting: link.subjects(&self.names.stream("IN"), ">").await?.len(),
             dead: link.subjects(&self.names.stream("DEAD"), ">").await?.len(),
-            queues: queues
-                .map(|(class, wakes)| QueueLength { class, wakes })
-                .collect(),
+            queues,
             workers: self.ask(ControlOrder::default()).await?,
         })
+    }
+
+    /// Returns the milliseconds since the oldest wake of a class.
+    pub(crate) async fn queue_age(&self, class: &str) -> Result<u64, NatsError> {
+        let (stream, wakes) = (self.names.stream("WAKE"), self.names.wakes(class));
+        let first = self.parts.link.next(&stream, &wakes, 1).await?;
+        let stored = first.map_or(i64::MAX, |first| first.time_ms);
+        let waited = rind_lib::clock::now_ms().saturating_sub(stored);
+        Ok(u64::try_from(waited).unwrap_or(0))
     }
 
     /// Orders workers to take no new work and end: the worker of this name, those of this class, or

@@ -33,6 +33,11 @@ pub trait ClaimedSession: Send {
     /// and another worker continues it.
     fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>>;
 
+    /// Waits until no turn runs that others than the worker ordered in the session, such as people.
+    fn idle(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
     /// Closes the session, so that others can open it.
     fn close(self: Box<Self>) -> BoxFuture<'static, ()>;
 }

@@ -10,7 +10,7 @@ use rind_lib::lock::lock;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::control::{ControlState, answer_control};
+use super::control::{ControlState, WorkerWatch, answer_control};
 use super::inbox::TurnInbox;
 use super::queue::{class_error, is_class};
 use super::session_work::{SessionWork, WorkOutcome};
@@ -71,6 +71,8 @@ pub struct WorkerReport {
     pub dead: u64,
     /// Turns that were interrupted by the end of the worker.
     pub interrupted: u64,
+    /// Sessions that were opened.
+    pub claims: u64,
 }
 
 /// Runs the turns of a class until it is told to stop.
@@ -108,6 +110,15 @@ impl NatsWorker {
             config,
             turns,
         })
+    }
+
+    /// Returns a look at the worker while it runs.
+    #[must_use]
+    pub fn watch(&self) -> WorkerWatch {
+        WorkerWatch {
+            state: self.control.clone(),
+            inbox: self.inbox.clone(),
+        }
     }
 
     /// Works until `stop` is set or the cluster's operator drains the worker: then it takes no new
@@ -234,6 +245,7 @@ impl ControlState {
         report.dead += outcome.n_dead;
         report.fenced += u64::from(outcome.is_fenced);
         report.interrupted += u64::from(outcome.is_interrupted);
+        report.claims += u64::from(outcome.is_claimed);
     }
 
     fn report(&self) -> WorkerReport {

@@ -26,7 +26,9 @@ use serde::Deserialize;
 
 use crate::ApiState;
 use crate::error::ApiError;
+use crate::forward::all_questions;
 use crate::questions::{AnswerBody, OpenQuestion, QuestionAbout};
+use crate::queued::{new_session, send_order};
 use crate::routes::sessions::{SessionRow, list_sessions};
 use input_form::{InputForm, images_field};
 pub(crate) use layout::PageError;
@@ -156,6 +158,11 @@ async fn begin_session(
 ) -> Result<Redirect, PageError> {
     let workspace = form.workspace.take();
     let order = form.into_order()?;
+    if let Some(remote) = state.queue() {
+        let id = new_session(None)?;
+        send_order(remote, &id, order).await?;
+        return Ok(Redirect::to(&format!("/sessions/{id}")));
+    }
     let id = state.sessions.create_session(None, workspace).await?;
     state.sessions.order_turn(&id, order, true).await?;
     Ok(Redirect::to(&format!("/sessions/{id}")))
@@ -174,7 +181,9 @@ async fn say(
     let live = live.filter(|_| order.images.is_empty());
     let steered =
         live.and_then(|live| live.steer_turn(order.text.clone(), Source::Http, is_follow_up));
-    if steered.is_none() {
+    if let (None, Some(remote)) = (steered, state.queue()) {
+        send_order(remote, &id, order).await?;
+    } else if steered.is_none() {
         state.sessions.order_turn(&id, order, true).await?;
     }
     Ok(Redirect::to(&format!("/sessions/{id}#end")))
@@ -195,8 +204,8 @@ async fn go_on(
     Ok(Redirect::to(&format!("/sessions/{id}#end")))
 }
 
-async fn show_questions(State(state): State<ApiState>) -> Markup {
-    let questions = state.sessions.board().open_questions(None);
+async fn show_questions(State(state): State<ApiState>) -> Result<Markup, PageError> {
+    let questions = all_questions(&state, None).await?;
     let content = html! {
         h1 { "Questions" }
         p { "Turns that wait for an answer, of all sessions of this server." }
@@ -208,7 +217,7 @@ async fn show_questions(State(state): State<ApiState>) -> Markup {
             @if questions.is_empty() { p { "No question waits." } }
         }
     };
-    page(&state, "Questions", &content)
+    Ok(page(&state, "Questions", &content))
 }
 
 /// A question with the forms that answer it.

@@ -20,7 +20,7 @@ use crate::ApiState;
 use crate::error::ApiError;
 use crate::event_log::{EventLog, NewEvents, NumberedEvent};
 use crate::live::OrderedTurn;
-use rind_lib::agent::TurnOutcome;
+use crate::session_task::TurnEnd;
 
 /// Number of events that a reader is given at a time.
 const BATCH: usize = 64;
@@ -97,16 +97,12 @@ struct EventReader {
     after: u64,
     ready: std::vec::IntoIter<NumberedEvent>,
     /// Outcome of the turn after which the stream ends.
-    outcome: Option<oneshot::Receiver<Result<TurnOutcome, String>>>,
+    outcome: Option<oneshot::Receiver<TurnEnd>>,
     is_at_end: bool,
 }
 
 impl EventReader {
-    fn new(
-        log: Arc<EventLog>,
-        after: u64,
-        outcome: Option<oneshot::Receiver<Result<TurnOutcome, String>>>,
-    ) -> Self {
+    fn new(log: Arc<EventLog>, after: u64, outcome: Option<oneshot::Receiver<TurnEnd>>) -> Self {
         Self {
             news: log.watch_numbers(),
             log,

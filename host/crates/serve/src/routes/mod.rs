@@ -24,7 +24,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 
 use crate::error::ApiError;
-use crate::{ApiState, access, openapi, pages};
+use crate::{ApiState, access, forward, openapi, pages};
 
 /// Maximum size of a request's body, in bytes: a text with some images.
 pub(crate) const MAX_BODY_BYTES: usize = 32 << 20;
@@ -33,8 +33,18 @@ pub(crate) const MAX_BODY_BYTES: usize = 32 << 20;
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
                            form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Returns the router of all requests.
+/// Returns the router of all requests, which lets only those through that have access.
 pub(crate) fn router(state: ApiState) -> Router {
+    let access = middleware::from_fn_with_state(state.access.clone(), access::check_access);
+    let forward = middleware::from_fn_with_state(state.clone(), forward::forward_request);
+    open_router(state)
+        .layer(forward)
+        .layer(access)
+        .layer(middleware::map_response(add_headers))
+}
+
+/// Returns the router of all requests for callers that have access.
+pub(crate) fn open_router(state: ApiState) -> Router {
     let api = Router::new()
         .route("/openapi.json", get(openapi::get_openapi))
         .route("/sessions", get(sessions::list).post(sessions::create))
@@ -61,11 +71,6 @@ pub(crate) fn router(state: ApiState) -> Router {
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .layer(middleware::from_fn_with_state(
-            state.access.clone(),
-            access::check_access,
-        ))
-        .layer(middleware::map_response(add_headers))
         .with_state(state)
 }
 

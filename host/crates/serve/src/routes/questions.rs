@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{JsonBody, QueryOf};
 use crate::ApiState;
 use crate::error::ApiError;
+use crate::forward::all_questions;
 use crate::questions::{AnswerBody, AnswerError, OpenQuestion};
 
 /// Selection of questions.
@@ -20,21 +21,18 @@ pub(crate) struct QuestionQuery {
 }
 
 /// Questions that wait, the oldest first.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct QuestionList {
     /// Approvals and questions of plugins.
-    questions: Vec<OpenQuestion>,
+    pub(crate) questions: Vec<OpenQuestion>,
 }
 
 pub(crate) async fn list(
     State(state): State<ApiState>,
     QueryOf(query): QueryOf<QuestionQuery>,
-) -> Json<QuestionList> {
-    let questions = state
-        .sessions
-        .board()
-        .open_questions(query.session.as_deref());
-    Json(QuestionList { questions })
+) -> Result<Json<QuestionList>, ApiError> {
+    let questions = all_questions(&state, query.session.as_deref()).await?;
+    Ok(Json(QuestionList { questions }))
 }
 
 pub(crate) async fn answer(

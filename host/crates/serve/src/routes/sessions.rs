@@ -11,7 +11,9 @@ use serde_json::Value;
 use super::{JsonBody, QueryOf, in_background};
 use crate::ApiState;
 use crate::error::ApiError;
+use crate::forward::remote_states;
 use crate::live::LiveState;
+use crate::queued::new_session;
 
 /// Number of sessions in a list, unless the request says another one.
 const LISTED: usize = 50;
@@ -63,13 +65,13 @@ pub(crate) struct SessionRow {
     /// State of the last turn in the file: `empty`, `finished`, `open` (it runs, or was cut off) or
     /// `waiting` (for an answer).
     pub(crate) state: String,
-    /// Whether the session is open in this server.
+    /// Whether the session is open in this server, or in another program that answers for it.
     pub(crate) is_open: bool,
-    /// Whether a turn runs in this server.
+    /// Whether a turn of it runs there.
     pub(crate) is_running: bool,
     /// Whether its turn waits for an answer to a question.
     pub(crate) is_waiting: bool,
-    /// Milliseconds since the last event of the running turn; absent when none runs here. A turn
+    /// Milliseconds since the last event of the running turn; absent when none runs there. A turn
     /// without events for long is stalled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) quiet_ms: Option<u64>,
@@ -142,7 +144,8 @@ pub(crate) async fn list_sessions(
             }
         },
     };
-    let open = state.sessions.open_sessions().await;
+    let mut open = remote_states(state).await?;
+    open.extend(state.sessions.open_sessions().await);
     let has_more = heads.len() > from + limit;
     let listed = heads.into_iter().skip(from).take(limit);
     let sessions: Vec<SessionRow> = listed
@@ -184,7 +187,10 @@ pub(crate) async fn create(
     State(state): State<ApiState>,
     JsonBody(new): JsonBody<NewSession>,
 ) -> Result<(StatusCode, Json<MadeSession>), ApiError> {
-    let id = state.sessions.create_session(new.id, new.workspace).await?;
+    let id = match state.queue() {
+        Some(_) => new_session(new.id)?,
+        None => state.sessions.create_session(new.id, new.workspace).await?,
+    };
     Ok((StatusCode::CREATED, Json(MadeSession { id })))
 }
 

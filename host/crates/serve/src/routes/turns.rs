@@ -17,6 +17,7 @@ use super::{JsonBody, events, in_background};
 use crate::ApiState;
 use crate::error::ApiError;
 use crate::live::OrderedTurn;
+use crate::queued::send_order;
 use crate::session_task::TurnOrder;
 
 /// Largest number of images of an input.
@@ -82,22 +83,22 @@ pub(crate) struct SteerBody {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AcceptedTurn {
     /// Id of the session.
-    session: String,
+    pub(crate) session: String,
     /// Number of the last event before the turn: pass it as `after` to follow the turn.
-    after: u64,
+    pub(crate) after: u64,
 }
 
 /// Outcome of a turn.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TurnResult {
     /// Id of the session.
-    session: String,
+    pub(crate) session: String,
     /// Number of the turn in the session.
-    turn: u32,
+    pub(crate) turn: u32,
     /// Output for the person.
-    output: String,
+    pub(crate) output: String,
     /// Reason for the end, steps, calls, tokens and cost, as in the event `turn-end`.
-    summary: Value,
+    pub(crate) summary: Value,
 }
 
 /// A text that was queued.
@@ -122,6 +123,9 @@ pub(crate) async fn start(
 ) -> Result<Response, ApiError> {
     let (wait, queue) = (new.wait, new.queue);
     let order = in_background(move || read_order(new)).await?;
+    if let Some(remote) = state.queue() {
+        return send_order(remote, &id, order).await?.respond(wait).await;
+    }
     let ordered = state.sessions.order_turn(&id, order, queue).await?;
     respond(&id, ordered, wait, &headers).await
 }
@@ -156,7 +160,7 @@ async fn respond(
     }
     match ordered.outcome.await {
         Ok(Ok(outcome)) => Ok(Json(result(id, outcome)?).into_response()),
-        Ok(Err(why)) => Err(ApiError::conflict("turn-failed", why)),
+        Ok(Err(error)) => Err(ApiError::conflict("turn-failed", error.text)),
         Err(_) => Err(ApiError::conflict(
             "closed",
             "the session was closed before the turn",
@@ -232,6 +236,7 @@ pub(crate) fn check_order(
         input_id: new.input_id,
         answer_schema,
         max_cost_usd: new.max_cost_usd,
+        is_stored_first: false,
     })
 }
 

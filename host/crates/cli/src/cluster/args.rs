@@ -1,0 +1,278 @@
+//! Flags of the servers and of the commands that use them, and the connection to the servers.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{Args as ClapArgs, Subcommand};
+
+use super::super::args::OpenArgs;
+use super::super::exit_code::bail_usage;
+use super::remote::NatsRemote;
+use rind_lib::session::SessionStore;
+use rind_nats::worker::{ClusterStatus, TurnInbox};
+use rind_nats::{DeclaredSync, DurabilityReport, NatsConfig, NatsSessions};
+use rind_serve::remote::RemoteSessions;
+
+/// Arguments that say where the sessions are.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct NatsArgs {
+    /// NATS servers with JetStream, as in nats://127.0.0.1:4222; several with commas between
+    #[arg(long = "nats", value_name = "URL")]
+    url: String,
+    /// Tenant whose sessions are meant; those of others are kept apart
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    tenant: String,
+    /// File with the credentials of the client (`.creds`)
+    #[arg(long, value_name = "FILE")]
+    creds: Option<PathBuf>,
+    /// File with root certificates; requires TLS
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// Number of servers that keep each message: 1, 3 or 5; holds when the streams are created
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    replicas: usize,
+    /// `sync_interval` of all servers, which they do not tell: `always`, or seconds
+    #[arg(long, value_name = "WHEN")]
+    sync_interval: Option<String>,
+}
+
+/// Arguments that say where the sessions are, if they are not in files of this machine.
+#[derive(Debug, Default, ClapArgs)]
+pub(crate) struct SharedStoreArgs {
+    /// NATS servers with JetStream that keep the sessions, as in nats://127.0.0.1:4222. `rind run` has
+    /// a worker run the turn; `--session` or `--resume` is then the whole id of a session, which is
+    /// created if there is none
+    #[arg(long, value_name = "URL")]
+    nats: Option<String>,
+    /// Tenant whose sessions are meant, with --nats
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "default",
+        requires = "nats"
+    )]
+    tenant: String,
+    /// File with the credentials of the client (`.creds`), with --nats
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    creds: Option<PathBuf>,
+    /// File with root certificates, with --nats; requires TLS
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    tls_ca: Option<PathBuf>,
+}
+
+impl SharedStoreArgs {
+    /// Returns the arguments for the servers, if there are any.
+    pub(super) fn servers(self) -> Option<NatsArgs> {
+        self.servers_with(None)
+    }
+
+    fn servers_with(self, sync_interval: Option<String>) -> Option<NatsArgs> {
+        Some(NatsArgs {
+            url: self.nats?,
+            tenant: self.tenant,
+            creds: self.creds,
+            tls_ca: self.tls_ca,
+            replicas: 1,
+            sync_interval,
+        })
+    }
+}
+
+/// Arguments of `rind doctor` about servers.
+#[derive(Debug, Default, ClapArgs)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    store: SharedStoreArgs,
+    /// `sync_interval` of all servers, with --nats: `always`, or seconds
+    #[arg(long, value_name = "WHEN", requires = "nats")]
+    sync_interval: Option<String>,
+}
+
+impl CheckArgs {
+    /// Looks at the servers and the workers, if servers are named.
+    ///
+    /// # Errors
+    /// The servers do not answer or cannot keep sessions, or an argument is wrong.
+    pub(crate) async fn look(self) -> anyhow::Result<Option<(DurabilityReport, ClusterStatus)>> {
+        let Some(nats) = self.store.servers_with(self.sync_interval) else {
+            return Ok(None);
+        };
+        let (sessions, inbox) = nats.inbox().await?;
+        let status = inbox.status().await?;
+        let report = tokio::task::spawn_blocking(move || sessions.durability()).await;
+        let report = report.context("ask the NATS servers for their state")??;
+        Ok(Some((report, status)))
+    }
+}
+
+/// Arguments of `rind serve` for sessions that workers run.
+#[derive(Debug, Default, ClapArgs)]
+pub(crate) struct FrontArgs {
+    #[command(flatten)]
+    store: SharedStoreArgs,
+    /// Have workers of this class run all turns, with --nats; without it the server runs those of
+    /// sessions that no worker has open
+    #[arg(long, value_name = "NAME", requires = "nats")]
+    class: Option<String>,
+}
+
+impl FrontArgs {
+    /// Connects to the store, if sessions are not in files.
+    ///
+    /// # Errors
+    /// The servers do not answer, or an argument is wrong.
+    pub(crate) async fn connect(self) -> anyhow::Result<Option<SharedStore>> {
+        let Some(nats) = self.store.servers() else {
+            return Ok(None);
+        };
+        let (sessions, inbox) = nats.inbox().await?;
+        Ok(Some(SharedStore {
+            remote: Arc::new(NatsRemote::new(sessions.clone(), inbox, self.class)),
+            store: SessionStore::over(Arc::new(sessions)),
+        }))
+    }
+}
+
+/// A store that other programs use as well.
+pub(crate) struct SharedStore {
+    pub(crate) store: SessionStore,
+    /// Programs that hold its sessions.
+    pub(crate) remote: Arc<dyn RemoteSessions>,
+}
+
+/// Arguments of `rind run` for a turn that a worker runs.
+#[derive(Debug, Default, ClapArgs)]
+pub(crate) struct RemoteArgs {
+    #[command(flatten)]
+    pub(super) store: SharedStoreArgs,
+    /// Class of workers that may run it, with --nats
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "default",
+        requires = "nats"
+    )]
+    pub(super) class: String,
+}
+
+impl RemoteArgs {
+    /// Whether a worker is to run the turn.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.store.nats.is_some()
+    }
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct WorkerArgs {
+    #[command(flatten)]
+    pub(super) nats: NatsArgs,
+    #[command(flatten)]
+    pub(super) open: OpenArgs,
+    /// Class of the inputs that this worker runs: workers that can serve the same workspaces
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(super) class: String,
+    /// Number of sessions to work on at once
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub(super) slots: usize,
+    /// Seconds that running turns get after SIGTERM; then they go on elsewhere
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pub(super) grace: u64,
+    /// Ask the people at `rind serve --nats` about calls that need approval, and wait this long; then
+    /// the answer is no. Without it such calls are denied
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(super) ask: Option<u64>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ClusterCommand {
+    /// Show sessions, queues and workers, and what a failure of the servers would lose
+    Status {
+        #[command(flatten)]
+        nats: NatsArgs,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Send an input to a session; a worker runs it
+    Send {
+        #[command(flatten)]
+        nats: NatsArgs,
+        /// Id of the session; it is created if there is none
+        #[arg(long, value_name = "ID")]
+        session: String,
+        /// Class of workers that may run it
+        #[arg(long, value_name = "NAME", default_value = "default")]
+        class: String,
+        /// Id of the input, with which it is run once however often it is sent
+        #[arg(long, value_name = "ID")]
+        input_id: Option<String>,
+        /// Text of the input
+        text: String,
+    },
+    /// Have workers end once their turns have ended: a worker by its name, a class, or `*` for all
+    Drain {
+        #[command(flatten)]
+        nats: NatsArgs,
+        /// Name of a worker or of a class, or `*`
+        wanted: String,
+    },
+    /// List inputs that failed again and again
+    Dead {
+        #[command(flatten)]
+        nats: NatsArgs,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Send the dead letters of a session again
+    Replay {
+        #[command(flatten)]
+        nats: NatsArgs,
+        /// Id of the session
+        session: String,
+    },
+}
+
+impl NatsArgs {
+    fn config(&self) -> anyhow::Result<NatsConfig> {
+        let sync = match self.sync_interval.as_deref() {
+            None => DeclaredSync::Unknown,
+            Some("always") => DeclaredSync::Always,
+            Some(text) => match text.trim_end_matches('s').parse() {
+                Ok(seconds) => DeclaredSync::Interval(Duration::from_secs(seconds)),
+                Err(_) => bail_usage!("--sync-interval takes `always` or a number of seconds"),
+            },
+        };
+        if ![1, 3, 5].contains(&self.replicas) {
+            bail_usage!(
+                "--replicas takes 1, 3 or 5: an even number needs one more server and tolerates no additional failure"
+            );
+        }
+        let mut config = NatsConfig::new(&self.url, &self.tenant)?
+            .with_replicas(self.replicas)
+            .with_declared_sync(sync);
+        if let Some(path) = &self.creds {
+            config = config.with_credentials(path.clone());
+        }
+        if let Some(path) = &self.tls_ca {
+            config = config.with_root_certificates(path.clone());
+        }
+        Ok(config)
+    }
+
+    /// Connects on a thread that may block.
+    pub(super) async fn connect(&self) -> anyhow::Result<NatsSessions> {
+        let config = self.config()?;
+        let connected = tokio::task::spawn_blocking(move || NatsSessions::connect(config)).await;
+        Ok(connected.context("connect to NATS")??)
+    }
+
+    pub(super) async fn inbox(&self) -> anyhow::Result<(NatsSessions, TurnInbox)> {
+        let sessions = self.connect().await?;
+        let own = sessions.clone();
+        let inbox = tokio::task::spawn_blocking(move || TurnInbox::open(&own)).await;
+        Ok((sessions, inbox.context("open the queue")??))
+    }
+}

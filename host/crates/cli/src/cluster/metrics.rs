@@ -1,0 +1,191 @@
+//! Numbers of a worker for an OpenTelemetry collector, where the environment names one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rind_nats::worker::WorkerWatch;
+use rind_otel::numbers::{NamedNumber, SentNumbers};
+use tokio::task::AbortHandle;
+
+use super::super::{environment, render};
+
+/// Variables with the endpoint for metrics; the second applies to metrics only.
+const ENDPOINTS: [&str; 2] = [
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+];
+
+/// Pause between two looks at the queue.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// Time for the last values at the end of the worker.
+const LAST_VALUES: Duration = Duration::from_secs(2);
+
+/// Age of the queue of the class.
+const QUEUE_AGE: &str = "rind.queue.age";
+
+const NUMBERS: [NamedNumber; 7] = [
+    number(
+        "rind.worker.slots",
+        "{session}",
+        "Sessions that the worker can work on at once",
+        false,
+    ),
+    number(
+        "rind.worker.busy",
+        "{session}",
+        "Sessions that the worker works on",
+        false,
+    ),
+    number(
+        "rind.worker.claims",
+        "{session}",
+        "Sessions that the worker opened",
+        true,
+    ),
+    number("rind.worker.turns", "{turn}", "Turns that ended", true),
+    number(
+        "rind.worker.fences",
+        "{session}",
+        "Sessions that others took over",
+        true,
+    ),
+    number(
+        "rind.worker.dead_letters",
+        "{input}",
+        "Inputs that were given up",
+        true,
+    ),
+    number(
+        QUEUE_AGE,
+        "ms",
+        "Time that the first session of the class has waited",
+        false,
+    ),
+];
+
+const fn number(
+    name: &'static str,
+    unit: &'static str,
+    description: &'static str,
+    is_sum: bool,
+) -> NamedNumber {
+    NamedNumber {
+        name,
+        unit,
+        description,
+        is_sum,
+    }
+}
+
+/// Sends the numbers of a worker until [`finish`](Self::finish).
+pub(super) struct WorkerMetrics {
+    sent: Option<SentNumbers>,
+    looking: Option<AbortHandle>,
+}
+
+impl WorkerMetrics {
+    /// Starts sending, if the environment asks for it.
+    pub(super) fn from_env(watch: WorkerWatch, worker: &str) -> Self {
+        let none = Self {
+            sent: None,
+            looking: None,
+        };
+        if !is_asked(&environment::variable) {
+            return none;
+        }
+        let age = Arc::new(AtomicU64::new(0));
+        let (own, seen) = (watch.clone(), age.clone());
+        let class = watch.status().class;
+        let attributes = [("rind.class", class), ("rind.worker", worker.to_owned())];
+        let read = move |name: &'static str| value_of(&own, &seen, name);
+        match SentNumbers::start(&NUMBERS, &attributes, Arc::new(read)) {
+            Ok(sent) => {
+                let looking = tokio::spawn(look_at_queue(watch, age));
+                Self {
+                    sent: Some(sent),
+                    looking: Some(looking.abort_handle()),
+                }
+            }
+            Err(error) => {
+                render::print_warning(&error.to_string());
+                none
+            }
+        }
+    }
+
+    /// Sends the last values.
+    pub(super) async fn finish(self) {
+        if let Some(looking) = self.looking {
+            looking.abort();
+        }
+        let Some(sent) = self.sent else {
+            return;
+        };
+        let ended = tokio::task::spawn_blocking(move || sent.finish(LAST_VALUES)).await;
+        if let Ok(Err(why)) = ended {
+            render::print_warning(&format!(
+                "the last OpenTelemetry metrics were not sent: {why}"
+            ));
+        }
+    }
+}
+
+/// Whether the environment asks for metrics, and no variable switches them off.
+fn is_asked(env: &dyn Fn(&str) -> Option<String>) -> bool {
+    let is = |name: &str, value: &str| env(name).is_some_and(|v| v.eq_ignore_ascii_case(value));
+    !is("OTEL_SDK_DISABLED", "true")
+        && !is("OTEL_METRICS_EXPORTER", "none")
+        && ENDPOINTS.into_iter().any(|name| env(name).is_some())
+}
+
+fn value_of(watch: &WorkerWatch, age: &AtomicU64, name: &str) -> u64 {
+    let status = watch.status();
+    match name {
+        "rind.worker.slots" => status.slots as u64,
+        "rind.worker.busy" => status.busy as u64,
+        "rind.worker.claims" => status.claims,
+        "rind.worker.turns" => status.turns,
+        "rind.worker.fences" => status.fenced,
+        "rind.worker.dead_letters" => status.dead,
+        _ => age.load(Ordering::Relaxed),
+    }
+}
+
+async fn look_at_queue(watch: WorkerWatch, age: Arc<AtomicU64>) {
+    loop {
+        match watch.queue_age().await {
+            Ok(ms) => age.store(ms, Ordering::Relaxed),
+            Err(error) => tracing::debug!(%error, "the age of the queue is not known"),
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_asked_for_by_an_endpoint_and_switched_off_by_two_variables() {
+        let endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT=http://a";
+        for (variables, expected) in [
+            (String::new(), false),
+            (endpoint.to_owned(), true),
+            (
+                "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://a".to_owned(),
+                true,
+            ),
+            (format!("{endpoint} OTEL_METRICS_EXPORTER=none"), false),
+            (format!("{endpoint} OTEL_SDK_DISABLED=true"), false),
+        ] {
+            let env = |name: &str| {
+                let mut all = variables.split(' ');
+                let value = all.find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+                value.map(str::to_owned)
+            };
+            assert_eq!(is_asked(&env), expected, "{variables:?}");
+        }
+    }
+}

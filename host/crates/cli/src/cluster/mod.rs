@@ -1,0 +1,151 @@
+//! `rind worker` and `rind cluster`: turns of many machines over NATS.
+//!
+//! Owns the flags for the servers, what is shown, and how sessions of `rind_serve` and the queue of
+//! `rind_nats` are put together. Start from [`run_worker`] and [`run_cluster`].
+
+mod args;
+mod follow;
+#[cfg(feature = "otel")]
+mod metrics;
+mod remote;
+mod run;
+mod turns;
+mod worker;
+
+use anyhow::Context;
+use serde::Serialize;
+
+use super::exit_code::ExitStatus;
+use super::render;
+use args::NatsArgs;
+use rind_nats::DurabilityReport;
+use rind_nats::worker::{ClusterStatus, DeadInput, WorkerStatus};
+
+pub(super) use args::{CheckArgs, ClusterCommand, FrontArgs, RemoteArgs, WorkerArgs};
+pub(super) use run::run_remote;
+pub(super) use worker::run_worker;
+
+/// Most dead letters of a session that are listed.
+const MAX_DEAD: usize = 100;
+
+/// Longest part of a dead letter that is shown on a line, in characters.
+const SHOWN: usize = 160;
+
+/// Runs a command about the cluster.
+pub(super) async fn run_cluster(command: ClusterCommand) -> anyhow::Result<ExitStatus> {
+    match command {
+        ClusterCommand::Status { nats, json } => show_status(&nats, json).await?,
+        ClusterCommand::Send {
+            nats,
+            session,
+            class,
+            input_id,
+            text,
+        } => {
+            let (_, inbox) = nats.inbox().await?;
+            let id = input_id.unwrap_or_else(rind_lib::clock::new_id);
+            inbox.send(&session, &class, &id, &text).await?;
+            render::answer_line(format!("input {id} is stored for session {session}"));
+        }
+        ClusterCommand::Drain { nats, wanted } => {
+            let (_, inbox) = nats.inbox().await?;
+            let drained = inbox.drain(&wanted).await?;
+            if drained.is_empty() {
+                anyhow::bail!(
+                    "no worker answered to `{}`",
+                    render::printable_text(&wanted)
+                );
+            }
+            drained.iter().for_each(print_worker);
+        }
+        ClusterCommand::Dead { nats, json } => {
+            let (_, inbox) = nats.inbox().await?;
+            let dead = inbox.dead(MAX_DEAD).await?;
+            match json {
+                true => render::print_json(&dead)?,
+                false => dead.iter().for_each(print_dead),
+            }
+        }
+        ClusterCommand::Replay { nats, session } => {
+            let (_, inbox) = nats.inbox().await?;
+            let n_sent = inbox.replay(&session).await?;
+            render::answer_line(format!("{n_sent} inputs were sent again"));
+        }
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// Status of a cluster as JSON.
+#[derive(Serialize)]
+struct ClusterReport<'a> {
+    #[serde(flatten)]
+    cluster: &'a ClusterStatus,
+    /// Consequences of a failure of the servers.
+    durability: &'a DurabilityReport,
+}
+
+async fn show_status(nats: &NatsArgs, json: bool) -> anyhow::Result<()> {
+    let (sessions, inbox) = nats.inbox().await?;
+    let status = inbox.status().await?;
+    let report = tokio::task::spawn_blocking(move || sessions.durability()).await;
+    let report = report.context("ask the NATS servers for their state")??;
+    if json {
+        return render::print_json(&ClusterReport {
+            cluster: &status,
+            durability: &report,
+        });
+    }
+    print_status(&status);
+    render::answer_line(format!(
+        "server {}, {} replicas",
+        report.version, report.replicas
+    ));
+    for finding in report.findings {
+        match finding.is_warning {
+            true => render::print_warning(&finding.text),
+            false => render::answer_line(finding.text),
+        }
+    }
+    Ok(())
+}
+
+fn print_status(status: &ClusterStatus) {
+    render::answer_line(format!(
+        "{} sessions, {} with inputs that wait, {} with dead letters",
+        status.sessions, status.waiting, status.dead
+    ));
+    for queue in &status.queues {
+        let class = render::printable_text(&queue.class);
+        render::answer_line(format!(
+            "class {class}: {} sessions to look at, the first for {} s",
+            queue.wakes,
+            queue.oldest_ms / 1000
+        ));
+    }
+    if status.workers.is_empty() {
+        render::print_warning("no worker answered");
+    }
+    status.workers.iter().for_each(print_worker);
+}
+
+fn print_worker(worker: &WorkerStatus) {
+    render::answer_line(format!(
+        "worker {} ({}): {} of {} slots busy, {} turns{}",
+        render::printable_text(&worker.name),
+        render::printable_text(&worker.class),
+        worker.busy,
+        worker.slots,
+        worker.turns,
+        if worker.is_draining { ", draining" } else { "" }
+    ));
+}
+
+fn print_dead(dead: &DeadInput) {
+    render::answer_line(format!(
+        "{} input {}, {} attempts: {}",
+        render::printable_text(&dead.session),
+        render::printable_text(&dead.input),
+        dead.attempts,
+        render::one_line(&dead.cause, SHOWN)
+    ));
+}

@@ -1,0 +1,124 @@
+//! Reaches the programs that hold the sessions of a store on NATS, for `rind serve --nats`.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use http::{Request, Response};
+use rind_lib::text::error_chain;
+use rind_nats::call::{CallError, SessionCalls};
+use rind_nats::worker::TurnInbox;
+use rind_nats::{NatsError, NatsSessions};
+use rind_serve::body::{Body, Bytes};
+use rind_serve::remote::{RemoteEnd, RemoteError, RemoteSessions, RemoteState};
+
+/// The other programs of a tenant.
+pub(crate) struct NatsRemote {
+    calls: SessionCalls,
+    inbox: TurnInbox,
+    sessions: NatsSessions,
+    /// Class of the workers that run the turns, if they run all of them.
+    class: Option<String>,
+}
+
+impl NatsRemote {
+    pub(super) fn new(sessions: NatsSessions, inbox: TurnInbox, class: Option<String>) -> Self {
+        Self {
+            calls: SessionCalls::new(&sessions),
+            inbox,
+            sessions,
+            class,
+        }
+    }
+}
+
+impl RemoteSessions for NatsRemote {
+    fn ask<'a>(
+        &'a self,
+        session: &'a str,
+        request: Request<Bytes>,
+    ) -> BoxFuture<'a, Result<Response<Body>, RemoteError>> {
+        Box::pin(async move {
+            let answer = self.calls.ask(session, request).await.map_err(failure)?;
+            Ok(answer.map(Body::from_stream))
+        })
+    }
+
+    fn is_held<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<bool, RemoteError>> {
+        Box::pin(async move { self.calls.is_held(session).await.map_err(failure) })
+    }
+
+    fn wait_for_holder<'a>(
+        &'a self,
+        session: &'a str,
+        time: Duration,
+    ) -> BoxFuture<'a, Result<(), RemoteError>> {
+        Box::pin(async move {
+            let waited = self.calls.wait_for_holder(session, time).await;
+            waited.map_err(|error| failure(error.into()))
+        })
+    }
+
+    fn is_waiting<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<bool, RemoteError>> {
+        Box::pin(async move {
+            let waits = self.inbox.is_waiting(session).await;
+            waits.map_err(|error| failure(error.into()))
+        })
+    }
+
+    fn has_queue(&self) -> bool {
+        self.class.is_some()
+    }
+
+    fn send_input<'a>(
+        &'a self,
+        session: &'a str,
+        id: &'a str,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<(), RemoteError>> {
+        Box::pin(async move {
+            let class = self.class.as_deref().unwrap_or("default");
+            let sent = self.inbox.send(session, class, id, text).await;
+            sent.map_err(|error| failure(error.into()))
+        })
+    }
+
+    fn wait_for_end<'a>(
+        &'a self,
+        session: &'a str,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<RemoteEnd, RemoteError>> {
+        Box::pin(async move {
+            let ended = self.inbox.wait_for_end(&self.sessions, session, id).await;
+            let ended = ended.map_err(|error| failure(error.into()))?;
+            Ok(RemoteEnd {
+                turn: ended.turn,
+                output: ended.output,
+                summary: serde_json::to_value(&ended.summary).unwrap_or_default(),
+            })
+        })
+    }
+
+    fn states(&self) -> BoxFuture<'_, Result<Vec<RemoteState>, RemoteError>> {
+        Box::pin(async move {
+            let boards = self.calls.boards().await;
+            let boards = boards.map_err(|error| failure(error.into()))?;
+            let told = boards
+                .into_iter()
+                .map(|board| serde_json::from_value::<Vec<RemoteState>>(board.told));
+            // A program of another version may tell something else.
+            Ok(told.filter_map(Result::ok).flatten().collect())
+        })
+    }
+}
+
+fn failure(error: CallError) -> RemoteError {
+    match error {
+        CallError::NoHolder => RemoteError::NoHolder,
+        CallError::TooLarge => RemoteError::TooLarge(error.to_string()),
+        CallError::Nats(NatsError::Config { .. } | NatsError::GivenUp { .. }) => {
+            RemoteError::Refused(error.to_string())
+        }
+        CallError::Nats(NatsError::Refused { .. }) => RemoteError::Full(error.to_string()),
+        other => RemoteError::Failed(error_chain(&other)),
+    }
+}

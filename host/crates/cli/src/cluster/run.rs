@@ -1,0 +1,121 @@
+//! `rind run --nats`: a worker runs the turn, which is followed here.
+
+use std::cell::Cell;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use anyhow::Context;
+
+use super::super::args::RunArgs;
+use super::super::exit_code::{ExitStatus, bail_usage};
+use super::super::{input, render};
+use super::follow::FollowedTurn;
+use rind_lib::event::{Event, Stamped};
+use rind_nats::NatsError;
+use rind_nats::call::SessionCalls;
+use rind_nats::worker::EndedTurn;
+
+/// Time for the last events of a turn after its end.
+const LAST_EVENTS: Duration = Duration::from_secs(2);
+
+/// Sends the prompt to a session, waits for the end of its turn and prints the answer.
+pub(crate) async fn run_remote(args: RunArgs) -> anyhow::Result<ExitStatus> {
+    let is_plain = args.image.is_empty()
+        && args.output_schema.is_none()
+        && args.max_cost.is_none()
+        && args.max_steps.is_none()
+        && args.steer_from.is_none();
+    if !is_plain {
+        bail_usage!(
+            "with --nats a worker runs the turn and gets only the prompt: --image, --output-schema, --max-cost, --max-steps and --steer-from are not supported"
+        );
+    }
+    let Some(prompt) = input::read_prompt(args.prompt.as_deref(), true, false)? else {
+        bail_usage!("pass a prompt");
+    };
+    let remote = args.remote;
+    let Some(nats) = remote.store.servers() else {
+        bail_usage!("pass --nats");
+    };
+    let (sessions, inbox) = nats.inbox().await?;
+    let session = args.session.or(args.resume);
+    let session = session.unwrap_or_else(rind_lib::clock::new_id);
+    let id = args.input_id.unwrap_or_else(rind_lib::clock::new_id);
+    inbox.send(&session, &remote.class, &id, &prompt).await?;
+    render::print_note(&format!(
+        "session {session}, input {id}; Ctrl-C interrupts the turn, and it goes on if this program ends otherwise"
+    ));
+    let turn = FollowedTurn {
+        calls: SessionCalls::new(&sessions),
+        session: session.clone(),
+        input: prompt,
+        has_terminal: std::io::stdin().is_terminal()
+            && std::io::stderr().is_terminal()
+            && args.prompt.as_deref() != Some("-"),
+        is_json: args.show.json,
+        has_begun: Cell::new(false),
+    };
+    let end = inbox.wait_for_end(&sessions, &session, &id);
+    let Some(ended) = follow_to_end(&turn, end).await? else {
+        render::print_note("the turn goes on; `rind cluster status` shows its worker");
+        return Ok(ExitStatus::Interrupted);
+    };
+    if turn.is_json {
+        if !turn.has_begun() {
+            print_end(&session, &ended)?;
+        }
+        return Ok(ended.summary.stop.into());
+    }
+    let answer = render::printable_text(ended.output.trim_end());
+    render::print_answer(format_args!("{answer}\n"));
+    Ok(ended.summary.stop.into())
+}
+
+/// Prints the end of a turn whose events were not seen, such as one that ran before.
+fn print_end(session: &str, ended: &EndedTurn) -> anyhow::Result<()> {
+    let end = Stamped {
+        at: jiff::Timestamp::now(),
+        session: Some(session.into()),
+        agent: "main".into(),
+        turn: ended.turn,
+        step: ended.summary.steps,
+        event: Event::TurnEnd {
+            turn: ended.turn,
+            summary: ended.summary.clone(),
+            output: ended.output.clone(),
+        },
+    };
+    let line = serde_json::to_string(&end).context("write the end of the turn as JSON")?;
+    render::print_answer(format_args!("{line}\n"));
+    Ok(())
+}
+
+/// Follows a turn to its end. The first Ctrl-C interrupts it; `None` if it does not run, or at the
+/// second one.
+async fn follow_to_end(
+    turn: &FollowedTurn,
+    end: impl Future<Output = Result<EndedTurn, NatsError>>,
+) -> anyhow::Result<Option<EndedTurn>> {
+    let (mut end, mut follow) = (std::pin::pin!(end), std::pin::pin!(turn.follow()));
+    let (mut is_interrupted, mut is_followed) = (false, false);
+    let ended = loop {
+        tokio::select! {
+            biased;
+            () = &mut follow, if !is_followed => is_followed = true,
+            ended = &mut end => break ended?,
+            pressed = tokio::signal::ctrl_c() => {
+                pressed.context("listen for Ctrl-C")?;
+                if is_interrupted || !turn.interrupt().await? {
+                    return Ok(None);
+                }
+                is_interrupted = true;
+                render::print_note("interrupted; Ctrl-C again leaves the turn");
+            }
+        }
+    };
+    // The store may tell the end before all events are here.
+    if turn.has_begun() && !is_followed {
+        let _ = tokio::time::timeout(LAST_EVENTS, follow).await;
+    }
+    Ok(Some(ended))
+}

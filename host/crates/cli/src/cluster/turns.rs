@@ -1,0 +1,122 @@
+//! Turns of a worker, in sessions that people at `rind serve --nats` see: they follow them, steer
+//! them and answer their questions.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use http::{Request, Response};
+use rind_nats::call::{AnsweredBoards, AnsweredSession, CallHandler, SessionCalls};
+use rind_nats::worker::{ClaimedSession, QueuedInput, TurnFailure, WorkerTurns};
+use rind_nats::{NatsError, NatsSessions};
+use rind_serve::body::Bytes;
+use rind_serve::holder::{HeldSession, HoldError, SessionHolder};
+use serde_json::Value;
+
+/// Runs turns in sessions that it holds, and answers requests about these sessions.
+pub(super) struct ServedTurns {
+    holder: SessionHolder,
+    calls: SessionCalls,
+    _boards: AnsweredBoards,
+}
+
+impl ServedTurns {
+    /// Begins to tell which sessions are held here.
+    pub(super) async fn open(
+        sessions: &NatsSessions,
+        holder: SessionHolder,
+    ) -> Result<Self, NatsError> {
+        let calls = SessionCalls::new(sessions);
+        let own = holder.clone();
+        let tell = move || -> BoxFuture<'static, (Vec<String>, Value)> {
+            let own = own.clone();
+            Box::pin(async move {
+                let states = own.states().await;
+                let told = serde_json::to_value(&states).unwrap_or_default();
+                (states.into_iter().map(|state| state.id).collect(), told)
+            })
+        };
+        Ok(Self {
+            holder,
+            _boards: calls.answer_boards(Arc::new(tell)).await?,
+            calls,
+        })
+    }
+}
+
+impl WorkerTurns for ServedTurns {
+    fn claim<'a>(
+        &'a self,
+        session: &'a str,
+    ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, TurnFailure>> {
+        Box::pin(async move {
+            let held = self.holder.hold(session).await.map_err(failure_of)?;
+            let handler = Arc::new(HolderCalls(self.holder.clone()));
+            let answered = match self.calls.answer(session, handler).await {
+                Ok(answered) => answered,
+                Err(error) => {
+                    held.close().await;
+                    return Err(TurnFailure::Failed(error.to_string()));
+                }
+            };
+            let claimed: Box<dyn ClaimedSession> = Box::new(ServedSession { held, answered });
+            Ok(claimed)
+        })
+    }
+}
+
+/// A claimed session, whose requests are answered.
+struct ServedSession {
+    held: HeldSession,
+    answered: AnsweredSession,
+}
+
+impl ClaimedSession for ServedSession {
+    fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>> {
+        Box::pin(async move {
+            let ended = self.held.run_input(&input.id, &input.text).await;
+            ended.map_err(failure_of)
+        })
+    }
+
+    fn idle(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(self.held.idle())
+    }
+
+    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            // No request begins something in a session that closes.
+            drop(self.answered);
+            self.held.close().await;
+        })
+    }
+}
+
+fn failure_of(error: HoldError) -> TurnFailure {
+    match error {
+        HoldError::Busy => TurnFailure::Busy,
+        HoldError::Fenced => TurnFailure::Fenced,
+        HoldError::Failed(cause) => TurnFailure::Failed(cause),
+    }
+}
+
+/// Answers the requests about the sessions of a holder.
+struct HolderCalls(SessionHolder);
+
+impl CallHandler for HolderCalls {
+    fn answer(
+        &self,
+        session: &str,
+        request: Request<Bytes>,
+    ) -> BoxFuture<'static, Response<BoxStream<'static, Bytes>>> {
+        let answered = self.0.answer(session, request);
+        Box::pin(async move {
+            answered.await.map(|body| {
+                // A body of this program does not fail before its end.
+                let parts = body.into_data_stream();
+                parts.filter_map(async |part| part.ok()).boxed()
+            })
+        })
+    }
+}

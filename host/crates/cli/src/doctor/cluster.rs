@@ -1,0 +1,76 @@
+//! Servers and workers of sessions on several machines, where the person names the servers.
+
+use super::super::cluster::CheckArgs;
+use super::DoctorCheck;
+use rind_nats::DurabilityReport;
+use rind_nats::worker::ClusterStatus;
+
+/// Age of an input at which workers are too few or do not work, in milliseconds.
+const LONG_WAIT_MS: u64 = 60_000;
+
+/// Returns the findings about the servers and the workers; none where no server is named.
+pub(super) async fn cluster_checks(args: CheckArgs) -> Vec<DoctorCheck> {
+    match args.look().await {
+        Ok(None) => Vec::new(),
+        Ok(Some((report, status))) => vec![
+            check_durability(&report).with_name("sessions on NATS"),
+            check_workers(&status).with_name("workers"),
+        ],
+        Err(error) => vec![
+            DoctorCheck::required_check(format!("{error:#}"))
+                .with_meaning("no session on these servers can be opened")
+                .with_name("sessions on NATS"),
+        ],
+    }
+}
+
+fn check_durability(report: &DurabilityReport) -> DoctorCheck {
+    let found = format!("server {}, {} replicas", report.version, report.replicas);
+    let texts = |is_warning: bool| {
+        let findings = report.findings.iter();
+        let texts = findings.filter(|finding| finding.is_warning == is_warning);
+        let texts: Vec<&str> = texts.map(|finding| finding.text.as_str()).collect();
+        texts.join("; ")
+    };
+    let warnings = texts(true);
+    match warnings.is_empty() {
+        true => DoctorCheck::ok_check(found).with_meaning(texts(false)),
+        false => DoctorCheck::weaker_check(found).with_meaning(warnings),
+    }
+}
+
+fn check_workers(status: &ClusterStatus) -> DoctorCheck {
+    let found = format!(
+        "{} workers, {} sessions with inputs that wait, {} with dead letters",
+        status.workers.len(),
+        status.waiting,
+        status.dead
+    );
+    // A queue nobody takes from is the reason why turns do not begin.
+    let late: Vec<&str> = status
+        .queues
+        .iter()
+        .filter(|queue| {
+            let is_served = status
+                .workers
+                .iter()
+                .any(|worker| worker.class == queue.class && !worker.is_draining);
+            !is_served || queue.oldest_ms >= LONG_WAIT_MS
+        })
+        .map(|queue| queue.class.as_str())
+        .collect();
+    if !late.is_empty() {
+        return DoctorCheck::weaker_check(found)
+            .with_meaning(format!(
+                "inputs of the class {} wait for a free worker",
+                late.join(", ")
+            ))
+            .with_todo("start workers of the class: rind worker --nats URL --class NAME");
+    }
+    match status.dead {
+        0 => DoctorCheck::ok_check(found),
+        _ => DoctorCheck::weaker_check(found)
+            .with_meaning("workers gave inputs up")
+            .with_todo("rind cluster dead --nats URL lists them with their causes"),
+    }
+}

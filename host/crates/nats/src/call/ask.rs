@@ -1,0 +1,194 @@
+//! The side of the caller: asks the holder of a session, and reads its answer as it comes.
+
+use std::time::Duration;
+
+use async_nats::{Client, Message, StatusCode, Subscriber};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use http::{Request, Response};
+
+use super::parts::{FROM, PartKind, read_head, request_headers};
+use super::{MAX_CALL_BYTES, SessionCalls};
+use crate::NatsError;
+use crate::worker::root_address;
+
+/// Time without a part of the answer after which the holder is given up. It sends one every four
+/// seconds.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Time in which a program that took a lease answers for the session.
+const OPENING: Duration = Duration::from_millis(200);
+
+/// Reason why a request was not answered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// No program holds the session.
+    #[error("no program that answers requests has the session open")]
+    NoHolder,
+    /// The request is larger than a message may be.
+    #[error(
+        "the body has more than {} KiB, which is the most that reaches a session on another machine",
+        MAX_CALL_BYTES >> 10
+    )]
+    TooLarge,
+    /// The holder has not answered in time. It may have done what was asked.
+    #[error(
+        "the program that has the session open does not answer; it may have received the request. If it died, another \
+         worker continues the session soon"
+    )]
+    Silent,
+    /// The answer is none.
+    #[error("the program that has the session open gave an answer that cannot be read")]
+    Unreadable,
+    /// The servers cannot be reached.
+    #[error(transparent)]
+    Nats(#[from] NatsError),
+}
+
+/// Body of an answer, part by part. It ends with an error if the holder goes away.
+pub type CallBody = BoxStream<'static, Result<Bytes, CallError>>;
+
+impl SessionCalls {
+    /// Has the program that holds a session answer a request.
+    ///
+    /// # Errors
+    /// No program holds it, the request is too large, or no answer comes.
+    pub async fn ask(
+        &self,
+        session: &str,
+        request: Request<Bytes>,
+    ) -> Result<Response<CallBody>, CallError> {
+        const WHAT: &str = "a request to the program that has a session open";
+        let at = root_address(session)?;
+        if request.body().len() > MAX_CALL_BYTES {
+            return Err(CallError::TooLarge);
+        }
+        let client = self.parts.link.client();
+        let inbox = client.new_inbox();
+        let parts = client.subscribe(inbox.clone()).await;
+        let parts = parts.map_err(|error| NatsError::unanswered(WHAT, error))?;
+        let headers = request_headers(&request);
+        let sent = client.publish_with_reply_and_headers(
+            self.subject(&at),
+            inbox,
+            headers,
+            request.into_body(),
+        );
+        sent.await
+            .map_err(|error| NatsError::unanswered(WHAT, error))?;
+        let mut answer = AnswerReader {
+            client: client.clone(),
+            parts,
+            from: None,
+        };
+        loop {
+            let (kind, message) = answer.next_part().await?;
+            match kind {
+                PartKind::Wait => {}
+                PartKind::Head => {
+                    let headers = message.headers.unwrap_or_default();
+                    let read = read_head(&headers, answer.into_body());
+                    return read.ok_or(CallError::Unreadable);
+                }
+                PartKind::Body | PartKind::End => return Err(CallError::Unreadable),
+            }
+        }
+    }
+
+    /// Whether a program holds a session and answers requests.
+    ///
+    /// # Errors
+    /// The servers cannot be reached, or the holder does not answer.
+    pub async fn is_held(&self, session: &str) -> Result<bool, CallError> {
+        // Any answer will do: this request is none, and is refused.
+        let mut request = Request::new(Bytes::new());
+        *request.uri_mut() = http::Uri::from_static("/");
+        match self.ask(session, request).await {
+            Ok(_) => Ok(true),
+            Err(CallError::NoHolder) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl SessionCalls {
+    /// Waits until a program says that it holds a session, at most for this time.
+    ///
+    /// # Errors
+    /// The session's id is invalid, or the servers cannot be reached.
+    pub async fn wait_for_holder(&self, session: &str, time: Duration) -> Result<(), NatsError> {
+        let at = root_address(session)?;
+        let mut held = self.subscribe(self.held_subject(&at)).await?;
+        let is_held = self.parts.leases.holder(&at).await?.is_some();
+        // Its holder may be about to answer, or dead.
+        let time = if is_held { time.min(OPENING) } else { time };
+        let _ = tokio::time::timeout(time, held.next()).await;
+        Ok(())
+    }
+}
+
+/// Reads the parts of one answer.
+struct AnswerReader {
+    client: Client,
+    parts: Subscriber,
+    /// Id of the answer that came first. A program that was paused may answer as well.
+    from: Option<String>,
+}
+
+impl AnswerReader {
+    /// Waits for the next part and acknowledges it.
+    async fn next_part(&mut self) -> Result<(PartKind, Message), CallError> {
+        let until = tokio::time::Instant::now() + SILENCE;
+        loop {
+            let next = tokio::time::timeout_at(until, self.parts.next()).await;
+            let message = match next {
+                Ok(Some(message)) => message,
+                Ok(None) => return Err(NatsError::Ended.into()),
+                Err(_) => return Err(CallError::Silent),
+            };
+            if message.status == Some(StatusCode::NO_RESPONDERS) {
+                // The server says it at once, before any part.
+                if self.from.is_none() {
+                    return Err(CallError::NoHolder);
+                }
+                continue;
+            }
+            let headers = message.headers.as_ref();
+            let from = headers.and_then(|headers| headers.get(FROM));
+            let Some(from) = from.map(async_nats::HeaderValue::as_str) else {
+                continue;
+            };
+            if self.from.get_or_insert_with(|| from.to_owned()) != from {
+                continue;
+            }
+            let kind = headers.and_then(PartKind::of);
+            if let Some(reply) = message.reply.clone() {
+                let _ = self.client.publish(reply, Bytes::new()).await;
+            }
+            match kind {
+                Some(kind) => return Ok((kind, message)),
+                None => return Err(CallError::Unreadable),
+            }
+        }
+    }
+
+    fn into_body(self) -> CallBody {
+        let parts = stream::unfold(Some(self), |reader| async move {
+            let mut reader = reader?;
+            loop {
+                match reader.next_part().await {
+                    Ok((PartKind::Wait, _)) => {}
+                    Ok((PartKind::Body, message)) => {
+                        return Some((Ok(message.payload), Some(reader)));
+                    }
+                    Ok((PartKind::End, _)) => return None,
+                    Ok((PartKind::Head, _)) => return Some((Err(CallError::Unreadable), None)),
+                    Err(error) => return Some((Err(error), None)),
+                }
+            }
+        });
+        parts.boxed()
+    }
+}

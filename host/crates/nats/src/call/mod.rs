@@ -1,0 +1,77 @@
+//! Requests to the program that holds a session: who shows a session need not be who runs it.
+//!
+//! The holder of a session subscribes to one subject of it, and nobody else does. So a request to a
+//! session without a holder is answered by the server at once. The answer comes in parts, each of
+//! which the caller acknowledges: a slow caller slows the holder's answer down, and the holder stops
+//! when the caller is gone. Nothing here is stored: what must survive is in the log and in the queue.
+//!
+//! Who may publish to the subjects of a tenant may call: the servers' accounts and permissions
+//! decide that. The module must not know what requests mean. Start from [`SessionCalls`].
+
+mod answer;
+mod ask;
+mod boards;
+mod parts;
+
+pub use answer::{AnsweredSession, CallHandler};
+pub use ask::{CallBody, CallError};
+pub use boards::{AnsweredBoards, HolderBoard};
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+use crate::NatsSessions;
+use crate::names::session_token;
+use crate::sessions::StoreParts;
+use rind_lib::session::SessionAddress;
+
+/// Maximum size of a request's body, in bytes. Messages of NATS have at most 1 MB by default.
+pub const MAX_CALL_BYTES: usize = 700 << 10;
+
+/// Maximum number of requests that a program answers at once. Streams of events last long.
+const MAX_ANSWERING: usize = 256;
+
+/// Sends and answers requests about sessions.
+#[derive(Clone)]
+pub struct SessionCalls {
+    parts: Arc<StoreParts>,
+    /// Permits for the requests that are being answered.
+    answering: Arc<Semaphore>,
+}
+
+impl std::fmt::Debug for SessionCalls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("SessionCalls")
+            .field(&self.parts.name)
+            .finish()
+    }
+}
+
+impl SessionCalls {
+    /// Returns the requests about the sessions of a store.
+    #[must_use]
+    pub fn new(sessions: &NatsSessions) -> Self {
+        Self {
+            parts: sessions.parts().clone(),
+            answering: Arc::new(Semaphore::new(MAX_ANSWERING)),
+        }
+    }
+
+    /// Returns the subject of the requests about a session.
+    fn subject(&self, at: &SessionAddress) -> String {
+        let tenant = self.parts.streams.names.tenant();
+        format!("rind.{tenant}.call.{}", session_token(at.root()))
+    }
+
+    /// Returns the subject on which a program says that it holds a session from now on.
+    fn held_subject(&self, at: &SessionAddress) -> String {
+        let tenant = self.parts.streams.names.tenant();
+        format!("rind.{tenant}.held.{}", session_token(at.root()))
+    }
+
+    /// Returns the subject by which all holders are asked for their boards.
+    fn boards_subject(&self) -> String {
+        format!("rind.{}.boards", self.parts.streams.names.tenant())
+    }
+}

@@ -1,0 +1,130 @@
+//! Numbers that are sent again and again, such as how busy a worker is.
+//!
+//! The library reads its settings from the environment: `OTEL_EXPORTER_OTLP_ENDPOINT` or
+//! `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`, and `OTEL_METRIC_EXPORT_INTERVAL`. Numbers of a collector
+//! that does not answer are lost; the next ones say the same. Start from [`SentNumbers`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use opentelemetry::metrics::MeterProvider;
+use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry_otlp::{MetricExporter, Protocol, WithExportConfig};
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::metrics::data::ResourceMetrics;
+use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
+use opentelemetry_sdk::metrics::{SdkMeterProvider, Temporality};
+use rind_lib::provider::install_tls;
+use tokio::runtime::Handle;
+
+use crate::{Error, SERVICE, resource, without_quotes};
+
+/// A number with its name.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedNumber {
+    /// Name, such as `rind.worker.turns`.
+    pub name: &'static str,
+    /// Unit, such as `{turn}` or `ms`.
+    pub unit: &'static str,
+    /// Description for people.
+    pub description: &'static str,
+    /// Whether it only grows.
+    pub is_sum: bool,
+}
+
+/// Sends numbers to a collector until it is dropped.
+#[derive(Debug)]
+pub struct SentNumbers {
+    provider: SdkMeterProvider,
+}
+
+impl SentNumbers {
+    /// Starts sending numbers, each with these attributes. `read` returns the present value of one.
+    /// Must be called in a Tokio runtime.
+    ///
+    /// # Errors
+    /// The environment has settings that cannot be used.
+    pub fn start(
+        numbers: &[NamedNumber],
+        attributes: &[(&'static str, String)],
+        read: Arc<dyn Fn(&'static str) -> u64 + Send + Sync>,
+    ) -> Result<Self, Error> {
+        install_tls();
+        let exporter = MetricExporter::builder()
+            .with_http()
+            .with_protocol(Protocol::HttpBinary)
+            .build()
+            .map_err(|error| Error::Settings(without_quotes(&error.to_string())))?;
+        let exporter = OnRuntime {
+            exporter,
+            runtime: Handle::current(),
+        };
+        let provider = SdkMeterProvider::builder()
+            .with_periodic_exporter(exporter)
+            .with_resource(resource())
+            .build();
+        let scope = InstrumentationScope::builder(SERVICE)
+            .with_version(env!("CARGO_PKG_VERSION"))
+            .build();
+        let meter = provider.meter_with_scope(scope);
+        let attributes: Vec<KeyValue> = attributes
+            .iter()
+            .map(|(key, value)| KeyValue::new(*key, value.clone()))
+            .collect();
+        for number in numbers {
+            let (read, attributes, name) = (read.clone(), attributes.clone(), number.name);
+            // The provider keeps the instruments.
+            if number.is_sum {
+                meter
+                    .u64_observable_counter(name)
+                    .with_unit(number.unit)
+                    .with_description(number.description)
+                    .with_callback(move |observer| observer.observe(read(name), &attributes))
+                    .build();
+            } else {
+                meter
+                    .u64_observable_gauge(name)
+                    .with_unit(number.unit)
+                    .with_description(number.description)
+                    .with_callback(move |observer| observer.observe(read(name), &attributes))
+                    .build();
+            }
+        }
+        Ok(Self { provider })
+    }
+
+    /// Sends the last values and ends. Blocks for at most `limit`.
+    ///
+    /// # Errors
+    /// The collector did not take the last values.
+    pub fn finish(self, limit: Duration) -> Result<(), String> {
+        let ended = self.provider.shutdown_with_timeout(limit);
+        ended.map_err(|error| without_quotes(&error.to_string()))
+    }
+}
+
+/// Exports on the runtime of the program: the library's own thread has none, and the HTTP client needs
+/// one.
+#[derive(Debug)]
+struct OnRuntime {
+    exporter: MetricExporter,
+    runtime: Handle,
+}
+
+impl PushMetricExporter for OnRuntime {
+    async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
+        self.runtime.block_on(self.exporter.export(metrics))
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.exporter.force_flush()
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.exporter.shutdown_with_timeout(timeout)
+    }
+
+    fn temporality(&self) -> Temporality {
+        self.exporter.temporality()
+    }
+}

@@ -1,0 +1,168 @@
+//! Asks the users of the API, on behalf of one session, and waits for the answer.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
+use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
+use tokio::sync::oneshot;
+
+use crate::event_log::EventLog;
+use crate::questions::{
+    ArgumentLine, HookReason, OpenQuestion, QuestionAbout, QuestionBoard, Reply,
+};
+
+/// Approver of one session that asks the users of the API.
+pub struct ApiApprover {
+    board: Arc<QuestionBoard>,
+    events: Arc<EventLog>,
+    /// Id of the session, which is known once it is open.
+    session: Arc<OnceLock<Arc<str>>>,
+    /// Longest time in which a question waits.
+    answer_time: Option<Duration>,
+}
+
+impl ApiApprover {
+    /// Creates an approver that puts its questions on this board and emits events about them.
+    #[must_use]
+    pub fn new(
+        board: Arc<QuestionBoard>,
+        events: Arc<EventLog>,
+        session: Arc<OnceLock<Arc<str>>>,
+    ) -> Self {
+        Self {
+            board,
+            events,
+            session,
+            answer_time: None,
+        }
+    }
+
+    /// Sets the longest time in which a question waits for its answer. After that the answer is no,
+    /// or the default that a plugin named.
+    #[must_use]
+    pub fn with_answer_time(mut self, time: Option<Duration>) -> Self {
+        self.answer_time = time;
+        self
+    }
+
+    /// Waits for an answer; `None` if none came in time or the question was withdrawn.
+    async fn wait_for<T>(&self, answer: oneshot::Receiver<T>) -> Option<T> {
+        match self.answer_time {
+            None => answer.await.ok(),
+            Some(time) => tokio::time::timeout(time, answer).await.ok()?.ok(),
+        }
+    }
+
+    /// Returns the reason for a no without an answer.
+    fn no_answer(&self) -> String {
+        match self.answer_time {
+            None => "the question was withdrawn".to_owned(),
+            Some(time) => format!("nobody answered within {} s", time.as_secs()),
+        }
+    }
+
+    /// Puts a question on the board. It is taken off again when the result is dropped.
+    fn post(&self, about: QuestionAbout, reply: Reply) -> PostedQuestion<'_> {
+        let shown = OpenQuestion {
+            id: rind_lib::clock::new_id(),
+            session: self
+                .session
+                .get()
+                .map(|id| id.to_string())
+                .unwrap_or_default(),
+            asked: rind_lib::clock::now_ms(),
+            about,
+        };
+        let id = shown.id.clone();
+        let event = serde_json::json!({"type": "question", "question": shown});
+        self.board.post_question(shown, reply);
+        self.events.push_event("question", event.to_string());
+        PostedQuestion { approver: self, id }
+    }
+}
+
+struct PostedQuestion<'a> {
+    approver: &'a ApiApprover,
+    id: String,
+}
+
+impl Drop for PostedQuestion<'_> {
+    fn drop(&mut self) {
+        self.approver.board.withdraw_question(&self.id);
+        let event = serde_json::json!({"type": "question-closed", "id": self.id});
+        self.approver
+            .events
+            .push_event("question-closed", event.to_string());
+    }
+}
+
+impl Approver for ApiApprover {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
+        async move {
+            let (sender, answer) = oneshot::channel();
+            let _posted = self.post(approval_shown(question), Reply::Approval(sender));
+            let nobody = || ApprovalAnswer::No(self.no_answer());
+            self.wait_for(answer).await.unwrap_or_else(nobody)
+        }
+        .boxed()
+    }
+
+    fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
+        async move {
+            if question.is_muted {
+                return None;
+            }
+            let (sender, answer) = oneshot::channel();
+            let reply = Reply::Plugin(sender, question.kind.clone());
+            let _posted = self.post(plugin_shown(question), reply);
+            self.wait_for(answer).await
+        }
+        .boxed()
+    }
+}
+
+fn approval_shown(question: &Question) -> QuestionAbout {
+    QuestionAbout::Approval {
+        tool: question.tool.clone(),
+        effect_class: question.effect_class.to_string(),
+        plugin: question.plugin.clone(),
+        by: question.by.clone(),
+        may: question.may.clone(),
+        arguments: question
+            .arguments
+            .iter()
+            .map(|line| ArgumentLine {
+                mark: line.mark.to_owned(),
+                text: line.text.clone(),
+            })
+            .collect(),
+        reasons: question
+            .reasons
+            .iter()
+            .map(|(plugin, reason)| HookReason {
+                plugin: plugin.clone(),
+                reason: reason.clone(),
+            })
+            .collect(),
+        always: question.covers.as_ref().ok().cloned(),
+        no_always: question.covers.as_ref().err().cloned(),
+    }
+}
+
+fn plugin_shown(question: &PersonQuestion) -> QuestionAbout {
+    let (form, options) = match &question.kind {
+        QuestionKind::Confirm { .. } => ("confirm", Vec::new()),
+        QuestionKind::Choose { options, .. } => ("choose", options.clone()),
+        QuestionKind::Text { .. } => ("text", Vec::new()),
+    };
+    QuestionAbout::Plugin {
+        plugin: question.plugin.clone(),
+        text: question.text.clone(),
+        form: form.to_owned(),
+        options,
+        default: question.kind.shown(&question.kind.default_answer()),
+    }
+}

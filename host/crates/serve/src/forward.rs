@@ -1,0 +1,326 @@
+//! Requests about sessions that other programs hold: passed on to the holder, once the access check
+//! has let them through. Lists are gathered from all holders.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
+use futures_util::stream;
+use http::{HeaderMap, HeaderValue, Method, header};
+use rind_lib::session;
+use rind_lib::text::error_chain;
+
+use crate::ApiState;
+use crate::error::ApiError;
+use crate::live::LiveState;
+use crate::pages::PageError;
+use crate::questions::OpenQuestion;
+use crate::remote::{RemoteError, RemoteSessions, RemoteState};
+use crate::routes::MAX_BODY_BYTES;
+use crate::routes::questions::QuestionList;
+
+/// Time in which a reader of events waits for the next program that holds a session with inputs.
+const NEXT_HOLDER: Duration = Duration::from_secs(25);
+
+/// Longest time until it is checked again whether there is a holder and inputs still wait.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Number of holders that are asked for their questions at once.
+const ASKED_AT_ONCE: usize = 16;
+
+/// Types of the answers that are passed back.
+const SHOWN_TYPES: [&str; 3] = ["application/json", "text/event-stream", "text/html"];
+
+/// Maximum size of an answer that is no stream, in bytes.
+const MAX_ANSWER_BYTES: usize = 128 << 20;
+
+/// Maximum size of the questions of a session, in bytes.
+const MAX_QUESTIONS_BYTES: usize = 16 << 20;
+
+/// Returns the id of the session that a request is about, if its holder is to answer the request.
+/// Requests that read the store alone are answered anywhere.
+pub(crate) fn is_about_session<'p>(method: &Method, path: &'p str) -> Option<&'p str> {
+    let (is_api, rest) = match path.strip_prefix("/v1/sessions/") {
+        Some(rest) => (true, rest),
+        None => (false, path.strip_prefix("/sessions/")?),
+    };
+    let (id, what) = rest.split_once('/').unwrap_or((rest, ""));
+    let is_live = matches!(
+        (is_api, method, what),
+        (_, &Method::GET, "")
+            | (true, &Method::GET, "events" | "outputs")
+            | (_, &Method::POST, "interrupt" | "continue")
+            | (true, &Method::POST, "turns" | "steer")
+            | (false, &Method::POST, "say")
+    );
+    (is_live && session::is_session_id(id)).then_some(id)
+}
+
+/// Returns the id of the question that a request answers.
+pub(crate) fn question_of<'p>(method: &Method, path: &'p str) -> Option<&'p str> {
+    let path = path.strip_prefix("/v1").unwrap_or(path);
+    let id = path.strip_prefix("/questions/")?;
+    (method == Method::POST && !id.contains('/')).then_some(id)
+}
+
+/// Passes a request on if it is about a session that another program holds.
+pub(crate) async fn forward_request(
+    State(state): State<ApiState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let Some(remote) = state.remote.clone() else {
+        return next.run(request).await;
+    };
+    let wants_page = !request.uri().path().starts_with("/v1/");
+    match forward(&state, &*remote, request).await {
+        Ok(Forwarded::Answered(answer)) => answer,
+        Ok(Forwarded::Own(request)) => next.run(request).await,
+        Err(error) if wants_page => PageError(error).into_response(),
+        Err(error) => error.into_response(),
+    }
+}
+
+/// Result of a try to pass a request on.
+enum Forwarded {
+    /// The holder answered.
+    Answered(Response),
+    /// This server answers it.
+    Own(Request),
+}
+
+async fn forward(
+    state: &ApiState,
+    remote: &dyn RemoteSessions,
+    request: Request,
+) -> Result<Forwarded, ApiError> {
+    // A body may not be shared by threads, so no reference to the request is kept.
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let Some(session) = session_of(state, remote, &method, &path).await? else {
+        return Ok(Forwarded::Own(request));
+    };
+    if state.sessions.opened(&session).await.is_some() {
+        return Ok(Forwarded::Own(request));
+    }
+    let (parts, body) = request.into_parts();
+    let body = to_bytes(body, MAX_BODY_BYTES).await;
+    let body = body.map_err(|_| ApiError::too_large())?;
+    let is_stream = parts.uri.path().ends_with("/events");
+    let until = Instant::now() + NEXT_HOLDER;
+    loop {
+        let mut passed = Request::new(body.clone());
+        *passed.method_mut() = parts.method.clone();
+        *passed.uri_mut() = parts.uri.clone();
+        *passed.headers_mut() = passed_headers(&parts.headers);
+        match remote.ask(&session, passed).await {
+            Ok(answer) => {
+                let answer = whole_answer(checked_answer(answer)).await?;
+                return Ok(Forwarded::Answered(answer));
+            }
+            Err(RemoteError::NoHolder) => {}
+            // Only a holder makes it too large.
+            Err(RemoteError::TooLarge(_)) if !remote.is_held(&session).await? => {}
+            Err(error) => return Err(error.into()),
+        }
+        // Between two holders a reader of events waits, so that a page goes on with the next one.
+        if !is_stream || Instant::now() >= until || !remote.is_waiting(&session).await? {
+            let own = Request::from_parts(parts, Body::from(body));
+            return Ok(Forwarded::Own(own));
+        }
+        remote.wait_for_holder(&session, LOOK).await?;
+    }
+}
+
+/// Returns the session whose holder is to answer a request.
+async fn session_of(
+    state: &ApiState,
+    remote: &dyn RemoteSessions,
+    method: &Method,
+    path: &str,
+) -> Result<Option<String>, ApiError> {
+    let Some(question) = question_of(method, path) else {
+        // An input in the queue is not lost when the holder dies.
+        let is_for_queue = remote.has_queue() && path.ends_with("/turns");
+        let session = is_about_session(method, path).filter(|_| !is_for_queue);
+        return Ok(session.map(str::to_owned));
+    };
+    let own = state.sessions.board().open_questions(None);
+    if own.iter().any(|own| own.id == question) {
+        return Ok(None);
+    }
+    let states = remote.states().await?;
+    let of_session = states.into_iter().find(|session| {
+        let mut questions = session.questions.iter();
+        session::is_session_id(&session.id) && questions.any(|id| id == question)
+    });
+    Ok(of_session.map(|session| session.id))
+}
+
+/// Returns the headers that the holder needs. Tokens and cookies are for this server.
+fn passed_headers(headers: &HeaderMap) -> HeaderMap {
+    let mut passed = HeaderMap::new();
+    for name in ["accept", "content-type", "last-event-id"] {
+        if let Some(value) = headers.get(name) {
+            passed.insert(http::HeaderName::from_static(name), value.clone());
+        }
+    }
+    passed
+}
+
+/// Reads an answer to its end, unless it is a stream of events: a holder that dies meanwhile becomes
+/// an error that is told, and not half an answer.
+async fn whole_answer(answer: Response) -> Result<Response, ApiError> {
+    let kind = answer.headers().get(header::CONTENT_TYPE);
+    if kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
+        return Ok(answer);
+    }
+    let (parts, body) = answer.into_parts();
+    let body = to_bytes(body, MAX_ANSWER_BYTES).await.map_err(|error| {
+        let why = error_chain(&error);
+        ApiError::unavailable(format!(
+            "the answer of the program that has the session open broke off ({why}); the request may have been carried out"
+        ))
+    })?;
+    Ok(Response::from_parts(parts, Body::from(body)))
+}
+
+/// Checks what an answer makes a browser do: the program that gave it may be wrong or broken.
+fn checked_answer(mut answer: Response) -> Response {
+    let given = std::mem::take(answer.headers_mut());
+    let text = |name| {
+        given
+            .get(name)
+            .and_then(|value: &HeaderValue| value.to_str().ok())
+    };
+    // Nothing that a page could load as a script. The policy of pages is added to every answer.
+    let kind = text(header::CONTENT_TYPE).and_then(|kind| kind.split(';').next());
+    let is_shown = kind.is_some_and(|kind| SHOWN_TYPES.contains(&kind));
+    let is_own_path = text(header::LOCATION).is_some_and(|path| {
+        path.starts_with('/') && !path.starts_with("//") && !path.contains('\\')
+    });
+    for (name, is_kept) in [
+        (header::CONTENT_TYPE, is_shown),
+        (header::LOCATION, is_own_path),
+    ] {
+        if let Some(value) = given.get(&name).filter(|_| is_kept) {
+            answer.headers_mut().insert(name, value.clone());
+        }
+    }
+    answer
+}
+
+/// Returns the states of the sessions that other programs hold, by their ids.
+pub(crate) async fn remote_states(
+    state: &ApiState,
+) -> Result<BTreeMap<String, LiveState>, ApiError> {
+    let Some(remote) = &state.remote else {
+        return Ok(BTreeMap::new());
+    };
+    let states = remote.states().await?.into_iter();
+    let states = states.map(|session: RemoteState| {
+        let live = LiveState {
+            quiet_ms: session.quiet_ms,
+            is_waiting: !session.questions.is_empty(),
+        };
+        (session.id, live)
+    });
+    Ok(states.collect())
+}
+
+/// Returns the questions of all sessions, or of one, those of other programs among them.
+pub(crate) async fn all_questions(
+    state: &ApiState,
+    session: Option<&str>,
+) -> Result<Vec<OpenQuestion>, ApiError> {
+    let mut questions = state.sessions.board().open_questions(session);
+    let Some(remote) = &state.remote else {
+        return Ok(questions);
+    };
+    let states = remote.states().await?;
+    let asked = states.into_iter().filter(|own| {
+        let is_wanted = session.is_none_or(|id| id == own.id);
+        is_wanted && !own.questions.is_empty() && session::is_session_id(&own.id)
+    });
+    let gathered: Vec<Vec<OpenQuestion>> = stream::iter(asked)
+        .map(|own| questions_of(remote.clone(), own.id))
+        .buffer_unordered(ASKED_AT_ONCE)
+        .collect()
+        .await;
+    questions.extend(gathered.into_iter().flatten());
+    questions.sort_by(|a, b| (a.asked, &a.id).cmp(&(b.asked, &b.id)));
+    Ok(questions)
+}
+
+/// Returns the questions of a session that another program holds; none if it released it meanwhile.
+async fn questions_of(remote: Arc<dyn RemoteSessions>, session: String) -> Vec<OpenQuestion> {
+    let read = async {
+        let mut request = Request::new(Bytes::new());
+        *request.uri_mut() = format!("/v1/questions?session={session}").parse().ok()?;
+        let answer = remote.ask(&session, request).await.ok()?;
+        let body = to_bytes(answer.into_body(), MAX_QUESTIONS_BYTES)
+            .await
+            .ok()?;
+        serde_json::from_slice::<QuestionList>(&body).ok()
+    };
+    let Some(list) = read.await else {
+        tracing::debug!(
+            session,
+            "a program did not list the questions of its session"
+        );
+        return Vec::new();
+    };
+    let own = list.questions.into_iter();
+    own.filter(|question| question.session == session).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_requests_about_one_live_session_are_passed_on() {
+        for (method, path, id) in [
+            (Method::GET, "/v1/sessions/a", Some("a")),
+            (Method::GET, "/v1/sessions/a/events", Some("a")),
+            (Method::POST, "/v1/sessions/a/turns", Some("a")),
+            (Method::POST, "/sessions/a/say", Some("a")),
+            (Method::GET, "/sessions/a", Some("a")),
+            (Method::POST, "/v1/sessions/a/close", None),
+            (Method::GET, "/sessions/a/entries/4", None),
+            (Method::GET, "/v1/sessions", None),
+            (Method::GET, "/v1/sessions/", None),
+            (Method::GET, "/v1/sessions/a%2Fb", None),
+            (Method::GET, "/v1/sessions/*", None),
+            (Method::GET, "/v1/plugins", None),
+        ] {
+            assert_eq!(is_about_session(&method, path), id, "{method} {path}");
+        }
+        assert_eq!(question_of(&Method::POST, "/v1/questions/q"), Some("q"));
+        assert_eq!(question_of(&Method::POST, "/questions/q"), Some("q"));
+        assert_eq!(question_of(&Method::GET, "/questions/q"), None);
+        assert_eq!(question_of(&Method::POST, "/questions/q/x"), None);
+    }
+
+    #[test]
+    fn an_answer_cannot_lead_elsewhere_or_allow_scripts() {
+        let answer = http::Response::builder()
+            .header("location", "//elsewhere")
+            .header("content-security-policy", "script-src *")
+            .header("content-type", "text/javascript")
+            .header("set-cookie", "rind=x")
+            .body(Body::empty())
+            .unwrap();
+        assert!(checked_answer(answer).headers().is_empty());
+        let answer = http::Response::builder()
+            .header("location", "/sessions/a")
+            .header("content-type", "text/html; charset=utf-8")
+            .body(Body::empty())
+            .unwrap();
+        assert_eq!(checked_answer(answer).headers().len(), 2);
+    }
+}

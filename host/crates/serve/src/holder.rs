@@ -1,0 +1,213 @@
+//! The side of a program that runs sessions of a shared store, such as a worker: it holds each
+//! session while it runs its turns, and answers the requests about it that other servers pass on.
+//!
+//! Whoever passed a request on has checked the person. A request is for one session, and reaches
+//! nothing else of this program.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::response::IntoResponse;
+use futures_util::future::BoxFuture;
+use http::{Method, Request, Response};
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+use rind_lib::loops::LoopInboxes;
+
+use crate::access::ApiAccess;
+use crate::error::ApiError;
+use crate::forward::{is_about_session, question_of};
+use crate::live::{LiveSession, LiveSessions};
+use crate::loop_board::LoopBoard;
+use crate::remote::RemoteState;
+use crate::session_task::{SessionWork, TurnOrder};
+use crate::workspaces::{OpenWorkspace, WorkspaceHost, Workspaces};
+use crate::{ApiState, routes};
+
+/// Pause between two looks whether a session is idle.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Reason why a session is not held, or a turn has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HoldError {
+    /// Another program has the session open, or it is closing.
+    Busy,
+    /// Another program has continued the session.
+    Fenced,
+    /// Another failure, with all causes.
+    Failed(String),
+}
+
+/// Sessions that this program holds, with the requests about them.
+#[derive(Clone)]
+pub struct SessionHolder {
+    state: ApiState,
+}
+
+impl SessionHolder {
+    /// Creates the holder of sessions that a host runs. Questions of their turns wait for an answer
+    /// for `answer_time`; then the answer is no.
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub fn new(host: WorkspaceHost, answer_time: Duration) -> std::io::Result<Self> {
+        let loops = LoopBoard::new(host.hooks.clone());
+        let workspaces = Workspaces::new(host, Vec::new(), Arc::new(NoFolders));
+        let sessions = LiveSessions::new(workspaces).with_answer_time(Some(answer_time));
+        Ok(Self {
+            state: ApiState {
+                sessions: Arc::new(sessions),
+                access: Arc::new(ApiAccess::unreachable()?),
+                loops: Arc::new(loops),
+                inboxes: LoopInboxes::default(),
+                remote: None,
+            },
+        })
+    }
+
+    /// Opens a session, or creates it if there is none.
+    ///
+    /// # Errors
+    /// Another program holds it, or it cannot be read or created.
+    pub async fn hold(&self, id: &str) -> Result<HeldSession, HoldError> {
+        let live = self.state.sessions.hold_session(id).await?;
+        Ok(HeldSession { live })
+    }
+
+    /// Answers a request about a session. One about anything else is refused.
+    pub fn answer(
+        &self,
+        session: &str,
+        request: Request<Bytes>,
+    ) -> BoxFuture<'static, Response<Body>> {
+        if !self.may_answer(session, request.method(), request.uri()) {
+            let refused = ApiError::forbidden(
+                "the program that has the session open answers requests about this session only",
+            );
+            return Box::pin(async { refused.into_response() });
+        }
+        let router = TowerToHyperService::new(routes::open_router(self.state.clone()));
+        let answered = router.call(request.map(Body::from));
+        Box::pin(async move {
+            match answered.await {
+                Ok(answer) => answer,
+                Err(never) => match never {},
+            }
+        })
+    }
+
+    fn may_answer(&self, session: &str, method: &Method, uri: &http::Uri) -> bool {
+        let path = uri.path();
+        if let Some(question) = question_of(method, path) {
+            let open = self.state.sessions.board().open_questions(Some(session));
+            return open.iter().any(|open| open.id == question);
+        }
+        let own_questions = format!("/v1/questions?session={session}");
+        let is_list = method == Method::GET
+            && uri
+                .path_and_query()
+                .is_some_and(|path| *path == *own_questions);
+        is_list || is_about_session(method, path) == Some(session)
+    }
+
+    /// Returns the states of the sessions that are held here.
+    pub async fn states(&self) -> Vec<RemoteState> {
+        let questions = self.state.sessions.board().open_questions(None);
+        let open = self.state.sessions.open_sessions().await;
+        open.into_iter()
+            .map(|(id, live)| RemoteState {
+                questions: questions
+                    .iter()
+                    .filter(|question| question.session == id)
+                    .map(|question| question.id.clone())
+                    .collect(),
+                quiet_ms: live.quiet_ms,
+                id,
+            })
+            .collect()
+    }
+}
+
+/// A session that this program holds.
+pub struct HeldSession {
+    live: Arc<LiveSession>,
+}
+
+impl HeldSession {
+    /// Runs the turn of an input until its end is stored, after turns that people ordered before.
+    /// If the future is dropped, the turn is dropped as well, and another program can continue it.
+    ///
+    /// # Errors
+    /// Another program has continued the session, or the turn failed.
+    pub async fn run_input(&mut self, id: &str, text: &str) -> Result<(), HoldError> {
+        let order = TurnOrder {
+            text: text.to_owned(),
+            input_id: Some(id.to_owned()),
+            is_stored_first: true,
+            ..TurnOrder::default()
+        };
+        let work = SessionWork::Turn(Box::new(order));
+        let ordered = self.live.clone().order(work, true)?;
+        let release = ReleaseGuard(Some(&self.live));
+        let ended = ordered.outcome.await;
+        release.disarm();
+        match ended {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) if error.is_fenced => Err(HoldError::Fenced),
+            Ok(Err(error)) => Err(HoldError::Failed(error.text)),
+            // It was closed before the turn.
+            Err(_) => Err(HoldError::Busy),
+        }
+    }
+
+    /// Waits until no turn runs.
+    pub async fn idle(&self) {
+        while self.live.is_running() && !self.live.is_over() {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Closes the session. A running turn is interrupted.
+    pub async fn close(self) {
+        self.live.end_session().await;
+    }
+}
+
+/// Releases the turn when it is dropped before it is disarmed.
+struct ReleaseGuard<'a>(Option<&'a LiveSession>);
+
+impl ReleaseGuard<'_> {
+    fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for ReleaseGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(live) = self.0 {
+            live.release_turn();
+        }
+    }
+}
+
+impl From<ApiError> for HoldError {
+    fn from(error: ApiError) -> Self {
+        match error.code {
+            "locked" | "exists" | "closing" | "too-many" => Self::Busy,
+            "fenced" => Self::Fenced,
+            _ => Self::Failed(error.message),
+        }
+    }
+}
+
+/// No request reaches a folder other than that of the program.
+struct NoFolders;
+
+impl OpenWorkspace for NoFolders {
+    fn open_host(&self, folder: PathBuf) -> BoxFuture<'_, Result<WorkspaceHost, String>> {
+        let why = format!("{} is no folder of this program", folder.display());
+        Box::pin(async { Err(why) })
+    }
+}

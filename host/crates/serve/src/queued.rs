@@ -1,0 +1,84 @@
+//! Turns that other programs run: the input goes to a queue that outlives this server and them, and
+//! whoever is free takes it.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use rind_lib::session;
+
+use crate::ApiState;
+use crate::error::ApiError;
+use crate::remote::RemoteSessions;
+use crate::routes::turns::{AcceptedTurn, TurnResult};
+use crate::session_task::TurnOrder;
+
+/// An input that is safe in the queue.
+pub(crate) struct QueuedTurn {
+    session: String,
+    input: String,
+    remote: Arc<dyn RemoteSessions>,
+}
+
+impl ApiState {
+    /// Returns the programs that run the turns of this server, if it does not run them itself.
+    pub(crate) fn queue(&self) -> Option<&Arc<dyn RemoteSessions>> {
+        self.remote.as_ref().filter(|remote| remote.has_queue())
+    }
+}
+
+/// Stores an input of a session, which need not exist.
+pub(crate) async fn send_order(
+    remote: &Arc<dyn RemoteSessions>,
+    session: &str,
+    order: TurnOrder,
+) -> Result<QueuedTurn, ApiError> {
+    let is_text =
+        order.images.is_empty() && order.answer_schema.is_none() && order.max_cost_usd.is_none();
+    if !is_text {
+        return Err(ApiError::invalid(
+            "workers run the turns of this server, and they get only the text: images, `output_schema` and `max_cost_usd` are \
+             not supported",
+        ));
+    }
+    let input = order.input_id.unwrap_or_else(rind_lib::clock::new_id);
+    remote.send_input(session, &input, &order.text).await?;
+    Ok(QueuedTurn {
+        session: session.to_owned(),
+        input,
+        remote: remote.clone(),
+    })
+}
+
+/// Returns the id of a new session, which begins with its first input.
+pub(crate) fn new_session(id: Option<String>) -> Result<String, ApiError> {
+    let id = id.unwrap_or_else(rind_lib::clock::new_id);
+    match session::is_session_id(&id) {
+        true => Ok(id),
+        false => Err(ApiError::invalid(
+            "the id of a session has 1 to 96 letters, digits, `-`, `_` and `.`",
+        )),
+    }
+}
+
+impl QueuedTurn {
+    /// Answers at once, or with the outcome at the end of the turn.
+    pub(crate) async fn respond(self, wait: bool) -> Result<Response, ApiError> {
+        if !wait {
+            let accepted = AcceptedTurn {
+                session: self.session,
+                after: 0,
+            };
+            return Ok((StatusCode::ACCEPTED, Json(accepted)).into_response());
+        }
+        let ended = self.remote.wait_for_end(&self.session, &self.input).await?;
+        let result = TurnResult {
+            session: self.session,
+            turn: ended.turn,
+            output: ended.output,
+            summary: ended.summary,
+        };
+        Ok(Json(result).into_response())
+    }
+}

@@ -1,0 +1,116 @@
+//! Sessions that other programs hold, where the store is shared by many.
+//!
+//! The server shows all sessions of the store. Those that another program holds are run there: it
+//! has their events, their questions and their turns, and answers the requests about them. How
+//! requests reach it is behind [`RemoteSessions`].
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use futures_util::future::BoxFuture;
+use http::{Request, Response};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::ApiError;
+
+/// State of a session that another program holds, as that tells it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemoteState {
+    /// Id of the session.
+    pub id: String,
+    /// Milliseconds since the last event of the running turn; `None` when none runs.
+    #[serde(default)]
+    pub quiet_ms: Option<u64>,
+    /// Ids of the questions that wait for an answer.
+    #[serde(default)]
+    pub questions: Vec<String>,
+}
+
+/// Reason why another program did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    /// No program holds the session.
+    #[error("no program has the session open")]
+    NoHolder,
+    /// The request is too large to be passed on.
+    #[error("{0}")]
+    TooLarge(String),
+    /// What was asked cannot be done as it was asked.
+    #[error("{0}")]
+    Refused(String),
+    /// Too much waits already.
+    #[error("{0}")]
+    Full(String),
+    /// Another failure. The program may have done what was asked.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// A turn that another program ran.
+#[derive(Clone, Debug)]
+pub struct RemoteEnd {
+    /// Number of the turn in the session.
+    pub turn: u32,
+    /// Output for the person.
+    pub output: String,
+    /// Reason for the end, steps, calls, tokens and cost.
+    pub summary: Value,
+}
+
+/// Reaches the programs that hold sessions. Called from several requests at once.
+pub trait RemoteSessions: Send + Sync {
+    /// Has the holder of a session answer a request.
+    fn ask<'a>(
+        &'a self,
+        session: &'a str,
+        request: Request<Bytes>,
+    ) -> BoxFuture<'a, Result<Response<Body>, RemoteError>>;
+
+    /// Whether a program holds a session.
+    fn is_held<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<bool, RemoteError>>;
+
+    /// Waits until a program holds a session, at most for this time.
+    fn wait_for_holder<'a>(
+        &'a self,
+        session: &'a str,
+        time: Duration,
+    ) -> BoxFuture<'a, Result<(), RemoteError>>;
+
+    /// Whether inputs of a session wait for a program that runs them.
+    fn is_waiting<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<bool, RemoteError>>;
+
+    /// Whether other programs run all turns, and take their inputs from a queue.
+    fn has_queue(&self) -> bool;
+
+    /// Puts an input for a session into the queue. A session takes an input with an id once.
+    fn send_input<'a>(
+        &'a self,
+        session: &'a str,
+        id: &'a str,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<(), RemoteError>>;
+
+    /// Waits for the end of the turn of an input. The turn continues if the future is dropped.
+    fn wait_for_end<'a>(
+        &'a self,
+        session: &'a str,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<RemoteEnd, RemoteError>>;
+
+    /// Returns the states of all sessions that other programs hold.
+    fn states(&self) -> BoxFuture<'_, Result<Vec<RemoteState>, RemoteError>>;
+}
+
+impl From<RemoteError> for ApiError {
+    fn from(error: RemoteError) -> Self {
+        let text = error.to_string();
+        match error {
+            RemoteError::NoHolder => Self::conflict("idle", text),
+            RemoteError::TooLarge(_) => Self::too_long(text),
+            RemoteError::Refused(_) => Self::invalid(text),
+            RemoteError::Full(_) => Self::too_many(text),
+            RemoteError::Failed(_) => Self::unavailable(text),
+        }
+    }
+}
