@@ -36,7 +36,7 @@ impl ServerEnd {
         let (call, lines) = match request.request_state.clone() {
             Some(state) => match self.resume_call(request, &state)? {
                 Resumed::Running(call, lines) => (*call, lines),
-                Resumed::Asked(response) => return Ok(response),
+                Resumed::Asked(response) => return Ok(*response),
             },
             None => {
                 let session = self.call_session().await?;
@@ -161,7 +161,7 @@ impl ServerEnd {
         let Some(given) = given.get(pending.asked.key) else {
             // Nothing was answered, so the question still stands.
             let asked = self.ask_by_result(pending.call, pending.asked);
-            return asked.map(Resumed::Asked);
+            return asked.map(|response| Resumed::Asked(Box::new(response)));
         };
         let lines = pending.call.session.progress.subscribe();
         // The call may have ended meanwhile; its result says so.
@@ -175,7 +175,7 @@ enum Resumed {
     /// Call that goes on, and its lines of progress.
     Running(Box<RunningCall>, broadcast::Receiver<ProgressLine>),
     /// Question that was not answered, and is asked again.
-    Asked(CallToolResponse),
+    Asked(Box<CallToolResponse>),
 }
 
 /// Asks the user of a client of the older protocol.
