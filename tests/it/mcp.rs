@@ -14,6 +14,7 @@ mod prompts;
 mod resources;
 mod serve;
 mod serve_http;
+mod serve_offer;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

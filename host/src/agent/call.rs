@@ -441,7 +441,10 @@ impl<'a> ToolGate<'a> {
                 answer
             }
             // Each client has a user of its own, so questions of several may be open at once.
-            AskedPerson::Client(Some(approver)) => pause_clock(approver.ask(&question)).await,
+            AskedPerson::Client(Some(approver)) => {
+                let _asking = self.scope.clients.begin_question();
+                pause_clock(approver.ask(&question)).await
+            }
             AskedPerson::Client(None) => {
                 let text = unasked_text(entry, subject, asked, rule);
                 let text = self.verdict_text(call, text).await;

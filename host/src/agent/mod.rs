@@ -30,6 +30,7 @@ mod budget;
 mod call;
 mod call_run;
 mod calls;
+mod clients;
 mod compact;
 mod config;
 mod context;

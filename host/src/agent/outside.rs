@@ -3,7 +3,8 @@
 //! Each call takes the path of a model's call: schema, hooks, policy, approval, run, `post-tool`,
 //! session file. It is no message of the conversation; the session keeps it like a call of a plugin,
 //! with the client as its maker. Calls that arrive while others run belong to the same turn, until
-//! the turn has its number of calls: the limits of plugins are counted for each turn.
+//! the turn has its number of calls: the limits of plugins are counted for each turn. While a question
+//! waits for the user of a client, the turn takes in calls without end.
 //!
 //! The module must not know the protocol of the clients. Start from [`OutsideCalls`].
 
@@ -316,11 +317,11 @@ impl OutsideCalls {
         let (mut n_calls, mut is_closed, mut halted) = (1, false, None);
         running.push(one(n_calls, first));
         while !running.is_empty() {
-            let is_open = !is_closed
-                && halted.is_none()
-                && n_calls < MAX_CALLS
-                && running.len() < MAX_RUNNING
-                && started.elapsed() < MAX_TURN;
+            let can_open = !is_closed && halted.is_none() && running.len() < MAX_RUNNING;
+            // A turn lasts as long as a question that nobody answers; calls of others go on meanwhile.
+            let is_asking = scope.clients.is_asking();
+            let has_room = n_calls < MAX_CALLS && started.elapsed() < MAX_TURN;
+            let is_open = can_open && (has_room || is_asking);
             tokio::select! {
                 biased;
                 why = scope.family.halt.wait(), if halted.is_none() => {
@@ -336,6 +337,7 @@ impl OutsideCalls {
                     }
                     None => is_closed = true,
                 },
+                () = scope.clients.wait_asking(), if can_open && !is_open => {}
                 _ = running.next() => {}
             }
         }
@@ -430,11 +432,9 @@ async fn run_call(
     let caller = scope.scope_caller(step);
     let approver = call.approver.as_deref();
     let gate = ToolGate::for_client(scope, &caller, &call.client, approver, &token);
-    let wanted = ToolCall::new(
-        format!("client_{}", crate::clock::new_id()),
-        call.tool,
-        call.arguments,
-    );
+    let id = format!("client_{}", crate::clock::new_id());
+    let _entered = scope.clients.enter_call(&id, call.approver.clone());
+    let wanted = ToolCall::new(id, call.tool, call.arguments);
     scope.budget.count_call();
     let stopped = async {
         call.cancel.cancelled().await;

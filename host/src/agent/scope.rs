@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::budget::TurnBudget;
+use super::clients::ClientUsers;
 use super::emitter::EventEmitter;
 use super::halt::AgentHalt;
 use super::progress::TurnProgress;
@@ -94,6 +95,8 @@ pub(super) struct TurnScope {
     /// Token that is set when the turn is interrupted or dropped: its subagents end with it.
     pub(super) agents: CancellationToken,
     pub(super) progress: TurnProgress,
+    /// Users of the clients whose calls run in this turn.
+    pub(super) clients: ClientUsers,
     /// Ids of the messages with the input of the turn; compaction keeps them.
     pub(super) input_ids: Mutex<HashSet<String>>,
     /// Whether the turn has ended. Hooks that run later, in the background or as the session ends,
@@ -129,6 +132,7 @@ impl TurnScope {
             agents: cancel.child_token(),
             cancel,
             progress: TurnProgress::default(),
+            clients: ClientUsers::default(),
             input_ids: Mutex::default(),
             is_over: AtomicBool::new(false),
             running: Mutex::default(),

@@ -7,7 +7,7 @@
 //!
 //! A request passes through these files in order: `budget`, `target`, `headers`, [`Inspect`],
 //! `resolve` and `address`, `credential`, `send`, `redirect` (and again from `budget`), `mask`,
-//! `record`. A WebSocket passes the same ones with `socket` in place of `send` and `redirect`, and
+//! `record`. A stream of events passes the same ones, with `events` at the end. A WebSocket passes the same ones with `socket` in place of `send` and `redirect`, and
 //! then lives in `connection` and `socket_task`.
 //!
 //! Start from [`Egress`].
@@ -18,6 +18,7 @@ mod budget;
 mod connection;
 mod credential;
 mod error;
+mod events;
 mod headers;
 mod mask;
 mod options;
@@ -43,6 +44,7 @@ pub use connection::{
 };
 pub use credential::{NoSecrets, Secret, Secrets, Template};
 pub use error::{Error, ErrorKind};
+pub use events::{Answer, EventResponse, StreamUse};
 pub use headers::{MAX_HEADER_BYTES, is_refused};
 pub use options::{Canned, CannedSocket, EgressOptions, Inspect, Outgoing};
 pub use resolve::{Resolve, SystemResolver};

@@ -58,17 +58,31 @@ impl Egress {
             Some(target.target_name(&clean_line(&request.method, 16)))
         })?;
         let mut mask = CredentialMask::default();
-        let deadline = self.shared.options.deadline;
-        let following = self.follow_redirects(request, &mut record, &mut mask);
-        let answer = match tokio::time::timeout(deadline, following).await {
-            Ok(answer) => answer.map_err(|error| mask.mask_error(error)),
-            Err(_) => Err(Error::new(
-                ErrorKind::Timeout,
-                format!("the request took longer than {deadline:?}"),
-            )),
+        let reading = async {
+            let reached = self
+                .follow_redirects(request, &mut record, &mut mask)
+                .await?;
+            reached.read_whole(&mask).await
         };
+        let answer = self.within_deadline(reading).await;
+        let answer = answer.map_err(|error| mask.mask_error(error));
         record.close_record(answer.as_ref().err());
         answer
+    }
+
+    /// Applies the deadline of a request.
+    pub(super) async fn within_deadline<T>(
+        &self,
+        sending: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let deadline = self.shared.options.deadline;
+        let sent = tokio::time::timeout(deadline, sending).await;
+        sent.unwrap_or_else(|_| {
+            Err(Error::new(
+                ErrorKind::Timeout,
+                format!("the request took longer than {deadline:?}"),
+            ))
+        })
     }
 
     /// Counts a request, or refuses it when the number of requests is spent. Only the first refusal is
@@ -91,12 +105,13 @@ impl Egress {
         Err(spent.error)
     }
 
-    async fn follow_redirects(
+    /// Sends a request and follows its redirects to the headers of the last response.
+    pub(super) async fn follow_redirects(
         &self,
         request: Request,
         record: &mut OpenRecord,
         mask: &mut CredentialMask,
-    ) -> Result<Response, Error> {
+    ) -> Result<ReachedResponse, Error> {
         let granted = &*self.shared.granted;
         let target = RequestTarget::parse_target(&request.url)?;
         record.name_target(target.target_name(&clean_line(&request.method, 16)));
@@ -125,7 +140,12 @@ impl Egress {
             let location = answer.headers().get(LOCATION).map(HeaderValue::as_bytes);
             let status = answer.status().as_u16();
             let Some(next) = redirect::next(status, location, &hop.target, &hop.method)? else {
-                return read_response(answer, &hop, mask, place).await;
+                return Ok(ReachedResponse {
+                    answer,
+                    method: hop.method,
+                    timeouts: hop.timeouts,
+                    place,
+                });
             };
             let refuse = |text: String| Err(Error::new(ErrorKind::Redirect, text));
             if let Some(name) = mask.first_secret(location.unwrap_or_default()) {
@@ -280,76 +300,87 @@ async fn within_limit<T>(
     done.map_err(|e| send_error(&e))
 }
 
-/// Reads the response within the limits and masks secrets.
-async fn read_response(
-    mut answer: reqwest::Response,
-    hop: &RequestHop,
-    mask: &CredentialMask,
-    place: RequestSlot,
-) -> Result<Response, Error> {
-    let too_long = || {
-        let text = format!(
-            "the answer has more than {} MiB, after decoding",
-            MAX_RESPONSE_BYTES >> 20
-        );
-        Error::new(ErrorKind::ResponseSize, text)
-    };
-    if headers::is_too_long(answer.headers()) {
-        let text = format!(
-            "the headers of the answer have more than {} KiB",
-            headers::MAX_HEADERS_BYTES >> 10
-        );
-        return Err(Error::new(ErrorKind::ResponseSize, text));
-    }
-    let is_encoded = |value: &HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
-    if !mask.is_empty()
-        && answer
-            .headers()
-            .get(CONTENT_ENCODING)
-            .is_some_and(is_encoded)
-    {
-        let text = "the answer is encoded in a way that was not asked for, so that secrets in it would not be found";
-        return Err(Error::new(ErrorKind::Response, text));
-    }
-    let status = answer.status();
-    let has_body = hop.method != Method::HEAD
-        && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-    let mut body = Vec::new();
-    if has_body {
-        let announced = answer.content_length().unwrap_or_default();
-        if announced > MAX_RESPONSE_BYTES as u64 {
-            return Err(too_long());
-        }
-        while let Some(piece) = within_limit(hop.timeouts.between_bytes, answer.chunk()).await? {
-            if body.len() + piece.len() > MAX_RESPONSE_BYTES {
-                return Err(too_long());
+/// A response whose headers are here, and whose body is not read yet.
+pub(super) struct ReachedResponse {
+    pub(super) answer: reqwest::Response,
+    method: Method,
+    timeouts: Timeouts,
+    pub(super) place: RequestSlot,
+}
+
+impl ReachedResponse {
+    /// Reads the response within the limits and masks secrets.
+    pub(super) async fn read_whole(mut self, mask: &CredentialMask) -> Result<Response, Error> {
+        self.check_headers(mask)?;
+        let status = self.answer.status();
+        let has_body = self.method != Method::HEAD
+            && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        let mut body = Vec::new();
+        if has_body {
+            let announced = self.answer.content_length().unwrap_or_default();
+            if announced > MAX_RESPONSE_BYTES as u64 {
+                return Err(Error::too_long_response());
             }
-            body.extend_from_slice(&piece);
+            while let Some(piece) = self.read_piece().await? {
+                if body.len() + piece.len() > MAX_RESPONSE_BYTES {
+                    return Err(Error::too_long_response());
+                }
+                body.extend_from_slice(&piece);
+            }
         }
-    }
-    if let Some(masked) = mask.mask_bytes(&body) {
-        // Names can be longer than the secrets they replace.
-        if masked.len() > MAX_RESPONSE_BYTES {
-            return Err(too_long());
+        if let Some(masked) = mask.mask_bytes(&body) {
+            // Names can be longer than the secrets they replace.
+            if masked.len() > MAX_RESPONSE_BYTES {
+                return Err(Error::too_long_response());
+            }
+            body = masked;
         }
-        body = masked;
+        Ok(Response {
+            status: status.as_u16(),
+            headers: self.masked_headers(mask, body.len()),
+            body,
+            place: self.place,
+        })
     }
-    // The name of a header cannot be masked, so the header is dropped.
-    let is_secret = |name: &str| mask.first_secret(name.as_bytes()).is_some();
-    let mut headers = headers::of_answer(answer.headers(), &hop.method, body.len(), is_secret);
-    for value in headers.values_mut() {
-        if let Some(masked) = mask.mask_bytes(value.as_bytes()) {
-            // The mask consists of characters that are valid in a header.
-            *value = HeaderValue::from_bytes(&masked)
-                .unwrap_or_else(|_| HeaderValue::from_static("[masked]"));
+
+    /// Refuses headers that are too long, and a body in which secrets would not be found.
+    pub(super) fn check_headers(&self, mask: &CredentialMask) -> Result<(), Error> {
+        if headers::is_too_long(self.answer.headers()) {
+            let text = format!(
+                "the headers of the answer have more than {} KiB",
+                headers::MAX_HEADERS_BYTES >> 10
+            );
+            return Err(Error::new(ErrorKind::ResponseSize, text));
         }
+        let is_encoded = |value: &HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
+        let encoding = self.answer.headers().get(CONTENT_ENCODING);
+        if !mask.is_empty() && encoding.is_some_and(is_encoded) {
+            let text = "the answer is encoded in a way that was not asked for, so that secrets in it would not be found";
+            return Err(Error::new(ErrorKind::Response, text));
+        }
+        Ok(())
     }
-    Ok(Response {
-        status: status.as_u16(),
-        headers,
-        body,
-        place,
-    })
+
+    /// Reads the next piece of the body; `None` at its end.
+    pub(super) async fn read_piece(&mut self) -> Result<Option<Bytes>, Error> {
+        within_limit(self.timeouts.between_bytes, self.answer.chunk()).await
+    }
+
+    /// Returns the headers of a body with this many bytes, without secrets.
+    pub(super) fn masked_headers(&self, mask: &CredentialMask, n_bytes: usize) -> HeaderMap {
+        // The name of a header cannot be masked, so the header is dropped.
+        let is_secret = |name: &str| mask.first_secret(name.as_bytes()).is_some();
+        let mut headers =
+            headers::of_answer(self.answer.headers(), &self.method, n_bytes, is_secret);
+        for value in headers.values_mut() {
+            if let Some(masked) = mask.mask_bytes(value.as_bytes()) {
+                // The mask consists of characters that are valid in a header.
+                *value = HeaderValue::from_bytes(&masked)
+                    .unwrap_or_else(|_| HeaderValue::from_static("[masked]"));
+            }
+        }
+        headers
+    }
 }
 
 /// Converts an error of the HTTP library, without the URL.
@@ -377,6 +408,15 @@ fn send_error(error: &reqwest::Error) -> Error {
 }
 
 impl Error {
+    /// Creates the error for an oversized response body.
+    pub(super) fn too_long_response() -> Self {
+        let text = format!(
+            "the answer has more than {} MiB, after decoding",
+            MAX_RESPONSE_BYTES >> 20
+        );
+        Self::new(ErrorKind::ResponseSize, text)
+    }
+
     /// Creates the error for an oversized request body.
     #[must_use]
     pub fn too_long_to_send() -> Self {

@@ -115,3 +115,147 @@ async fn redirects_to_other_hosts_and_wrong_answers_are_named() {
         assert!(ran.stderr.contains(expected), "{expected}: {}", ran.stderr);
     }
 }
+
+/// A stream of events as a server sends it.
+fn events(body: &str) -> Reply {
+    let headers = vec!["content-type: text/event-stream".to_owned()];
+    Reply::Plain(200, headers, body.as_bytes().to_vec())
+}
+
+/// The message of a request; null where there is none.
+fn message_of(received: &Received) -> Value {
+    serde_json::from_slice(&received.body).unwrap_or_default()
+}
+
+/// The result of a call with this id.
+fn result_event(id: &Value) -> String {
+    let result = json!({"content": [{"type": "text", "text": "the result"}]});
+    let message = json!({"jsonrpc": "2.0", "id": id, "result": result});
+    format!("data: {message}\n\n")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_over_http_asks_in_the_course_of_a_call() {
+    let server = Server::start(|received: &Received| {
+        let message = message_of(received);
+        if message["method"] != "tools/call" {
+            return answer(received);
+        }
+        let asked = json!({"jsonrpc": "2.0", "id": 700, "method": "elicitation/create", "params": {
+            "message": "Who is there?", "requestedSchema": {"type": "object", "properties": {
+                "name": {"type": "string"},
+            }},
+        }});
+        Reply::Stream(vec![
+            format!("data: {asked}\n\n"),
+            String::new(),
+            result_event(&message["id"]),
+        ])
+    })
+    .await;
+    let rind = machine(&server.at("127.0.0.1", "/mcp"), "");
+    let running = tokio::task::spawn_blocking(move || {
+        let test = rind.run(&["mcp", "test", "docs", "--yes"]);
+        (test, turn(&rind))
+    });
+    let answered = || {
+        let received = server.received();
+        received
+            .iter()
+            .map(message_of)
+            .find(|message| message["id"] == 700)
+    };
+    // The result comes only after the answer to the question.
+    while answered().is_none() && !running.is_finished() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert_eq!(answered().unwrap()["result"]["action"], "decline");
+    server.release_one();
+    let (test, ran) = running.await.unwrap();
+    assert_eq!(test.code, Some(0), "{}{}", test.stdout, test.stderr);
+    assert_eq!(results(&ran), ["the result"], "{}", ran.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_ends_before_its_answer_is_continued_where_it_ended() {
+    let id = std::sync::Mutex::new(Value::Null);
+    let server = Server::start(move |received: &Received| {
+        let message = message_of(received);
+        if message["method"] == "tools/call" {
+            *id.lock().unwrap() = message["id"].clone();
+            return events("id: first\nretry: 300\ndata: \n\n");
+        }
+        match received.has("last-event-id: first") {
+            // Not the whole answer, and then the rest of it.
+            true => events("id: second\ndata: \n\n"),
+            false if received.has("last-event-id: second") => {
+                events(&result_event(&id.lock().unwrap()))
+            }
+            false => answer(received),
+        }
+    })
+    .await;
+    let rind = machine(&server.at("127.0.0.1", "/mcp"), "");
+    let (test, ran) = tokio::task::spawn_blocking(move || {
+        let test = rind.run(&["mcp", "test", "docs", "--yes"]);
+        (test, turn(&rind))
+    })
+    .await
+    .unwrap();
+    assert_eq!(test.code, Some(0), "{}{}", test.stdout, test.stderr);
+    assert_eq!(results(&ran), ["the result"], "{}", ran.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_ends_every_stream_is_left() {
+    let server = Server::start(|received: &Received| {
+        let is_call = message_of(received)["method"] == "tools/call";
+        let continues = received.names("last-event-id");
+        match is_call || continues {
+            true => events("id: again\nretry: 0\ndata: \n\n"),
+            false => answer(received),
+        }
+    })
+    .await;
+    let rind = machine(&server.at("127.0.0.1", "/mcp"), "timeout_seconds = 60\n");
+    let ran = tokio::task::spawn_blocking(move || {
+        rind.run(&["mcp", "test", "docs", "--yes"]);
+        turn(&rind)
+    })
+    .await
+    .unwrap();
+    assert!(ran.stdout.contains("\"is_error\":true"), "{}", ran.stdout);
+    let continued = server.received();
+    let continued = continued
+        .iter()
+        .filter(|one| one.has("last-event-id: again"));
+    assert!((40..=50).contains(&continued.count()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_in_a_stream_of_events_is_masked_in_every_piece() {
+    let server = Server::start(|received: &Received| {
+        let message = message_of(received);
+        if message["method"] != "tools/call" {
+            return answer(received);
+        }
+        let result = json!({"content": [{"type": "text", "text": "it is token-1234567, yes"}]});
+        let result = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+        let line = format!("data: {result}\n\n");
+        // The secret is cut between two pieces.
+        let (begun, rest) = line.split_at(line.find("1234567").unwrap() + 2);
+        Reply::Stream(vec![begun.to_owned(), rest.to_owned()])
+    })
+    .await;
+    let rind = machine(
+        &server.at("127.0.0.1", "/mcp"),
+        "headers = { authorization = \"Bearer {DOCS_TOKEN}\" }\n",
+    );
+    let ran = tokio::task::spawn_blocking(move || {
+        rind.run(&["mcp", "test", "docs", "--yes"]);
+        turn(&rind)
+    })
+    .await
+    .unwrap();
+    assert_eq!(results(&ran), ["it is [masked: DOCS_TOKEN], yes"]);
+}

@@ -126,7 +126,8 @@ async fn a_login_in_a_browser_gives_a_token_that_only_the_server_sees() {
         let ran = rind.run(&["mcp", "test", "docs", "--yes"]);
         assert_eq!(ran.code, Some(1));
         assert!(
-            ran.stderr.contains("run `rind mcp login docs`"),
+            ran.stderr
+                .contains("run `rind mcp login docs --scope=read`"),
             "{}",
             ran.stderr
         );

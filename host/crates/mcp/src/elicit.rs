@@ -12,8 +12,9 @@ use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::form::{FormFault, FormField, read_form};
+use super::form::{FormFault, FormField, MAX_ASKED_FIELDS, read_form};
 use super::names::origin_of;
+use super::proposal::Proposal;
 use super::secret_words::asks_for_secret;
 use rind_lib::host::SourceSession;
 use rind_lib::lock::lock;
@@ -29,6 +30,11 @@ const MAX_TRIES: u32 = 2;
 
 /// Longest message of a server in a question, in bytes.
 const MAX_MESSAGE_BYTES: usize = 400;
+
+/// Ways to answer a form that proposes its values.
+const SEND: &str = "send these values";
+const FILL_IN: &str = "fill in each field";
+const REFUSE: &str = "do not answer";
 
 /// Longest address that is shown, in bytes. A longer one is refused: its end could not be read.
 const MAX_URL_BYTES: usize = 300;
@@ -232,12 +238,27 @@ impl ServerQuestions {
         caller: &Caller,
     ) -> Result<Map<String, Value>, NoAnswer> {
         let names: Vec<String> = fields.iter().map(FormField::label).collect();
+        let message = clean_line(message, MAX_MESSAGE_BYTES);
         let text = format!(
-            "{} (it wants: {}) Do you want to answer?",
-            clean_line(message, MAX_MESSAGE_BYTES),
+            "{message} (it wants: {}) Do you want to answer?",
             names.join(", ")
         );
-        self.confirm(text, caller).await?;
+        let is_askable = fields.len() <= MAX_ASKED_FIELDS;
+        match Proposal::of_form(fields) {
+            None if !is_askable => {
+                let why = format!(
+                    "its form has more than {MAX_ASKED_FIELDS} fields, and does not propose values for all"
+                );
+                return Err(self.decline_fault(&FormFault::Shape(why)));
+            }
+            None => self.confirm(text, caller).await?,
+            Some(proposal) => {
+                let text = format!("{message} (it proposes: {})", proposal.shown);
+                if self.takes_proposal(text, is_askable, caller).await? {
+                    return Ok(proposal.content);
+                }
+            }
+        }
         let mut content = Map::new();
         for field in fields {
             if let Some(value) = self.ask_field(field, caller).await? {
@@ -245,6 +266,31 @@ impl ServerQuestions {
             }
         }
         Ok(content)
+    }
+
+    /// Asks whether the proposed values are sent as they are, and not filled in one by one.
+    async fn takes_proposal(
+        &self,
+        text: String,
+        is_askable: bool,
+        caller: &Caller,
+    ) -> Result<bool, NoAnswer> {
+        let ways = [SEND, FILL_IN, REFUSE];
+        let ways = ways.into_iter().filter(|way| is_askable || *way != FILL_IN);
+        let options: Vec<String> = ways.map(str::to_owned).collect();
+        let kind = QuestionKind::Choose {
+            default: u32::try_from(options.len() - 1).unwrap_or_default(),
+            options: options.clone(),
+        };
+        let PersonAnswer::Choice(at) = self.ask(text, kind, caller).await? else {
+            return Err(NoAnswer::Declined);
+        };
+        let chosen = usize::try_from(at).ok().and_then(|at| options.get(at));
+        match chosen.map(String::as_str) {
+            Some(SEND) => Ok(true),
+            Some(FILL_IN) => Ok(false),
+            _ => Err(NoAnswer::Declined),
+        }
     }
 
     async fn ask_field(

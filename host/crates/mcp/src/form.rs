@@ -11,9 +11,12 @@ use rind_lib::point::handle::{PersonAnswer, QuestionKind};
 use rind_lib::text::clean_line;
 use rind_lib::tool::schema;
 
-/// Maximum number of fields of a form. With the question whether to answer, this is the number of
-/// questions that a plugin may ask in a turn.
-const MAX_FIELDS: usize = 4;
+/// Maximum number of fields that are asked for one by one. With the question whether to answer, this
+/// is the number of questions that a plugin may ask in a turn.
+pub(crate) const MAX_ASKED_FIELDS: usize = 4;
+
+/// Maximum number of fields of a form.
+const MAX_FIELDS: usize = 16;
 
 /// Most options that are numbered.
 const MAX_OPTIONS: usize = 9;
@@ -52,9 +55,9 @@ pub(crate) struct FormField {
     pub(crate) name: String,
     title: String,
     description: String,
-    is_required: bool,
+    pub(crate) is_required: bool,
     input: FieldInput,
-    schema: Value,
+    pub(crate) schema: Value,
 }
 
 /// Way in which a field is filled.
@@ -135,7 +138,7 @@ fn read_field(name: &str, of: &Value, is_required: bool) -> Result<FormField, Fo
 }
 
 /// Returns an object schema with this field alone, because the validator expects an object.
-fn schema_of_value(of: &Value) -> Value {
+pub(crate) fn schema_of_value(of: &Value) -> Value {
     json!({"type": "object", "properties": {"value": of}})
 }
 
@@ -213,13 +216,17 @@ impl FormField {
                 default: default == true,
             },
             FieldInput::Options(options) if self.is_numbered(options) => {
+                let proposed = options
+                    .iter()
+                    .position(|(value, _)| default == value.as_str());
                 let labels = options
                     .iter()
                     .map(|(_, label)| clean_line(label, MAX_LABEL_BYTES));
                 let none = (!self.is_required).then(|| "leave it out".to_owned());
                 let options: Vec<String> = labels.chain(none).collect();
+                let default = proposed.unwrap_or(options.len().saturating_sub(1));
                 QuestionKind::Choose {
-                    default: u32::try_from(options.len().saturating_sub(1)).unwrap_or_default(),
+                    default: u32::try_from(default).unwrap_or_default(),
                     options,
                 }
             }
@@ -354,9 +361,11 @@ mod tests {
             ),
             (json!({"a": {"type": "string", "enum": []}}), "no options"),
             (
-                json!({"a": {"type": "string"}, "b": {"type": "string"}, "c": {"type": "string"},
-                    "d": {"type": "string"}, "e": {"type": "string"}}),
-                "more than 4 fields",
+                (0..=MAX_FIELDS)
+                    .map(|n| (n.to_string(), json!({"type": "string"})))
+                    .collect::<serde_json::Map<_, _>>()
+                    .into(),
+                "more than 16 fields",
             ),
             (json!({"a\u{1b}[2J": {"type": "null"}}), "neither text"),
         ] {

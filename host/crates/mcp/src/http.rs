@@ -1,16 +1,17 @@
 //! The transport over HTTP: every request leaves through the host's egress.
 //!
 //! The egress decides on host, address, redirects, headers, sizes and timeouts, adds secrets last
-//! and masks them in answers. An answer is read to its end before it is parsed, so progress of a
-//! call over HTTP is seen only with its result.
+//! and masks them in answers. A stream of events is read as it comes: the server may ask something in
+//! the course of a call. One that ends before the answer is continued a limited number of times.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::StreamExt;
-use futures_util::stream::{self, BoxStream};
-use http::{HeaderName, HeaderValue};
+use futures_util::stream::BoxStream;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpError,
@@ -20,13 +21,19 @@ use sse_stream::{Sse, SseStream};
 
 use super::login::ServerLogin;
 use super::server::HttpServer;
-use rind_lib::egress::{self, Body, Egress, Request, Response, Timeouts};
+use rind_lib::egress::{self, Answer, Body, Egress, Request, StreamUse, Timeouts};
 use rind_lib::point::handle::AgentHandle;
 use rind_lib::point::trace::Origin;
 
 const SESSION_HEADER: &str = "mcp-session-id";
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
+const LAST_EVENT: &str = "last-event-id";
+
+/// Most times that streams of one connection are continued, and the shortest wait before each: a
+/// server could end every stream at once.
+const MAX_CONTINUED: u32 = 50;
+const CONTINUE_WAIT: Duration = Duration::from_millis(200);
 
 /// Sends the messages of one server.
 #[derive(Clone)]
@@ -34,6 +41,8 @@ pub(crate) struct EgressClient {
     egress: Arc<Egress>,
     login: Option<Arc<ServerLogin>>,
     handle: Arc<dyn AgentHandle>,
+    /// Number of streams that were opened or continued.
+    n_streams: Arc<AtomicU32>,
 }
 
 type HttpError = StreamableHttpError<egress::Error>;
@@ -45,58 +54,83 @@ impl EgressClient {
             egress: server.egress.open(handle.clone()),
             login: server.login.clone(),
             handle: handle.clone(),
+            n_streams: Arc::default(),
         }
     }
 
-    async fn send(
+    /// Sends a request, and again with a renewed token where the server does not take the present one.
+    async fn send(&self, request: &OneRequest<'_>) -> Result<Answer, HttpError> {
+        let (token, answer) = self.send_once(request, StreamUse::Answer).await?;
+        let (Some(login), Some(token)) = (&self.login, token) else {
+            return Ok(answer);
+        };
+        if status_of(&answer) != 401 {
+            return Ok(answer);
+        }
+        // The token may have been revoked before its end. The request was not carried out.
+        drop(answer);
+        let renewed = login.renew_refused(&self.handle, &token).await;
+        renewed.map_err(credential_error)?;
+        Ok(self.send_once(request, StreamUse::Answer).await?.1)
+    }
+
+    /// Sends a request. Returns the token that went with it, if there is a login.
+    async fn send_once(
         &self,
-        method: &str,
-        uri: &str,
-        session: Option<&str>,
-        headers: HashMap<HeaderName, HeaderValue>,
-        body: Vec<u8>,
-    ) -> Result<Response, HttpError> {
-        let mut all: Vec<(String, Vec<u8>)> = headers
-            .into_iter()
+        request: &OneRequest<'_>,
+        stream_use: StreamUse,
+    ) -> Result<(Option<egress::Secret>, Answer), HttpError> {
+        let token = match &self.login {
+            Some(login) => {
+                let token = login.ready_token(&self.handle).await;
+                Some(token.map_err(credential_error)?)
+            }
+            None => None,
+        };
+        let request = request.egress_request();
+        let sent = self.egress.send_for_events(request, origin(), stream_use);
+        let answer = sent.await.map_err(StreamableHttpError::Client)?;
+        Ok((token, answer))
+    }
+}
+
+fn credential_error(why: String) -> HttpError {
+    StreamableHttpError::Client(egress::Error::new(egress::ErrorKind::Credential, why))
+}
+
+/// A request of the protocol.
+struct OneRequest<'a> {
+    method: &'a str,
+    uri: &'a str,
+    session: Option<&'a str>,
+    headers: HashMap<HeaderName, HeaderValue>,
+    body: Vec<u8>,
+}
+
+impl OneRequest<'_> {
+    fn egress_request(&self) -> Request {
+        let mut all: Vec<(String, Vec<u8>)> = self
+            .headers
+            .iter()
             .map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()))
             .collect();
-        if let Some(session) = session {
+        if let Some(session) = self.session {
             all.push((SESSION_HEADER.to_owned(), session.as_bytes().to_vec()));
         }
-        if !body.is_empty() {
+        if !self.body.is_empty() {
             all.push((
                 "accept".to_owned(),
                 format!("{EVENTS}, {JSON}").into_bytes(),
             ));
             all.push(("content-type".to_owned(), JSON.as_bytes().to_vec()));
         }
-        let request = || Request {
-            method: method.to_owned(),
-            url: uri.to_owned(),
-            headers: all.clone(),
-            body: Body::Whole(body.clone()),
+        Request {
+            method: self.method.to_owned(),
+            url: self.uri.to_owned(),
+            headers: all,
+            body: Body::Whole(self.body.clone()),
             timeouts: Timeouts::default(),
-        };
-        let failed = |why| egress::Error::new(egress::ErrorKind::Credential, why);
-        let Some(login) = &self.login else {
-            let sent = self.egress.send(request(), origin()).await;
-            return sent.map_err(StreamableHttpError::Client);
-        };
-        let token = login.ready_token(&self.handle).await.map_err(failed);
-        let token = token.map_err(StreamableHttpError::Client)?;
-        let sent = self.egress.send(request(), origin()).await;
-        let response = sent.map_err(StreamableHttpError::Client)?;
-        if response.status != 401 {
-            return Ok(response);
         }
-        // The token may have been revoked before its end. The request was not carried out.
-        drop(response);
-        let renewed = login.renew_refused(&self.handle, &token).await;
-        renewed
-            .map_err(failed)
-            .map_err(StreamableHttpError::Client)?;
-        let sent = self.egress.send(request(), origin()).await;
-        sent.map_err(StreamableHttpError::Client)
     }
 }
 
@@ -125,9 +159,14 @@ impl StreamableHttpClient for EgressClient {
     ) -> Result<StreamableHttpPostResponse, HttpError> {
         let body = serde_json::to_vec(&message)?;
         let session = session_id.as_deref();
-        let response = self
-            .send("POST", &uri, session, custom_headers, body)
-            .await?;
+        let request = OneRequest {
+            method: "POST",
+            uri: &uri,
+            session,
+            headers: custom_headers,
+            body,
+        };
+        let response = self.send(&request).await?;
         read_answer(response, session.is_some())
     }
 
@@ -138,73 +177,120 @@ impl StreamableHttpClient for EgressClient {
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), HttpError> {
-        let sent = self
-            .send(
-                "DELETE",
-                &uri,
-                Some(&session_id),
-                custom_headers,
-                Vec::new(),
-            )
-            .await?;
-        match sent.status {
+        let request = OneRequest {
+            method: "DELETE",
+            uri: &uri,
+            session: Some(&session_id),
+            headers: custom_headers,
+            body: Vec::new(),
+        };
+        let sent = self.send(&request).await?;
+        match status_of(&sent) {
             405 => Err(StreamableHttpError::ServerDoesNotSupportDeleteSession),
             _ => Ok(()),
         }
     }
 
-    /// An open stream would never end, and the egress reads an answer to its end.
+    /// Opens the stream on which the server speaks by itself, or continues a stream that ended.
     async fn get_stream(
         &self,
-        _uri: Arc<str>,
-        _session_id: Option<Arc<str>>,
-        _last_event_id: Option<String>,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
         _auth_header: Option<String>,
-        _custom_headers: HashMap<HeaderName, HeaderValue>,
+        mut custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpError> {
-        Err(StreamableHttpError::ServerDoesNotSupportSse)
+        let none = || StreamableHttpError::ServerDoesNotSupportSse;
+        let n_before = self.n_streams.fetch_add(1, Ordering::Relaxed);
+        if n_before > MAX_CONTINUED {
+            return Err(none());
+        }
+        if n_before > 0 {
+            tokio::time::sleep(CONTINUE_WAIT).await;
+        }
+        if let Some(last) = &last_event_id {
+            let last = HeaderValue::from_str(last).map_err(|_| none())?;
+            custom_headers.insert(HeaderName::from_static(LAST_EVENT), last);
+        }
+        custom_headers.insert(http::header::ACCEPT, HeaderValue::from_static(EVENTS));
+        let request = OneRequest {
+            method: "GET",
+            uri: &uri,
+            session: session_id.as_deref(),
+            headers: custom_headers,
+            body: Vec::new(),
+        };
+        // A server that is reached by its other requests may have no such stream, and works without.
+        match self.send_once(&request, StreamUse::Standing).await {
+            Ok((_, Answer::Events(events))) if events.status == 200 => {
+                Ok(SseStream::from_bytes_stream(events.lines).boxed())
+            }
+            Ok((_, answer)) if status_of(&answer) == 404 && last_event_id.is_some() => {
+                Err(StreamableHttpError::SessionExpired)
+            }
+            _ => Err(none()),
+        }
+    }
+}
+
+fn status_of(answer: &Answer) -> u16 {
+    match answer {
+        Answer::Whole(response) => response.status,
+        Answer::Events(events) => events.status,
     }
 }
 
 /// Reads the answer to a message.
-fn read_answer(
-    response: Response,
-    has_session: bool,
-) -> Result<StreamableHttpPostResponse, HttpError> {
-    let header = |name: &str| {
-        let value = response.headers.get(name)?;
-        value.to_str().ok().map(str::to_owned)
-    };
-    let session = header(SESSION_HEADER);
-    let kind = header("content-type").unwrap_or_default();
-    let unexpected = |text: String| StreamableHttpError::UnexpectedServerResponse(text.into());
-    match response.status {
-        401 | 403 => {
-            let asked = header("www-authenticate");
-            Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(
-                asked.unwrap_or_else(|| format!("HTTP {}", response.status)),
-            )))
+fn read_answer(answer: Answer, has_session: bool) -> Result<StreamableHttpPostResponse, HttpError> {
+    let response = match answer {
+        Answer::Events(events) if matches!(events.status, 200..=299) => {
+            let session = header(&events.headers, SESSION_HEADER);
+            let events = SseStream::from_bytes_stream(events.lines).boxed();
+            return Ok(StreamableHttpPostResponse::Sse(events, session));
         }
-        404 if has_session => Err(StreamableHttpError::SessionExpired),
+        Answer::Events(events) => {
+            return Err(refused_error(events.status, &events.headers, has_session));
+        }
+        Answer::Whole(response) => response,
+    };
+    let session = header(&response.headers, SESSION_HEADER);
+    let kind = header(&response.headers, "content-type").unwrap_or_default();
+    match response.status {
         202 | 204 => Ok(StreamableHttpPostResponse::Accepted),
         200..=299 if response.body.is_empty() => Ok(StreamableHttpPostResponse::Accepted),
-        200..=299 if kind.starts_with(EVENTS) => {
-            let body = stream::iter([Ok::<_, std::io::Error>(Bytes::from(response.body))]);
-            let events = SseStream::from_bytes_stream(body).boxed();
-            Ok(StreamableHttpPostResponse::Sse(events, session))
-        }
         200..=299 if kind.starts_with(JSON) => {
             let message: ServerJsonRpcMessage = serde_json::from_slice(&response.body)?;
             Ok(StreamableHttpPostResponse::Json(message, session))
         }
         200..=299 => Err(StreamableHttpError::UnexpectedContentType(Some(kind))),
+        status @ (401 | 403) => Err(refused_error(status, &response.headers, has_session)),
+        404 if has_session => Err(StreamableHttpError::SessionExpired),
         // An error of the protocol keeps its words, whatever the status is.
         status => match serde_json::from_slice(&response.body) {
             Ok(ServerJsonRpcMessage::Error(error)) => Ok(StreamableHttpPostResponse::Json(
                 ServerJsonRpcMessage::Error(error),
                 session,
             )),
-            _ => Err(unexpected(format!("HTTP {status}"))),
+            _ => Err(refused_error(status, &response.headers, has_session)),
         },
     }
+}
+
+/// Describes an answer that is no success and has no message of the protocol.
+fn refused_error(status: u16, headers: &HeaderMap, has_session: bool) -> HttpError {
+    match status {
+        401 | 403 => {
+            let asked = header(headers, "www-authenticate");
+            StreamableHttpError::AuthRequired(AuthRequiredError::new(
+                asked.unwrap_or_else(|| format!("HTTP {status}")),
+            ))
+        }
+        404 if has_session => StreamableHttpError::SessionExpired,
+        _ => StreamableHttpError::UnexpectedServerResponse(format!("HTTP {status}").into()),
+    }
+}
+
+fn header(headers: &HeaderMap, name: &str) -> Option<String> {
+    let value = headers.get(name)?;
+    value.to_str().ok().map(str::to_owned)
 }

@@ -25,6 +25,7 @@ mod pins;
 mod pipe;
 mod probe;
 mod prompt;
+mod proposal;
 mod resource;
 mod result;
 mod secret_words;
@@ -48,7 +49,8 @@ pub use pins::{PinError, PinnedServers, ServerPin, pins_file};
 pub use probe::{ProbeFailure, probe_server};
 pub use prompt::{OfferedArgument, OfferedPrompt, ServerPrompts};
 pub use serve::{
-    McpHttp, McpServing, OpenSession, PromptArgument, ServedPrompt, ServedPrompts, serve_lines,
+    McpHttp, McpServing, OpenSession, PromptArgument, ReadSkills, ServedPrompt, ServedPrompts,
+    ServedSkill, serve_lines,
 };
 pub use server::{HttpServer, McpServer, ServerReach};
 pub use settings::{McpConfig, McpProtocol, ServerSettings, check_server_name, fit_server_name};

@@ -1,5 +1,7 @@
 //! Questions of plugins to the person.
 
+use std::sync::Arc;
+
 use super::{PluginCalls, interrupted_error};
 use crate::agent::budget::HostCall;
 use crate::event::Event;
@@ -7,6 +9,7 @@ use crate::point::caller::Caller;
 use crate::point::handle::{HandleError, PersonAnswer, PersonQuestion};
 use crate::secret::Scanner;
 use crate::text::clean_line;
+use crate::tool::approval::Approver;
 
 /// Longest answer that is handed over, in bytes.
 const MAX_ANSWER_BYTES: usize = 1_000;
@@ -28,13 +31,12 @@ impl PluginCalls<'_> {
                 ));
             }
             self.admit_call(HostCall::Person, &mut caller)?;
-            // Approvals and questions of plugins: one at a time.
-            let _alone = self.scope.approvals.one_at_a_time().await;
+            let client = self.scope.clients.find_user(&caller);
             let given = tokio::select! {
                 biased;
                 () = self.scope.cancel.cancelled() => return Err(interrupted_error()),
                 () = std::future::ready(()), if question.is_muted => None,
-                given = self.scope.spec.approver.answer(&question) => given,
+                given = self.give_question(client, &question) => given,
             };
             let is_default = given.is_none();
             let answer = check_answer(given.unwrap_or_else(|| question.kind.default_answer()));
@@ -51,6 +53,27 @@ impl PluginCalls<'_> {
             answer
         };
         pending.end_access(asked.await)
+    }
+
+    /// Gives a question to the person of the session, or to the user of the client in whose call it
+    /// came up.
+    async fn give_question(
+        &self,
+        client: Option<Option<Arc<dyn Approver>>>,
+        question: &PersonQuestion,
+    ) -> Option<PersonAnswer> {
+        match client {
+            // Each client has a user of its own, so questions of several may be open at once.
+            Some(user) => {
+                let _asking = self.scope.clients.begin_question();
+                user?.answer(question).await
+            }
+            None => {
+                // Approvals and questions of plugins: one at a time.
+                let _alone = self.scope.approvals.one_at_a_time().await;
+                self.scope.spec.approver.answer(question).await
+            }
+        }
     }
 }
 

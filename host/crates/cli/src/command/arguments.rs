@@ -93,6 +93,15 @@ pub(super) fn described_arguments(schema: &Value) -> Vec<PromptArgument> {
     described.collect()
 }
 
+/// Returns the permitted values of an argument that begin with a text, where they can be listed.
+pub(super) fn begun_values(schema: &Value, name: &str, begun: &str) -> Vec<String> {
+    let properties = schema_properties(schema).into_iter();
+    let values = properties
+        .filter(|(own, _)| *own == name)
+        .flat_map(|(_, of)| permitted_values(of));
+    values.filter(|value| value.starts_with(begun)).collect()
+}
+
 fn fill_defaults(given: &mut Map<String, Value>, properties: &[(&str, &Value)]) {
     for (name, of) in properties {
         if let Some(default) = of.get("default").filter(|_| !given.contains_key(*name)) {

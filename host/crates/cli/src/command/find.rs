@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::helper::TemplateHelper;
 use super::template::CommandTemplate;
 use super::{
-    CommandEntry, CommandKind, CommandOrigin, MAX_DESCRIPTION_BYTES, is_name, user_prompts,
+    CommandEntry, CommandKind, CommandOrigin, MAX_DESCRIPTION_BYTES, is_template_name, user_prompts,
 };
 use rind_lib::grant::held::HeldFolder;
 use rind_lib::paths::{Paths, file_stem};
@@ -169,9 +169,9 @@ fn prompt_entry(file: &PromptFile, origin: &CommandOrigin) -> CommandEntry {
         Ok(bytes) => bytes,
         Err(why) => return broken_entry(name, format!("{}: {why}", path.display()), origin),
     };
-    if !is_name(&name) {
+    if !is_template_name(&name) {
         let why = format!(
-            "{}: the name of a template consists of a-z, 0-9 and `-`",
+            "{}: the name of a template consists of a-z, 0-9, `-` and `_`",
             path.display()
         );
         return broken_entry(name, why, origin);

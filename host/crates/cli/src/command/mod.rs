@@ -19,6 +19,7 @@ mod own;
 mod prompts;
 mod rewind;
 mod run;
+mod served;
 mod template;
 
 use std::path::PathBuf;
@@ -255,6 +256,11 @@ pub(super) fn reserved_names() -> Vec<&'static str> {
 fn is_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(fits)
+}
+
+/// Whether a template may have this name: as a name of other commands, or with `_`.
+fn is_template_name(name: &str) -> bool {
+    is_name(&name.replace('_', "-"))
 }
 
 impl CommandSet {

@@ -54,6 +54,7 @@ pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus>
         .faults()
         .iter()
         .for_each(|fault| render::print_warning(fault));
+    let commands = Arc::new(commands);
     let ready = prepared.build_host().await?;
     let offered = OfferedTools {
         has_built_in: args.builtin,
@@ -62,7 +63,11 @@ pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus>
     let serving = McpServing {
         open: session_opener(&ready.run, file),
         is_offered: Arc::new(move |spec| offered.has_tool(spec)),
-        prompts: Arc::new(CommandPrompts(Arc::new(commands))),
+        skills: Arc::new({
+            let commands = commands.clone();
+            move || commands.read_skills()
+        }),
+        prompts: Arc::new(CommandPrompts(commands)),
     };
     let cancel = CancellationToken::new();
     let interrupted = AnySignal::interrupts().context("listen for signals")?;

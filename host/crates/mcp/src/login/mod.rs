@@ -25,7 +25,6 @@ pub use revoke::{TokenRevocation, revoke_login};
 pub(crate) use token::{ServerLogin, TOKEN_NAME};
 
 use http::HeaderValue;
-use rind_lib::text::clean_line;
 
 /// Longest text of a server in an error, in bytes.
 const MAX_ERROR_BYTES: usize = 400;
@@ -50,27 +49,38 @@ pub(crate) fn challenge_parameter(challenge: &str, name: &str) -> Option<String>
     }
 }
 
-/// Describes what to do when a server refuses a request for lack of a login.
+/// Describes what to do when a server refuses a request for lack of a login. The command asks for the
+/// scopes that the challenge names: at another request the server may name others.
 pub(crate) fn login_words(name: &str, challenge: &str) -> String {
     let lacks_scope =
         challenge_parameter(challenge, "error").as_deref() == Some("insufficient_scope");
-    let scopes = challenge_parameter(challenge, "scope").filter(|_| lacks_scope);
-    match scopes {
-        Some(scopes) => {
-            let scopes = clean_line(&scopes, MAX_ERROR_BYTES);
-            let flags: Vec<String> = scopes
-                .split_whitespace()
-                .map(|scope| format!(" --scope {scope}"))
-                .collect();
-            format!(
-                "wants a login with more rights; run `rind mcp login {name}{}`",
-                flags.concat()
-            )
-        }
-        None => format!(
-            "wants authorization; run `rind mcp login {name}`, or put a token into `headers` of its settings, as `Bearer {{TOKEN}}`"
+    let flags = scope_flags(challenge);
+    let command = format!("`rind mcp login {name}{}`", flags.as_deref().unwrap_or(""));
+    match (lacks_scope, flags) {
+        (true, Some(_)) => format!("wants a login with more rights; run {command}"),
+        (true, None) => format!(
+            "wants a login with more rights, and names none of them in plain words; run {command} with the `--scope` that its documentation names"
+        ),
+        (false, _) => format!(
+            "wants authorization; run {command}, or put a token into `headers` of its settings, as `Bearer {{TOKEN}}`"
         ),
     }
+}
+
+/// Returns the scopes of a challenge as arguments of a command that a person copies into a shell. `None`
+/// if there are none, or if one has characters that a shell could take for more than a word.
+fn scope_flags(challenge: &str) -> Option<String> {
+    let scopes = challenge_parameter(challenge, "scope")?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/+@,=".contains(c);
+    if scopes.len() > MAX_ERROR_BYTES || !scopes.chars().all(|c| c == ' ' || is_plain(c)) {
+        return None;
+    }
+    let flags: Vec<String> = scopes
+        .split(' ')
+        .filter(|scope| !scope.is_empty())
+        .map(|scope| format!(" --scope={scope}"))
+        .collect();
+    (!flags.is_empty()).then(|| flags.concat())
 }
 
 /// Returns a header as text; empty if it is not valid text.
@@ -97,8 +107,32 @@ mod tests {
             assert_eq!(found.as_deref(), expected, "{name}");
         }
         assert!(
-            login_words("docs", challenge).ends_with("`rind mcp login docs --scope a --scope b`")
+            login_words("docs", challenge).ends_with("`rind mcp login docs --scope=a --scope=b`")
         );
-        assert!(login_words("docs", "Bearer scope=\"a\"").contains("wants authorization"));
+        let words = login_words("docs", "Bearer scope=\"a\"");
+        assert!(words.starts_with("wants authorization; run `rind mcp login docs --scope=a`"));
+    }
+
+    #[test]
+    fn a_scope_that_a_shell_could_run_is_no_part_of_a_command() {
+        for scope in [
+            "a;reboot",
+            "`id`",
+            "$(id)",
+            "a|b",
+            "a&b",
+            "a>b",
+            "a\u{1b}[2J",
+            "a'b",
+            "é",
+            "",
+        ] {
+            let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
+            let words = login_words("docs", &challenge);
+            assert!(words.contains("run `rind mcp login docs` with"), "{words}");
+            let challenge = format!("Bearer scope=\"{scope}\"");
+            let words = login_words("docs", &challenge);
+            assert!(words.contains("run `rind mcp login docs`, or"), "{words}");
+        }
     }
 }

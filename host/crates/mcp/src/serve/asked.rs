@@ -12,12 +12,15 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use rind_lib::host::OutsideResult;
 use rind_lib::lock::lock;
+use rind_lib::point::handle::{PersonAnswer, PersonQuestion};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
-use rmcp::model::{ElicitRequest, JsonObject};
+use rmcp::model::{ElicitRequest, ElicitResult, JsonObject};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::DropGuard;
 
-use super::convert::describe_question;
+use super::convert::{describe_question, read_answer};
+use super::forms::{describe_form, read_form};
+use super::session::{ServedSession, WaitingClient};
 
 /// Time in which a user must have answered.
 const ASK_TIMEOUT: Duration = Duration::from_secs(600);
@@ -25,10 +28,21 @@ const ASK_TIMEOUT: Duration = Duration::from_secs(600);
 /// Maximum number of calls that wait for their client to return with an answer.
 const MAX_PENDING: usize = 64;
 
+/// Key of a question about a call, in a result that asks for input.
+const APPROVAL: &str = "approval";
+
+/// Key of a question of a plugin.
+const ANSWER: &str = "answer";
+
+/// Answer of the user of a client; the error is the reason why there is none.
+pub(super) type UserAnswer = Result<ElicitResult, String>;
+
 /// A question that the user is to be asked.
 pub(super) struct AskedQuestion {
+    /// Name of the question in a result that asks for input.
+    pub(super) key: &'static str,
     pub(super) request: ElicitRequest,
-    pub(super) reply: oneshot::Sender<ApprovalAnswer>,
+    pub(super) reply: oneshot::Sender<UserAnswer>,
 }
 
 /// Asks the user of the client that makes one call.
@@ -41,23 +55,47 @@ impl Approver for ClientApprover {
             let Some(request) = describe_question(question) else {
                 return no("the call is too long for a question, so nobody was asked");
             };
-            let (reply, answer) = oneshot::channel();
-            let asked = AskedQuestion { request, reply };
-            if self.0.send(asked).await.is_err() {
-                return no("the client is gone");
-            }
-            match tokio::time::timeout(ASK_TIMEOUT, answer).await {
-                Ok(Ok(answer)) => answer,
-                Ok(Err(_)) => no("the client did not ask its user"),
-                Err(_) => no("nobody answered in ten minutes"),
+            match self.ask_user(APPROVAL, request).await {
+                Ok(result) => read_answer(&result.action, result.content.as_ref()),
+                Err(why) => no(&why),
             }
         })
+    }
+
+    fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
+        Box::pin(async move {
+            let asked = self.ask_user(ANSWER, describe_form(question)).await;
+            read_form(&question.kind, &asked.ok()?)
+        })
+    }
+}
+
+impl ClientApprover {
+    /// Has the user asked, and waits for the answer.
+    async fn ask_user(&self, key: &'static str, request: ElicitRequest) -> UserAnswer {
+        let (reply, answer) = oneshot::channel();
+        let asked = AskedQuestion {
+            key,
+            request,
+            reply,
+        };
+        let gone = |_| "the client is gone".to_owned();
+        self.0.send(asked).await.map_err(gone)?;
+        match tokio::time::timeout(ASK_TIMEOUT, answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err("the client did not ask its user".to_owned()),
+            Err(_) => Err("nobody answered in ten minutes".to_owned()),
+        }
     }
 }
 
 /// A call that runs.
 pub(super) struct RunningCall {
     pub(super) tool: String,
+    /// Name of the plugin that runs the tool.
+    pub(super) origin: Option<String>,
+    /// Session in which it runs.
+    pub(super) session: ServedSession,
     pub(super) arguments: JsonObject,
     pub(super) result: oneshot::Receiver<OutsideResult>,
     pub(super) asked: mpsc::Receiver<AskedQuestion>,
@@ -68,8 +106,9 @@ pub(super) struct RunningCall {
 /// A call that waits for an answer of its user.
 pub(super) struct PendingCall {
     pub(super) call: RunningCall,
-    pub(super) reply: oneshot::Sender<ApprovalAnswer>,
+    pub(super) asked: AskedQuestion,
     since: Instant,
+    _waiting: WaitingClient,
 }
 
 /// Calls that wait for their client to return with an answer, by their state.
@@ -78,11 +117,7 @@ pub(super) struct PendingCalls(Arc<Mutex<HashMap<String, PendingCall>>>);
 
 impl PendingCalls {
     /// Keeps a call, and returns its state; `None` if too many wait.
-    pub(super) fn keep_call(
-        &self,
-        call: RunningCall,
-        reply: oneshot::Sender<ApprovalAnswer>,
-    ) -> Option<String> {
+    pub(super) fn keep_call(&self, call: RunningCall, asked: AskedQuestion) -> Option<String> {
         let mut pending = lock(&self.0);
         pending.retain(|_, own| own.since.elapsed() < ASK_TIMEOUT);
         if pending.len() >= MAX_PENDING {
@@ -90,8 +125,23 @@ impl PendingCalls {
         }
         let state = rind_lib::clock::new_id();
         let since = Instant::now();
-        pending.insert(state.clone(), PendingCall { call, reply, since });
+        let kept = PendingCall {
+            _waiting: call.session.begin_wait(),
+            call,
+            asked,
+            since,
+        };
+        pending.insert(state.clone(), kept);
         Some(state)
+    }
+
+    /// Ends the call that has waited longest. Its question counts as declined. Returns whether there was
+    /// one.
+    pub(super) fn give_up_oldest(&self) -> bool {
+        let mut pending = lock(&self.0);
+        let oldest = pending.iter().min_by_key(|(_, own)| own.since);
+        let oldest = oldest.map(|(state, _)| state.clone());
+        oldest.and_then(|state| pending.remove(&state)).is_some()
     }
 
     /// Takes the call with a state, if the request is the same as before.
@@ -112,6 +162,7 @@ impl PendingCalls {
 
 #[cfg(test)]
 mod tests {
+    use rind_lib::point::handle::QuestionKind;
     use tokio_util::sync::CancellationToken;
 
     use super::*;
@@ -120,6 +171,8 @@ mod tests {
         let (sender, result) = oneshot::channel();
         let call = RunningCall {
             tool: "t".to_owned(),
+            origin: None,
+            session: ServedSession::unserved(),
             arguments: JsonObject::new(),
             result,
             asked: mpsc::channel(1).1,
@@ -128,12 +181,25 @@ mod tests {
         (call, sender)
     }
 
+    fn question() -> AskedQuestion {
+        AskedQuestion {
+            key: APPROVAL,
+            request: describe_form(&PersonQuestion {
+                plugin: "p".to_owned(),
+                text: "q".to_owned(),
+                kind: QuestionKind::Confirm { default: false },
+                is_muted: false,
+            }),
+            reply: oneshot::channel().0,
+        }
+    }
+
     #[test]
     fn a_state_is_for_one_call_and_counts_once() {
         let pending = PendingCalls::default();
         let cancel = CancellationToken::new();
         let (call, _result) = running(&cancel);
-        let state = pending.keep_call(call, oneshot::channel().0).unwrap();
+        let state = pending.keep_call(call, question()).unwrap();
         let none = JsonObject::new();
         assert!(pending.take_call("other", "t", &none).is_none());
         assert!(pending.take_call(&state, "u", &none).is_none());
@@ -145,12 +211,26 @@ mod tests {
     }
 
     #[test]
+    fn the_call_that_has_waited_longest_is_given_up_first() {
+        let pending = PendingCalls::default();
+        let tokens = [CancellationToken::new(), CancellationToken::new()];
+        for token in &tokens {
+            let call = running(token).0;
+            assert!(pending.keep_call(call, question()).is_some());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        assert!(pending.give_up_oldest());
+        assert!(tokens[0].is_cancelled() && !tokens[1].is_cancelled());
+        assert!(pending.give_up_oldest() && !pending.give_up_oldest());
+    }
+
+    #[test]
     fn calls_that_wait_are_bounded() {
         let pending = PendingCalls::default();
         let cancel = CancellationToken::new();
         let kept = (0..=MAX_PENDING).filter(|_| {
             let call = running(&cancel).0;
-            pending.keep_call(call, oneshot::channel().0).is_some()
+            pending.keep_call(call, question()).is_some()
         });
         assert_eq!(kept.count(), MAX_PENDING);
     }

@@ -7,10 +7,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{
     CallToolResult, ContentBlock, ElicitRequest, ElicitRequestParams, ElicitationAction,
-    ElicitationSchema, ResourceContents, Tool, ToolAnnotations,
+    ElicitationSchema, Tool, ToolAnnotations,
 };
 use serde_json::Value;
 
+use super::bytes::describe_bytes;
 use rind_lib::host::OutsideResult;
 use rind_lib::message::{EffectClass, Part, ToolSpec};
 use rind_lib::text::{one_line, printable_text};
@@ -63,10 +64,13 @@ pub(super) fn describe_result(result: OutsideResult) -> CallToolResult {
                 Some(bytes) if blob.is_image() => {
                     ContentBlock::image(STANDARD.encode(bytes), blob.media_type.clone())
                 }
+                Some(bytes) if blob.media_type.starts_with("audio/") => {
+                    ContentBlock::audio(STANDARD.encode(bytes), blob.media_type.clone())
+                }
                 Some(bytes) => {
                     let uri = format!("blob:{}", blob.id);
-                    let resource = ResourceContents::blob(STANDARD.encode(bytes), uri);
-                    ContentBlock::resource(resource.with_mime_type(blob.media_type.clone()))
+                    let resource = describe_bytes(bytes, &uri, &blob.media_type);
+                    ContentBlock::resource(resource)
                 }
                 None => ContentBlock::text(blob.not_shown("its bytes cannot be read")),
             },

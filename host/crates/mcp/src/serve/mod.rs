@@ -8,11 +8,16 @@
 //! Start from [`McpServing`].
 
 mod asked;
+mod bytes;
+mod calls;
 mod convert;
+mod forms;
 mod handler;
 mod http;
+mod progress;
 mod prompts;
 mod session;
+mod skills;
 mod stdio;
 
 use std::sync::Arc;
@@ -22,10 +27,14 @@ use rind_lib::message::ToolSpec;
 
 pub use http::McpHttp;
 pub use prompts::{PromptArgument, ServedPrompt, ServedPrompts};
+pub use skills::ServedSkill;
 pub use stdio::serve_lines;
 
 /// Opens a session of the host for a client. It may block.
 pub type OpenSession = Arc<dyn Fn() -> Result<Session, String> + Send + Sync>;
+
+/// Reads the skills, with their files. It may block.
+pub type ReadSkills = Arc<dyn Fn() -> Vec<ServedSkill> + Send + Sync>;
 
 /// Parts of a server.
 #[derive(Clone)]
@@ -37,4 +46,6 @@ pub struct McpServing {
     pub is_offered: Arc<dyn Fn(&ToolSpec) -> bool + Send + Sync>,
     /// Skills and templates, which are offered as prompts.
     pub prompts: Arc<dyn ServedPrompts>,
+    /// Reads the skills, which are offered as files, too. It is called once.
+    pub skills: ReadSkills,
 }

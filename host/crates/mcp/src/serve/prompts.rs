@@ -31,6 +31,9 @@ pub trait ServedPrompts: Send + Sync {
     /// Returns all prompts.
     fn list_prompts(&self) -> Vec<ServedPrompt>;
 
+    /// Returns values of an argument that begin with a text, where they can be listed.
+    fn complete_argument(&self, prompt: &str, argument: &str, begun: &str) -> Vec<String>;
+
     /// Renders a prompt. The error is a sentence for the client.
     fn render_prompt<'a>(
         &'a self,

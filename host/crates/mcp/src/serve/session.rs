@@ -2,23 +2,28 @@
 //! the client is gone.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rind_lib::Session;
 use rind_lib::event::Event;
 use rind_lib::host::{OutsideCalls, OutsideClient};
 use rind_lib::text::{clean_line, error_chain};
-use tokio::sync::{OnceCell, broadcast};
+use tokio::sync::{Mutex, OnceCell, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::McpServing;
+use super::skills::SkillCatalog;
 
 /// Time in which sessions must have closed when the server ends. The others are dropped.
 const GRACE: Duration = Duration::from_secs(8);
 
 /// Most lines about progress that wait for a slow client.
 const MAX_PROGRESS: usize = 16;
+
+/// Most sessions of one pool.
+const MAX_POOLED: usize = 8;
 
 /// Longest line about progress, in bytes.
 const MAX_PROGRESS_BYTES: usize = 200;
@@ -35,13 +40,42 @@ pub(super) struct ProgressLine {
 pub(super) struct ServedSession {
     pub(super) client: OutsideClient,
     pub(super) progress: broadcast::Sender<ProgressLine>,
+    /// Number of calls that wait for their client to come back with an answer.
+    n_waiting: Arc<AtomicUsize>,
 }
+
+impl ServedSession {
+    /// Notes that a call waits for its client, until the result is dropped.
+    pub(super) fn begin_wait(&self) -> WaitingClient {
+        self.n_waiting.fetch_add(1, Ordering::AcqRel);
+        WaitingClient(self.n_waiting.clone())
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.n_waiting.load(Ordering::Acquire) > 0
+    }
+}
+
+/// A call that waits for its client to come back.
+pub(super) struct WaitingClient(Arc<AtomicUsize>);
+
+impl Drop for WaitingClient {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Sessions for the same clients: one, and one more while a call of the others waits for a client. A
+/// plugin runs one call at a time, and a client that never comes back must not hold up the others.
+#[derive(Default)]
+pub(super) struct SessionPool(Mutex<Vec<ServedSession>>);
 
 /// State of a server that its connections share.
 pub(super) struct ServingState {
     pub(super) serving: McpServing,
-    /// Session of the clients without a connection.
-    pub(super) shared: OnceCell<ServedSession>,
+    /// Sessions of the clients without a connection.
+    pub(super) shared: SessionPool,
+    skills: OnceCell<SkillCatalog>,
     tasks: TaskTracker,
     /// Token that ends all sessions.
     cancel: CancellationToken,
@@ -51,17 +85,56 @@ impl ServingState {
     pub(super) fn new(serving: McpServing, cancel: CancellationToken) -> Arc<Self> {
         Arc::new(Self {
             serving,
-            shared: OnceCell::new(),
+            shared: SessionPool::default(),
+            skills: OnceCell::new(),
             tasks: TaskTracker::new(),
             cancel,
         })
+    }
+
+    /// Returns a session of a pool in which no call waits for its client. It is opened if there is none.
+    /// `None` if calls wait in as many sessions as there may be.
+    ///
+    /// # Errors
+    /// Reason, as a sentence.
+    pub(super) async fn ready_session(
+        &self,
+        pool: &SessionPool,
+    ) -> Result<Option<ServedSession>, String> {
+        let mut open = pool.0.lock().await;
+        // Of several without a question, one is kept.
+        let mut has_ready = false;
+        open.retain(|own| own.is_waiting() || !std::mem::replace(&mut has_ready, true));
+        if let Some(ready) = open.iter().find(|own| !own.is_waiting()) {
+            return Ok(Some(ready.clone()));
+        }
+        if open.len() >= MAX_POOLED {
+            return Ok(None);
+        }
+        let session = self.open_session().await?;
+        open.push(session.clone());
+        Ok(Some(session))
+    }
+
+    /// Returns any session of a pool, for what is the same in all of them. It is opened if there is none.
+    ///
+    /// # Errors
+    /// Reason, as a sentence.
+    pub(super) async fn any_session(&self, pool: &SessionPool) -> Result<ServedSession, String> {
+        let mut open = pool.0.lock().await;
+        if let Some(first) = open.first() {
+            return Ok(first.clone());
+        }
+        let session = self.open_session().await?;
+        open.push(session.clone());
+        Ok(session)
     }
 
     /// Opens a session. It closes when the last clone of the result is dropped.
     ///
     /// # Errors
     /// Reason, as a sentence.
-    pub(super) async fn open_session(&self) -> Result<ServedSession, String> {
+    async fn open_session(&self) -> Result<ServedSession, String> {
         let open = self.serving.open.clone();
         let opened = tokio::task::spawn_blocking(move || open()).await;
         let session = opened.map_err(|error| error.to_string())??;
@@ -80,7 +153,22 @@ impl ServingState {
         });
         self.tasks
             .spawn(run_session(session, calls, self.cancel.child_token()));
-        Ok(ServedSession { client, progress })
+        Ok(ServedSession {
+            client,
+            progress,
+            n_waiting: Arc::default(),
+        })
+    }
+
+    /// Returns the skills, which are read at the first request for them.
+    pub(super) async fn skills(&self) -> &SkillCatalog {
+        let read = self.serving.skills.clone();
+        let read = async {
+            let read = tokio::task::spawn_blocking(move || SkillCatalog::new(read())).await;
+            // Reading ends early only when the program does.
+            read.unwrap_or_default()
+        };
+        self.skills.get_or_init(|| read).await
     }
 
     /// Ends all sessions and waits for them.
@@ -120,6 +208,18 @@ async fn run_session(mut session: Session, calls: OutsideCalls, cancel: Cancella
         let removed = tokio::task::spawn_blocking(move || store.remove(&id)).await;
         if let Ok(Err(error)) = removed {
             tracing::debug!(%error, "a session without calls was not removed");
+        }
+    }
+}
+
+#[cfg(test)]
+impl ServedSession {
+    /// A session that nobody serves.
+    pub(super) fn unserved() -> Self {
+        Self {
+            client: OutsideCalls::new(|_| true).1,
+            progress: broadcast::channel(1).0,
+            n_waiting: Arc::default(),
         }
     }
 }

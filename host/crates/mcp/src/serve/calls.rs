@@ -1,0 +1,227 @@
+//! Calls of tools: begun in the session of the client, asked about, told of, and continued when the
+//! client comes back with an answer.
+
+use std::sync::Arc;
+
+use rmcp::ErrorData;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ClientResult, ElicitResult, InputRequest,
+    InputRequiredResult, ProtocolVersion, ServerRequest,
+};
+use rmcp::service::{Peer, RequestContext, RoleServer};
+use serde_json::Value;
+use tokio::sync::{broadcast, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::asked::{AskedQuestion, ClientApprover, RunningCall, UserAnswer};
+use super::convert::describe_result;
+use super::handler::ServerEnd;
+use super::progress::CallProgress;
+use super::session::{ProgressLine, ServedSession};
+use rind_lib::host::OutsideCall;
+use rind_lib::text::clean_line;
+use rind_lib::tool::approval::Approver;
+
+/// Longest name of a client that the session keeps, in bytes.
+const MAX_CLIENT_BYTES: usize = 48;
+
+impl ServerEnd {
+    /// Begins a call, or continues one whose user was asked, and waits for its end or its next
+    /// question.
+    pub(super) async fn answer_call(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let (call, lines) = match request.request_state.clone() {
+            Some(state) => match self.resume_call(request, &state)? {
+                Resumed::Running(call, lines) => (*call, lines),
+                Resumed::Asked(response) => return Ok(*response),
+            },
+            None => {
+                let session = self.call_session().await?;
+                let lines = session.progress.subscribe();
+                (self.begin_call(request, context, session).await?, lines)
+            }
+        };
+        let mut progress = CallProgress::new(context, call.origin.clone(), lines);
+        let mut finished = std::pin::pin!(self.finish_call(call, context));
+        let ended = loop {
+            tokio::select! {
+                biased;
+                line = progress.next_line() => progress.tell_line(line).await,
+                ended = &mut finished => break ended,
+            }
+        };
+        progress.tell_rest().await;
+        ended
+    }
+
+    /// Begins a call in the session of the client.
+    async fn begin_call(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+        session: ServedSession,
+    ) -> Result<RunningCall, ErrorData> {
+        let Some(tools) = session.client.tools().list().await else {
+            return Err(ErrorData::internal_error("the session has ended", None));
+        };
+        let Some(spec) = tools.iter().find(|spec| spec.name == *request.name) else {
+            let name = clean_line(&request.name, 64);
+            let text =
+                format!("there is no tool `{name}`; `tools/list` names those that there are");
+            return Err(ErrorData::invalid_params(text, None));
+        };
+        let (asks, asked) = mpsc::channel(1);
+        let approver =
+            can_ask(context).then(|| Arc::new(ClientApprover(asks)) as Arc<dyn Approver>);
+        let cancel = CancellationToken::new();
+        let arguments = request.arguments.unwrap_or_default();
+        let call = OutsideCall {
+            tool: request.name.to_string(),
+            arguments: Value::Object(arguments.clone()),
+            client: client_name(context),
+            approver,
+            cancel: cancel.clone(),
+        };
+        let begun = session.client.begin_call(call);
+        let result = begun.map_err(|why| ErrorData::internal_error(why, None))?;
+        Ok(RunningCall {
+            tool: request.name.into_owned(),
+            origin: spec.plugin.clone(),
+            session,
+            arguments,
+            result,
+            asked,
+            _guard: cancel.drop_guard(),
+        })
+    }
+
+    /// Waits for a call, and has its questions asked.
+    async fn finish_call(
+        &self,
+        mut call: RunningCall,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        loop {
+            let asked = tokio::select! {
+                biased;
+                () = context.ct.cancelled() => {
+                    return Err(ErrorData::internal_error("the call was cancelled", None));
+                }
+                result = &mut call.result => {
+                    let lost = |_| ErrorData::internal_error("the session ended before the call did", None);
+                    return Ok(describe_result(result.map_err(lost)?).into());
+                }
+                Some(asked) = call.asked.recv() => asked,
+            };
+            if is_modern(context) {
+                return self.ask_by_result(call, asked);
+            }
+            tokio::select! {
+                biased;
+                () = context.ct.cancelled() => {
+                    return Err(ErrorData::internal_error("the call was cancelled", None));
+                }
+                () = ask_in_call(&context.peer, asked) => {}
+            }
+        }
+    }
+
+    /// Ends the request with a question. The call continues when the client returns with the
+    /// answer.
+    fn ask_by_result(
+        &self,
+        call: RunningCall,
+        asked: AskedQuestion,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let question = InputRequest::Elicitation(asked.request.clone());
+        let questions = [(asked.key.to_owned(), question)].into();
+        let Some(state) = self.pending.keep_call(call, asked) else {
+            let text = "too many calls wait for an answer of their users; call again later";
+            return Err(ErrorData::internal_error(text, None));
+        };
+        Ok(InputRequiredResult::new(Some(questions), Some(state)).into())
+    }
+
+    /// Hands the answer of its user to a call that waits for it.
+    fn resume_call(
+        &self,
+        request: CallToolRequestParams,
+        state: &str,
+    ) -> Result<Resumed, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        let Some(pending) = self.pending.take_call(state, &request.name, &arguments) else {
+            let text =
+                "no call waits with this `requestState` and these arguments; call without it";
+            return Err(ErrorData::invalid_params(text, None));
+        };
+        let given = request.input_responses.unwrap_or_default();
+        let Some(given) = given.get(pending.asked.key) else {
+            // Nothing was answered, so the question still stands.
+            let asked = self.ask_by_result(pending.call, pending.asked);
+            return asked.map(|response| Resumed::Asked(Box::new(response)));
+        };
+        let lines = pending.call.session.progress.subscribe();
+        // The call may have ended meanwhile; its result says so.
+        let _ = pending.asked.reply.send(answer_of(given));
+        Ok(Resumed::Running(Box::new(pending.call), lines))
+    }
+}
+
+/// A call to which the client came back.
+enum Resumed {
+    /// Call that goes on, and its lines of progress.
+    Running(Box<RunningCall>, broadcast::Receiver<ProgressLine>),
+    /// Question that was not answered, and is asked again.
+    Asked(Box<CallToolResponse>),
+}
+
+/// Asks the user of a client of the older protocol.
+async fn ask_in_call(peer: &Peer<RoleServer>, asked: AskedQuestion) {
+    let request = ServerRequest::ElicitRequest(asked.request);
+    let answer = match peer.send_request(request).await {
+        Ok(ClientResult::ElicitResult(result)) => Ok(result),
+        Ok(_) => Err("the client answered the question with something else".to_owned()),
+        Err(error) => {
+            let error = clean_line(&error.to_string(), 200);
+            Err(format!("the client did not ask its user: {error}"))
+        }
+    };
+    // The call may have ended meanwhile.
+    let _ = asked.reply.send(answer);
+}
+
+/// Reads an answer that came with a request.
+fn answer_of(given: &Value) -> UserAnswer {
+    let parsed = serde_json::from_value::<ElicitResult>(given.clone());
+    parsed.map_err(|_| "the client came back without an answer of its user".to_owned())
+}
+
+/// Whether the client can ask its user by a form.
+fn can_ask(context: &RequestContext<RoleServer>) -> bool {
+    let own = context
+        .client_capabilities()
+        .and_then(|own| own.elicitation);
+    // A client of the older protocol that names no kind of elicitation supports forms.
+    own.is_some_and(|own| own.form.is_some() || own.url.is_none())
+}
+
+fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+    let version = context.protocol_version();
+    version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+/// Returns the name of the client for the session. The client chooses it, so it proves nothing.
+fn client_name(context: &RequestContext<RoleServer>) -> Arc<str> {
+    let name = context
+        .client_info()
+        .map(|info| info.name)
+        .unwrap_or_default();
+    let name = clean_line(name.trim(), MAX_CLIENT_BYTES);
+    match name.is_empty() {
+        true => "client:unnamed".into(),
+        false => format!("client:{name}").into(),
+    }
+}

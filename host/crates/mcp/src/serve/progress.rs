@@ -1,0 +1,74 @@
+//! Progress of a call: lines of status of the plugin that runs it, for the client.
+
+use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::service::{Peer, RequestContext, RoleServer};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+
+use super::session::ProgressLine;
+
+/// Tells a client of the progress of one call, if it wants to know.
+pub(super) struct CallProgress {
+    peer: Peer<RoleServer>,
+    /// Token of the client for this request.
+    token: Option<ProgressToken>,
+    /// Name of the plugin that runs the tool.
+    origin: Option<String>,
+    lines: broadcast::Receiver<ProgressLine>,
+    n_told: u32,
+}
+
+impl CallProgress {
+    /// Follows these lines from now on.
+    pub(super) fn new(
+        context: &RequestContext<RoleServer>,
+        origin: Option<String>,
+        lines: broadcast::Receiver<ProgressLine>,
+    ) -> Self {
+        Self {
+            peer: context.peer.clone(),
+            token: context.meta.get_progress_token(),
+            origin,
+            lines,
+            n_told: 0,
+        }
+    }
+
+    /// Waits for the next line. It is told apart from waiting: what is cut off while it is sent may arrive
+    /// behind the next one.
+    pub(super) async fn next_line(&mut self) -> ProgressLine {
+        loop {
+            match self.lines.recv().await {
+                Ok(line) => return line,
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return std::future::pending().await,
+            }
+        }
+    }
+
+    /// Tells the lines that came before the result: nothing may follow that.
+    pub(super) async fn tell_rest(&mut self) {
+        loop {
+            match self.lines.try_recv() {
+                Ok(line) => self.tell_line(line).await,
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return,
+            }
+        }
+    }
+
+    /// Tells a line, if it is of this call.
+    pub(super) async fn tell_line(&mut self, line: ProgressLine) {
+        let is_own = self.origin.as_ref() == Some(&line.origin) && !line.text.is_empty();
+        let Some(token) = self.token.clone().filter(|_| is_own) else {
+            return;
+        };
+        self.n_told += 1;
+        let told = ProgressNotificationParam::new(token, f64::from(self.n_told));
+        // A client that is gone is noticed by the call itself.
+        let _ = self
+            .peer
+            .notify_progress(told.with_message(line.text))
+            .await;
+    }
+}

@@ -1,0 +1,244 @@
+//! Skills that the server offers by the skills extension of the protocol: a list with the digest of
+//! each file, and the files as resources.
+//!
+//! The files are read once, so that a client gets exactly the bytes whose digests it was told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rmcp::model::{
+    ReadResourceResult, Resource, SKILL_MD, Skill, SkillFrontmatter, SkillResource, SkillResources,
+};
+use serde_json::{Map, Value};
+use url::Url;
+
+use super::bytes::describe_bytes;
+use rind_lib::text::clean_line;
+
+/// Most files and bytes of a skill; clients need not take more.
+const MAX_FILES: usize = 512;
+const MAX_BYTES: usize = 16 << 20;
+
+/// Most bytes of all skills.
+const MAX_ALL_BYTES: usize = 128 << 20;
+
+/// A skill with its files, as they were read at one time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServedSkill {
+    /// Path of its address; the last part is its name.
+    pub place: Vec<String>,
+    /// Fields of its front matter.
+    pub front: Map<String, Value>,
+    /// Files by the parts of their paths.
+    pub files: BTreeMap<Vec<String>, Vec<u8>>,
+}
+
+/// The skills of a server, by their addresses.
+#[derive(Debug, Default)]
+pub(super) struct SkillCatalog {
+    skills: Vec<Skill>,
+    files: BTreeMap<String, (String, Vec<u8>)>,
+}
+
+impl SkillCatalog {
+    /// Lists skills. One that the protocol has no place for is left out, with a line in the log: it
+    /// would make the whole list wrong.
+    pub(super) fn new(read: Vec<ServedSkill>) -> Self {
+        let mut catalog = Self::default();
+        let mut places = BTreeSet::new();
+        let mut n_bytes = 0;
+        for skill in read {
+            let name = clean_line(&skill.place.join("/"), 200);
+            let is_new = places.insert(skill.place.clone());
+            let size: usize = skill.files.values().map(Vec::len).sum();
+            let added = match is_new && n_bytes + size <= MAX_ALL_BYTES {
+                true => catalog.add_skill(skill, size),
+                false => Err("its name is taken, or all skills are too large together".to_owned()),
+            };
+            match added {
+                Ok(()) => n_bytes += size,
+                Err(why) => tracing::info!(skill = name, why, "a skill is not served as files"),
+            }
+        }
+        catalog
+    }
+
+    fn add_skill(&mut self, read: ServedSkill, size: usize) -> Result<(), String> {
+        if read.files.len() > MAX_FILES || size > MAX_BYTES {
+            return Err("it has too many files, or they are too large".to_owned());
+        }
+        let mut front = read.front;
+        let (Some(Value::String(name)), Some(Value::String(description))) =
+            (front.remove("name"), front.remove("description"))
+        else {
+            return Err("its front matter lacks a name or a description".to_owned());
+        };
+        let root = root_of(&read.place).ok_or("its name does not fit into an address")?;
+        let mut manifest = Vec::new();
+        let mut files = BTreeMap::new();
+        for (path, bytes) in read.files {
+            let uri = file_uri(&root, &path).ok_or("a file does not fit into an address")?;
+            manifest.push(SkillResource::from_bytes(uri.clone(), &bytes));
+            files.insert(uri, (media_type(&path, &bytes).to_owned(), bytes));
+        }
+        let uri = file_uri(&root, &[SKILL_MD.to_owned()]).ok_or("it has no address")?;
+        let mut described = SkillFrontmatter::new(name, description);
+        described.extra = front;
+        let skill = Skill::new(uri, described, SkillResources::Files(manifest));
+        skill.validate().map_err(|error| error.to_string())?;
+        self.skills.push(skill);
+        self.files.append(&mut files);
+        Ok(())
+    }
+
+    /// Returns the skills.
+    pub(super) fn skills(&self) -> Vec<Skill> {
+        self.skills.clone()
+    }
+
+    /// Returns the skill at an address.
+    pub(super) fn find_skill(&self, uri: &str) -> Option<Skill> {
+        self.skills.iter().find(|own| own.uri == uri).cloned()
+    }
+
+    /// Returns the resources that are listed: the text of each skill, and not the files beside it.
+    pub(super) fn resources(&self) -> Vec<Resource> {
+        let described = self.skills.iter().map(|skill| {
+            Resource::new(skill.uri.clone(), skill.name())
+                .with_description(skill.frontmatter.description.clone())
+                .with_mime_type(MARKDOWN)
+        });
+        described.collect()
+    }
+
+    /// Returns the content of a file.
+    pub(super) fn read_file(&self, uri: &str) -> Option<ReadResourceResult> {
+        let (kind, bytes) = self.files.get(uri)?;
+        let contents = describe_bytes(bytes.clone(), uri, kind);
+        Some(ReadResourceResult::new(vec![contents]))
+    }
+}
+
+const MARKDOWN: &str = "text/markdown";
+
+/// Returns the media type of a file, by its name and its bytes.
+fn media_type(path: &[String], bytes: &[u8]) -> &'static str {
+    let name = path.last().map(String::as_str).unwrap_or_default();
+    let end = name.rsplit_once('.').map_or("", |(_, end)| end);
+    match end.to_ascii_lowercase().as_str() {
+        "md" => MARKDOWN,
+        "json" => "application/json",
+        "png" => "image/png",
+        "pdf" => "application/pdf",
+        _ if !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok() => "text/plain",
+        _ => "application/octet-stream",
+    }
+}
+
+/// Returns the address of the folder of a skill.
+fn root_of(place: &[String]) -> Option<Url> {
+    let (first, rest) = place.split_first()?;
+    let mut root = Url::parse("skill://skill/").ok()?;
+    root.set_host(Some(first)).ok()?;
+    put_parts(&mut root, rest)?;
+    Some(root)
+}
+
+/// Returns the address of a file below a folder.
+fn file_uri(root: &Url, path: &[String]) -> Option<String> {
+    let mut uri = root.clone();
+    put_parts(&mut uri, path)?;
+    Some(uri.to_string())
+}
+
+/// Adds parts to the path of an address. A part that an address cannot have, such as `..`, is `None`.
+fn put_parts(uri: &mut Url, parts: &[String]) -> Option<()> {
+    let is_part = |part: &String| !matches!(part.as_str(), "" | "." | "..");
+    if !parts.iter().all(is_part) {
+        return None;
+    }
+    let mut path = uri.path_segments_mut().ok()?;
+    path.pop_if_empty().extend(parts);
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn skill(place: &[&str], name: &str, files: &[(&str, &[u8])]) -> ServedSkill {
+        let front = json!({"name": name, "description": "d", "license": "MIT"});
+        let parts = |path: &str| path.split('/').map(str::to_owned).collect();
+        let files = files
+            .iter()
+            .map(|(path, bytes)| (parts(path), bytes.to_vec()));
+        ServedSkill {
+            place: place.iter().map(|part| (*part).to_owned()).collect(),
+            front: front.as_object().cloned().unwrap(),
+            files: files.collect(),
+        }
+    }
+
+    #[test]
+    fn files_have_addresses_digests_and_types() {
+        let text = b"---\nname: pdf\n---\nRead.";
+        let files: [(&str, &[u8]); 3] = [
+            ("SKILL.md", text),
+            ("scripts/make it.py", b"print()"),
+            ("dot.bin", &[0, 1]),
+        ];
+        let catalog = SkillCatalog::new(vec![
+            skill(&["pdf"], "pdf", &files),
+            skill(&["tool", "pdf"], "pdf", &files[..1]),
+        ]);
+        let listed = serde_json::to_value(catalog.skills()).unwrap();
+        assert_eq!(listed[0]["uri"], "skill://pdf/SKILL.md");
+        assert_eq!(listed[0]["frontmatter"]["license"], "MIT");
+        assert_eq!(listed[0]["resources"].as_array().unwrap().len(), 3);
+        assert_eq!(listed[1]["uri"], "skill://tool/pdf/SKILL.md");
+        assert_eq!(catalog.resources().len(), 2);
+        let read = |uri: &str| serde_json::to_value(catalog.read_file(uri)).unwrap();
+        let script = read("skill://pdf/scripts/make%20it.py");
+        assert_eq!(script["contents"][0]["text"], "print()");
+        let binary = read("skill://pdf/dot.bin");
+        assert_eq!(binary["contents"][0]["blob"], "AAE=");
+        assert_eq!(
+            binary["contents"][0]["mimeType"],
+            "application/octet-stream"
+        );
+        for missing in [
+            "skill://pdf/",
+            "skill://pdf/../pdf/SKILL.md",
+            "skill://pdf/scripts/../SKILL.md",
+            "file:///etc/passwd",
+            "",
+        ] {
+            assert!(catalog.read_file(missing).is_none(), "{missing}");
+        }
+    }
+
+    #[test]
+    fn a_skill_that_does_not_fit_is_left_out_and_the_others_stay() {
+        let text: [(&str, &[u8]); 1] = [("SKILL.md", b"x")];
+        let mut unnamed = skill(&["a"], "a", &text);
+        unnamed.front.remove("description");
+        let mut many = skill(&["many"], "many", &text);
+        for n in 0..MAX_FILES {
+            many.files.insert(vec![n.to_string()], Vec::new());
+        }
+        let catalog = SkillCatalog::new(vec![
+            unnamed,
+            many,
+            skill(&["A B"], "A B", &text),
+            skill(&["other"], "name", &text),
+            skill(&[], "none", &text),
+            skill(&["no-text"], "no-text", &[("other.md", b"x")]),
+            skill(&["up"], "up", &[("SKILL.md", b"x"), ("../x", b"x")]),
+            skill(&["fine"], "fine", &text),
+            skill(&["fine"], "fine", &text),
+        ]);
+        let names: Vec<String> = catalog.skills().into_iter().map(|own| own.uri).collect();
+        assert_eq!(names, ["skill://fine/SKILL.md"]);
+    }
+}

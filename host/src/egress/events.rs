@@ -1,0 +1,169 @@
+//! Responses that are streams of events: their lines are handed over as they come.
+//!
+//! A server that asks something in the course of a request, or tells of its progress, keeps the
+//! response open; read to its end, it would never be answered. Secrets are masked line by line: no
+//! header can hold a secret with a line break, and none is cut where a line is whole.
+//!
+//! Start from [`Egress::send_for_events`].
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+
+use super::budget::RequestSlot;
+use super::error::Error;
+use super::mask::CredentialMask;
+use super::record::OpenRecord;
+use super::send::ReachedResponse;
+use super::target::RequestTarget;
+use super::{Egress, MAX_RESPONSE_BYTES, Request, Response};
+use crate::point::trace::Origin;
+use crate::text::clean_line;
+
+/// Media type of a stream of events.
+const EVENTS: &str = "text/event-stream";
+
+/// Purpose of a stream of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamUse {
+    /// Answer to the request: ends with it, and counts as a request in progress.
+    Answer,
+    /// Stream that stays open as a WebSocket does, and counts as a connection.
+    Standing,
+}
+
+/// A response, complete or a stream of events.
+pub enum Answer {
+    /// The complete response.
+    Whole(Response),
+    /// A stream of events.
+    Events(EventResponse),
+}
+
+/// A stream of events, with the plugin's credentials masked. It occupies its request slot until it is
+/// dropped.
+pub struct EventResponse {
+    /// Status code.
+    pub status: u16,
+    /// Headers, without connection headers.
+    pub headers: HeaderMap,
+    /// Whole lines, as they come; altogether at most [`MAX_RESPONSE_BYTES`].
+    pub lines: BoxStream<'static, Result<Bytes, Error>>,
+}
+
+impl Egress {
+    /// Sends a request as [`send`](Self::send) does, but returns a stream of events as soon as its
+    /// headers are here. The deadline of the request ends there: the caller drops a stream that takes
+    /// too long.
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send); a failure behind the headers is an error of the stream.
+    pub async fn send_for_events(
+        &self,
+        request: Request,
+        origin: Origin,
+        stream_use: StreamUse,
+    ) -> Result<Answer, Error> {
+        let mut record = OpenRecord::start_record(self, origin, &request.method);
+        self.count_request(&mut record, || {
+            let target = RequestTarget::parse_target(&request.url).ok()?;
+            Some(target.target_name(&clean_line(&request.method, 16)))
+        })?;
+        let mut mask = CredentialMask::default();
+        let sending = async {
+            let mut reached = self
+                .follow_redirects(request, &mut record, &mut mask)
+                .await?;
+            if !is_event_stream(reached.answer.headers()) {
+                return Ok(ReadResponse::Whole(reached.read_whole(&mask).await?));
+            }
+            reached.check_headers(&mask)?;
+            if stream_use == StreamUse::Standing {
+                reached.place = RequestSlot::take_connection(&self.shared.connections)?;
+            }
+            Ok(ReadResponse::Open(Box::new(reached)))
+        };
+        let answer = self.within_deadline(sending).await;
+        let answer = answer.map_err(|error| mask.mask_error(error));
+        record.close_record(answer.as_ref().err());
+        Ok(match answer? {
+            ReadResponse::Whole(response) => Answer::Whole(response),
+            ReadResponse::Open(reached) => Answer::Events(EventResponse {
+                status: reached.answer.status().as_u16(),
+                headers: reached.masked_headers(&mask, 0),
+                lines: read_lines(*reached, mask),
+            }),
+        })
+    }
+}
+
+enum ReadResponse {
+    Whole(Response),
+    Open(Box<ReachedResponse>),
+}
+
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|own| own.to_str().ok());
+    let kind = kind.and_then(|own| own.split(';').next());
+    kind.is_some_and(|own| own.trim().eq_ignore_ascii_case(EVENTS))
+}
+
+/// A body that is being read.
+struct OpenBody {
+    reached: ReachedResponse,
+    mask: CredentialMask,
+    /// Bytes of a line whose end has not come.
+    begun: Vec<u8>,
+    n_bytes: usize,
+}
+
+impl OpenBody {
+    /// Returns the next whole lines, and at the end the rest; `None` behind it.
+    async fn next_lines(&mut self) -> Result<Option<Bytes>, Error> {
+        loop {
+            let Some(piece) = self.reached.read_piece().await? else {
+                let rest = std::mem::take(&mut self.begun);
+                return Ok((!rest.is_empty()).then(|| self.masked(rest)));
+            };
+            self.n_bytes = self.n_bytes.saturating_add(piece.len());
+            if self.n_bytes > MAX_RESPONSE_BYTES {
+                return Err(Error::too_long_response());
+            }
+            self.begun.extend_from_slice(&piece);
+            if !piece.contains(&b'\n') {
+                continue;
+            }
+            let end = self.begun.iter().rposition(|byte| *byte == b'\n');
+            let rest = self.begun.split_off(end.map_or(0, |at| at + 1));
+            let lines = std::mem::replace(&mut self.begun, rest);
+            return Ok(Some(self.masked(lines)));
+        }
+    }
+
+    fn masked(&self, lines: Vec<u8>) -> Bytes {
+        Bytes::from(self.mask.mask_bytes(&lines).unwrap_or(lines))
+    }
+}
+
+/// Reads lines until the body ends, breaks off or is too long.
+fn read_lines(
+    reached: ReachedResponse,
+    mask: CredentialMask,
+) -> BoxStream<'static, Result<Bytes, Error>> {
+    let body = OpenBody {
+        reached,
+        mask,
+        begun: Vec::new(),
+        n_bytes: 0,
+    };
+    let next = |body: Option<OpenBody>| async move {
+        let mut body = body?;
+        match body.next_lines().await {
+            Ok(lines) => lines.map(|lines| (Ok(lines), Some(body))),
+            Err(error) => Some((Err(body.mask.mask_error(error)), None)),
+        }
+    };
+    stream::unfold(Some(body), next).boxed()
+}
