@@ -13,6 +13,8 @@ use crate::event::{Event, Events};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
 use crate::point::registry::Registry;
+use crate::secret::Scanner;
+use crate::text::clean_line;
 use crate::tool::SharedTool;
 use crate::tool::outer::OuterTool;
 
@@ -70,7 +72,8 @@ impl SourceSession {
 
     /// Tells the user of something.
     pub fn warn(&self, text: impl Into<String>) {
-        self.events.emit(Event::notice(Level::Warn, text));
+        self.events
+            .emit(Event::notice(Level::Warn, masked(text.into())));
     }
 
     /// Returns the functions of the session, for requests and their records.
@@ -90,7 +93,7 @@ impl SourceSession {
             hooks: Registry::default(),
             tools: self.wrap_tools(tools),
             agent_loop: None,
-            event: Event::notice(Level::Warn, reason),
+            event: Event::notice(Level::Warn, masked(reason.into())),
         });
     }
 
@@ -100,7 +103,8 @@ impl SourceSession {
         if text.is_empty() && !had_progress {
             return;
         }
-        let line = crate::text::clean_line(text, MAX_PROGRESS_BYTES);
+        // Before it is cut: half a secret would not be found.
+        let line = clean_line(&masked(text.to_owned()), MAX_PROGRESS_BYTES);
         self.handle.status(&self.origin, line);
     }
 
@@ -109,6 +113,14 @@ impl SourceSession {
         tools
             .map(|tool| OuterTool::wrap(tool, self.handle.clone()))
             .collect()
+    }
+}
+
+/// Masks secrets in a text of a source, which goes to the screen and into the record.
+fn masked(text: String) -> String {
+    match Scanner::shared().mask(&text) {
+        Some(masked) => masked.text,
+        None => text,
     }
 }
 

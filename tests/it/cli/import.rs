@@ -68,21 +68,21 @@ fn settings_of_claude_code_are_shown_and_then_taken_over() {
       git-fix                            [FOLDER]/user/.claude/commands/git/fix.md
     hooks: programs that run at tool calls, as in the other agent
       [FOLDER]/user/.claude/settings.json
+    used where it is
+      [WORKSPACE]/.claude/settings.json its hooks are asked about when `rind` starts at a terminal there
     not imported, or only in part
       [FOLDER]/user/.claude/settings.json: WebFetch(domain:x.example)
         the program has no such tool; the plugin `web` has `fetch_url` and `web_search`, and policy.toml says which hosts it may reach
       [FOLDER]/user/.claude/settings.json: permissions.defaultMode = "plan"
         the mode is chosen for a run with --mode: ask, accept-edits, plan or full
       [FOLDER]/user/.claude/settings.json: statusLine
-        it has no counterpart
+        the screen is Rind's own; plugins add a line to it
       [FOLDER]/user/.claude.json: MCP server `Docs`: env TOKEN
         the value is not copied, because it may be a secret: put TOKEN into your environment or secrets.toml
       [FOLDER]/user/.claude/commands/git/fix.md: /git-fix: allowed-tools
         a template has none of these: it runs with the model, tools and rules of the session
       [WORKSPACE]/.claude/settings.json: Bash(make:*)
         a project's rule that allows would hold in all projects; if you want that, add { command = "make *", decision = "allow" } to `rules` in [tools] of config.toml
-      [WORKSPACE]/.claude/settings.json: hooks
-        a project could change them at any time; to use them as they are now, copy them into a file of yours and name it in [hooks] claude
     "#);
     assert!(!rind.home().join("config/config.toml").exists());
     let ran = rind.run(&["import", "claude-code", "--project"]).exits(2);
@@ -168,7 +168,18 @@ fn settings_of_codex_and_opencode_are_taken_over() {
         "model = \"m\"\nsandbox_mode = \"workspace-write\"\n[mcp_servers.docs]\ncommand = \"docs-mcp\"\nenv = { A_TOKEN = \"x\" }\n[mcp_servers.web]\nurl = \"https://w.example/mcp\"\nbearer_token_env_var = \"WEB\"\n",
     );
     put(&home.join(".codex/prompts/plan.md"), "Plan $1\n");
-    rind.run(&["import", "codex", "--yes"]).exits(0);
+    put(
+        &home.join(".codex/rules/default.rules"),
+        "prefix_rule(pattern=[\"cargo\", [\"test\", \"check\"]], decision=\"allow\")\nload(\"x\")\n",
+    );
+    put(
+        &home.join(".codex/hooks.json"),
+        r#"{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./check.sh"}]}]}}"#,
+    );
+    let ran = rind.run(&["import", "codex", "--yes"]).exits(0);
+    for lost in ["hook PreToolUse (Bash): ./check.sh", "line 2: load(\"x\")"] {
+        assert!(ran.stdout.contains(lost), "{lost}: {}", ran.stdout);
+    }
     put(
         &home.join(".config/opencode/opencode.jsonc"),
         "{ // mine\n \"permission\": { \"bash\": { \"git push *\": \"deny\" }, \"edit\": \"ask\", },\n \"mcp\": { \"notes\": { \"type\": \"local\", \"command\": [\"notes\", \"--all\"], \"enabled\": false } } }",
@@ -195,6 +206,8 @@ fn settings_of_codex_and_opencode_are_taken_over() {
 
     [tools]
     rules = [
+        { command = "cargo test *", decision = "allow" },
+        { command = "cargo check *", decision = "allow" },
         { command = "git push *", decision = "deny" },
         { tool = "edit_file", decision = "ask" },
         { tool = "write_file", decision = "ask" },

@@ -1,6 +1,7 @@
 //! Packages of plugins in the hands of the ordinary clients, where these are installed: npm, pip and cargo, without a registry.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::Command;
 
@@ -105,4 +106,76 @@ fn cargo_packages_and_builds_the_crate_of_a_plugin() {
     let again = Path::new(target).join("package/hello-0.1.0.crate");
     rind.run(&["plugin", "install", again.to_str().unwrap()])
         .exits(0);
+}
+
+/// Takes one connection as a proxy does, and refuses it. Returns its address, and the head of the request once it came.
+fn refusing_proxy() -> (String, std::thread::JoinHandle<String>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let taken = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        let mut head = String::new();
+        while let Some(Ok(line)) = lines.next() {
+            if line.is_empty() {
+                break;
+            }
+            head += &format!("{line}\n");
+        }
+        stream
+            .write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n")
+            .unwrap();
+        head
+    });
+    (address, taken)
+}
+
+#[test]
+fn the_proxy_in_the_settings_of_a_client_is_used_and_its_password_is_not_shown() {
+    for (reference, file, settings) in [
+        (
+            "npm:hello",
+            ".npmrc",
+            "registry=https://registry.example/\nproxy=http://me:s3cret@PROXY/\n",
+        ),
+        (
+            "pypi:hello",
+            ".config/pip/pip.conf",
+            "[global]\nindex-url = https://registry.example/simple\nproxy = http://me:s3cret@PROXY\n",
+        ),
+        (
+            "crates:hello",
+            ".cargo/config.toml",
+            "[source.crates-io]\nreplace-with = \"ours\"\n[source.ours]\nregistry = \"sparse+https://registry.example/\"\n\
+             [http]\nproxy = \"http://me:s3cret@PROXY\"\n",
+        ),
+    ] {
+        let rind = Rind::default();
+        let (address, taken) = refusing_proxy();
+        let path = rind.user_home().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, settings.replace("PROXY", &address)).unwrap();
+        let mut command = rind.command(&["plugin", "install", reference]);
+        command
+            .env_remove("CARGO_HOME")
+            .env("HTTPS_PROXY", "http://127.0.0.1:9");
+        let ran = rind.finish(&mut command);
+        assert_eq!(ran.code, Some(1), "{reference}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("with the proxy that `"),
+            "{reference}: {}",
+            ran.stderr
+        );
+        assert!(!ran.stderr.contains("s3cret"), "{}", ran.stderr);
+        let head = taken.join().unwrap();
+        assert!(
+            head.starts_with("CONNECT registry.example:443 "),
+            "{reference}: {head}"
+        );
+        assert!(
+            head.to_ascii_lowercase()
+                .contains("proxy-authorization: basic bwu6cznjcmv0"),
+            "{reference}: {head}"
+        );
+    }
 }

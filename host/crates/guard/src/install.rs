@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::agent::{GuardPoint, GuardedAgent};
 use super::bridge::{MARK, module_text};
+use super::codex_terminal::{has_no_terminal, with_terminal, without_terminal};
 use super::codex_trust::{TrustedHooks, is_trusted, with_trust};
 use super::error::GuardError;
 use super::files::{FileChange, GuardPlaces, read_text};
@@ -231,6 +232,11 @@ pub fn state_of(
                 "Codex does not trust its hooks, and skips them silently",
             ));
         }
+        if !has_no_terminal(&config) {
+            return Ok(differs(
+                "commands of Codex may have a terminal, and what is typed into it is not judged",
+            ));
+        }
     }
     if agent == GuardedAgent::Goose && manifest_change(&file, true)?.is_some() {
         return Ok(differs(
@@ -330,7 +336,12 @@ fn trust_change(
     let Some(text) = read_text(&config)?.or_else(|| after.map(|_| String::new())) else {
         return Ok(None);
     };
-    let text = with_trust(&text, file, &hooks).map_err(|why| GuardError::file(&config, why))?;
+    let wrong = |why| GuardError::file(&config, why);
+    let text = with_trust(&text, file, &hooks).map_err(wrong)?;
+    let text = match after {
+        Some(_) => without_terminal(&text).map_err(wrong)?,
+        None => with_terminal(&text).map_err(wrong)?,
+    };
     FileChange::to(config, Some(text))
 }
 

@@ -12,6 +12,7 @@
 mod agent;
 mod answer;
 mod bridge;
+mod codex_terminal;
 mod codex_trust;
 mod connect;
 mod error;

@@ -123,11 +123,12 @@ const CODEX: AgentTable = AgentTable {
         },
     ],
     on_failure: "Codex runs the call when a hook crashes, is missing, takes longer than its timeout, or answers `ask`",
-    remedy: "the hook ends with `|| exit 2`, which blocks; Codex has no setting for the rest",
+    remedy: "the hook ends with `|| exit 2`, which blocks, and `[features] unified_exec_tty = false` keeps commands from a terminal; Codex has no setting for the rest",
     gaps: &[
         "Codex runs the call when the hook takes longer than its timeout; Rind's own deadline is shorter",
         "a hook that is not trusted is skipped silently: `install` writes the entry of `/hooks`, which a change of the hook invalidates",
         "`[features] hooks = false` switches all hooks off",
+        "settings of a trusted project, or a flag, can give commands a terminal again: what is typed into it is neither judged nor masked",
         "a patch within a command is judged as that command; tools without an event are not judged",
     ],
 };

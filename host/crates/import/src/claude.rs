@@ -92,13 +92,17 @@ fn read_settings(
             "permissions" => read_permissions(value, origin, path, plan),
             "hooks" if value.as_object().is_none_or(serde_json::Map::is_empty) => {}
             "hooks" if origin == RuleOrigin::Person => plan.hooks.push(path.to_owned()),
-            "hooks" => plan.lose(path, "hooks", "a project could change them at any time; to use them as they are now, copy them into a file of yours and name it in [hooks] claude"),
+            "hooks" => plan.note_used(path.to_owned(), "its hooks are asked about when `rind` starts at a terminal there"),
             "env" => plan.lose(path, "env", "the program gets the variables of the shell that starts it; secrets belong in secrets.toml"),
             "model" => plan.lose(path, format!("model = {value}"), "name the model in [provider] of config.toml, or with --model"),
             "enableAllProjectMcpServers" | "enabledMcpjsonServers" | "disabledMcpjsonServers" => {
                 plan.lose(path, key, "each server is asked about before its first use");
             }
             "sandbox" => plan.lose(path, key, "commands are confined by default; [sandbox] of config.toml opens folders and the network"),
+            "enabledPlugins" | "extraKnownMarketplaces" => plan.lose(path, key, "skills of a plugin are installed with `rind skill install`, its hooks named in [hooks] claude, its servers added with `rind mcp add`"),
+            "statusLine" | "outputStyle" | "spinnerTipsEnabled" => plan.lose(path, key, "the screen is Rind's own; plugins add a line to it"),
+            "apiKeyHelper" | "awsAuthRefresh" | "awsCredentialExport" => plan.lose(path, key, "no program is run for a key: put it into the environment or secrets.toml"),
+            "attribution" | "includeCoAuthoredBy" => plan.lose(path, key, "nothing is added to commits"),
             _ => plan.lose(path, key, "it has no counterpart"),
         }
     }

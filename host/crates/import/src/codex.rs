@@ -1,9 +1,13 @@
-//! Settings of Codex: `config.toml` and its folder of prompts.
+//! Settings of Codex: `config.toml`, `hooks.json`, and its folders of prompts and rules.
+
+use std::path::Path;
 
 use serde_json::Value;
 
 use super::ImportPlaces;
-use super::file::{ImportError, read_text};
+use super::codex_rules::{add_codex_rules, lose_hooks};
+use super::file::{ImportError, read_json, read_text};
+use super::permission::RuleOrigin;
 use super::plan::ImportPlan;
 use super::server::{add_server, codex_server};
 use super::template::{add_command, add_folder};
@@ -28,16 +32,13 @@ pub(crate) fn read_codex(places: &ImportPlaces, plan: &mut ImportPlan) -> Result
         read_settings(&settings, &path, plan);
     }
     add_folder(&folder.join("prompts"), add_command, plan)?;
+    add_codex_rules(&folder.join("rules"), RuleOrigin::Person, plan)?;
+    read_hooks(&folder.join("hooks.json"), plan)?;
     for (name, why) in [
         (
             "AGENTS.md",
             "copy it beside config.toml, where your own AGENTS.md is read",
         ),
-        (
-            "hooks.json",
-            "its tools have other names; write the hooks as [hooks.scripts.NAME]",
-        ),
-        ("rules", "write them as `rules` in [tools] of config.toml"),
         ("skills", "install them with `rind skill install`"),
     ] {
         if folder.join(name).exists() {
@@ -45,6 +46,9 @@ pub(crate) fn read_codex(places: &ImportPlaces, plan: &mut ImportPlan) -> Result
         }
     }
     if let Some(project) = &places.project {
+        let folder = project.join(".codex");
+        add_codex_rules(&folder.join("rules"), RuleOrigin::Project, plan)?;
+        read_hooks(&folder.join("hooks.json"), plan)?;
         plan.note_used(
             project.join("AGENTS.md"),
             "is read as a context file of the project",
@@ -57,7 +61,14 @@ pub(crate) fn read_codex(places: &ImportPlaces, plan: &mut ImportPlan) -> Result
     Ok(())
 }
 
-fn read_settings(settings: &Value, path: &std::path::Path, plan: &mut ImportPlan) {
+fn read_hooks(path: &Path, plan: &mut ImportPlan) -> Result<(), ImportError> {
+    if let Some(file) = read_json(path, plan)? {
+        lose_hooks(&file["hooks"], path, plan);
+    }
+    Ok(())
+}
+
+fn read_settings(settings: &Value, path: &Path, plan: &mut ImportPlan) {
     for (key, value) in settings.as_object().into_iter().flatten() {
         match key.as_str() {
             "mcp_servers" => read_servers(value, path, plan),
@@ -81,12 +92,28 @@ fn read_settings(settings: &Value, path: &std::path::Path, plan: &mut ImportPlan
                 key,
                 "a project is asked about before its files are used",
             ),
+            "hooks" => lose_hooks(value, path, plan),
+            "notify" => plan.lose(
+                path,
+                key,
+                "write it as [hooks.scripts.NAME] with `point = \"turn-end\"`",
+            ),
+            "profiles" | "profile" => plan.lose(
+                path,
+                key,
+                "there is one set of settings; --model and --mode choose for a run",
+            ),
+            "shell_environment_policy" => plan.lose(
+                path,
+                key,
+                "commands get a short list of variables; `env` in [sandbox] of config.toml adds others",
+            ),
             _ => plan.lose(path, key, "it has no counterpart"),
         }
     }
 }
 
-fn read_servers(table: &Value, path: &std::path::Path, plan: &mut ImportPlan) {
+fn read_servers(table: &Value, path: &Path, plan: &mut ImportPlan) {
     for (name, server) in table.as_object().into_iter().flatten() {
         for key in ["enabled_tools", "disabled_tools", "cwd"] {
             if !server[key].is_null() {

@@ -7,7 +7,9 @@
 
 mod claude;
 mod codex;
+mod codex_rules;
 mod file;
+mod literal_calls;
 mod opencode;
 mod permission;
 mod plan;

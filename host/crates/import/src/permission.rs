@@ -18,6 +18,9 @@ const EDITING: &[&str] = &["edit_file", "write_file"];
 /// Tools that read files.
 const READING: &[&str] = &["read_file", "search", "list_files"];
 
+/// Reason why rules for requests to the web are lost.
+const NO_WEB: &str = "the program has no such tool; the plugin `web` has `fetch_url` and `web_search`, and policy.toml says which hosts it may reach";
+
 /// Origin of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RuleOrigin {
@@ -99,17 +102,16 @@ fn claude_rules(text: &str, decision: Rule, origin: RuleOrigin) -> Result<Vec<Va
         ("Glob" | "LS", path) => path_rules(&["list_files"], path),
         ("Grep", path) => path_rules(&["search"], path),
         ("Task" | "Agent", None) => Ok(tools(&["spawn_subagent"])),
-        ("WebFetch" | "WebSearch", _) => Err(
-            "the program has no such tool; the plugin `web` has `fetch_url` and `web_search`, and policy.toml says which hosts it may reach"
-                .to_owned(),
-        ),
+        ("WebFetch" | "WebSearch", _) => Err(NO_WEB.to_owned()),
         (name, None) if name.starts_with("mcp__") => {
             let mut parts = name["mcp__".len()..].splitn(2, "__");
             let theirs = parts.next().unwrap_or_default();
             let server = server_name(theirs)?;
             // Two servers there may come out with one name here, of which one is left out.
             if decision == Rule::Allow && server != theirs {
-                return Err(format!("the server is called `{server}` here; allow its tools by that name"));
+                return Err(format!(
+                    "the server is called `{server}` here; allow its tools by that name"
+                ));
             }
             let tool = parts.next().filter(|tool| !tool.is_empty()).unwrap_or("*");
             Ok(vec![json!({ "tool": format!("mcp__{server}__{tool}") })])
@@ -248,6 +250,14 @@ fn add_opencode_rule(
         ("grep", None) => path_rules(&["search"], None),
         ("glob" | "list", None) => path_rules(&["list_files"], None),
         ("task", None) => Ok(vec![json!({ "tool": "spawn_subagent" })]),
+        ("webfetch" | "websearch", _) => Err(NO_WEB.to_owned()),
+        ("external_directory", _) => Err(
+            "file tools work in the workspace; commands may see other folders with `read` and `write` in [sandbox]"
+                .to_owned(),
+        ),
+        ("doom_loop", _) => {
+            Err("the plugin `loop-detection` stops calls that repeat themselves".to_owned())
+        }
         _ => Err("there is no tool of this name here, or none with such a condition".to_owned()),
     };
     match rules {

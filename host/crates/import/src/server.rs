@@ -149,6 +149,14 @@ pub(crate) fn add_server(name: &str, foreign: ForeignServer, path: &Path, plan: 
             settings.env.push(variable);
         }
     }
+    if settings
+        .url
+        .as_ref()
+        .is_some_and(|url| url.contains("${") || url.contains("{env:"))
+    {
+        let why = "its address has a variable, which is not replaced here: add it with `rind mcp add` and the whole address, with a secret in a header where the server takes one there";
+        return plan.lose(path, what, why);
+    }
     if settings.url.is_some() {
         settings.headers = headers(&own, foreign.headers, &what, path, plan);
     }

@@ -1,5 +1,5 @@
-//! A connection to a server: start and agreement on a version, the list of tools, calls. Requests
-//! for prompts and resources are in `listing`.
+//! A connection to a server: start and agreement on a version, calls. The list of tools is in
+//! `tool_list`, requests for prompts and resources are in `listing`.
 //!
 //! Start from [`Connection::open`].
 
@@ -8,21 +8,21 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, JsonObject, ProtocolVersion, ServerCapabilities, SubscriptionFilter,
+    CallToolRequestParams, ErrorData, JsonObject, ProtocolVersion, ServerCapabilities,
+    SubscriptionFilter,
 };
 use rmcp::service::{ClientInitializeError, Peer, RunningService};
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, StreamableHttpClientTransportConfig, StreamableHttpError,
 };
 use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
-use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient, ServiceError};
-use serde_json::Value;
+use rmcp::{ClientCacheConfig, ClientLifecycleMode, ClientServiceExt, RoleClient, ServiceError};
 
 use super::end::ClientEnd;
 use super::http::EgressClient;
 use super::login::login_words;
-use super::offer::{OfferBudget, OfferedTool, ServerOffer};
-use super::pipe::PipeTransport;
+use super::offer::ServerOffer;
+use super::pipe::{GarbageLines, PipeTransport, UNREADABLE};
 use super::prompt::sort_prompts;
 use super::result;
 use super::server::{McpServer, ServerReach};
@@ -35,9 +35,6 @@ use rind_lib::tool::peer::PeerEnd;
 
 /// Time in which a server must have answered its first message. `npx` may load the server first.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Time in which a server must have listed its tools.
-const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum number of times that a call is sent: once, and again after each question.
 const MAX_ROUNDS: usize = 4;
@@ -53,6 +50,8 @@ pub(crate) struct Connection {
     service: RunningService<RoleClient, ClientEnd>,
     /// End of the program; `None` for an address.
     end: Option<PeerEnd>,
+    /// Lines of the program that are not messages.
+    garbage: GarbageLines,
     name: String,
     is_modern: bool,
 }
@@ -120,14 +119,9 @@ impl Connection {
     /// # Errors
     /// Reason, in words that continue "it".
     pub(crate) async fn list_offer(&self) -> Result<ServerOffer, String> {
-        let listed = tokio::time::timeout(LIST_TIMEOUT, self.list_tools()).await;
-        let listed = listed.unwrap_or_else(|_| {
-            Err(format!(
-                "did not list its tools in {} s",
-                LIST_TIMEOUT.as_secs()
-            ))
-        })?;
+        let (listed, unread) = self.list_tools().await?;
         let (tools, mut refused) = ServerOffer::sort_tools(&self.name, listed);
+        refused.extend(unread);
         // Without a list of prompts the server counts as having none, and its pinned prompts are
         // not offered.
         let prompts = match self.list_prompts().await {
@@ -159,32 +153,6 @@ impl Connection {
             });
         }
         Ok(offer)
-    }
-
-    async fn list_tools(&self) -> Result<Vec<OfferedTool>, String> {
-        let (mut budget, mut listed) = (OfferBudget::default(), Vec::new());
-        let ask = |page| self.peer().list_tools(Some(page));
-        self.read_pages("tools", ask, |page| {
-            for tool in page.tools {
-                let tool = OfferedTool {
-                    name: tool.name.into_owned(),
-                    title: tool.title,
-                    description: tool.description.map_or_else(String::new, Into::into),
-                    input_schema: Value::Object(tool.input_schema.as_ref().clone()),
-                    output_schema: tool
-                        .output_schema
-                        .map(|own| Value::Object(own.as_ref().clone())),
-                    annotations: tool
-                        .annotations
-                        .and_then(|claims| serde_json::to_value(claims).ok()),
-                };
-                budget.add_tool(&tool)?;
-                listed.push(tool);
-            }
-            Ok(page.next_cursor)
-        })
-        .await?;
-        Ok(listed)
     }
 
     /// Calls a tool. Dropping the future tells the server that the call is cancelled.
@@ -253,8 +221,17 @@ impl Connection {
         info.is_some_and(|info| what(&info.capabilities))
     }
 
+    /// Describes lines of the program that are not messages, for a failure that they may explain;
+    /// empty if there are none.
+    pub(crate) fn garbage_words(&self) -> String {
+        self.garbage.words()
+    }
+
     pub(crate) async fn failure_of(&self, error: ServiceError) -> CallFailure {
         match error {
+            ServiceError::McpError(error) if error.code == UNREADABLE => {
+                CallFailure::Refused(unreadable_words(&error))
+            }
             ServiceError::McpError(error) => CallFailure::Refused(format!(
                 "answered with an error: {} ({})",
                 clean_line(&error.message, MAX_ERROR_BYTES),
@@ -292,6 +269,14 @@ impl CallFailure {
     }
 }
 
+/// Describes an answer that cannot be read, in words that continue "it".
+fn unreadable_words(error: &ErrorData) -> String {
+    format!(
+        "gave an answer that is not a valid message: {}",
+        clean_line(&error.message, MAX_ERROR_BYTES)
+    )
+}
+
 async fn open_once(
     server: &McpServer,
     handle: &Arc<dyn AgentHandle>,
@@ -299,11 +284,14 @@ async fn open_once(
     lifecycle: ClientLifecycleMode,
 ) -> Result<Connection, OpenFailure> {
     let is_modern = matches!(lifecycle, ClientLifecycleMode::Discover { .. });
+    let mut garbage = GarbageLines::default();
     let (served, end) = match &server.reach {
         ServerReach::Program(program) => {
             let peer = program.start().await.map_err(OpenFailure::Failed)?;
             let end = peer.end.clone();
-            let served = own.serve_with_lifecycle(PipeTransport::new(peer), lifecycle);
+            let transport = PipeTransport::new(peer);
+            garbage = transport.garbage();
+            let served = own.serve_with_lifecycle(transport, lifecycle);
             (tokio::time::timeout(START_TIMEOUT, served).await, Some(end))
         }
         ServerReach::Http(address) => {
@@ -315,16 +303,24 @@ async fn open_once(
         }
     };
     match served {
-        Ok(Ok(service)) => Ok(Connection {
-            service,
-            end,
-            name: server.name.clone(),
-            is_modern,
-        }),
+        Ok(Ok(service)) => {
+            // The server sets how long the library may repeat an earlier list. A comparison with
+            // the pin needs the present one.
+            let cache = ClientCacheConfig::disabled();
+            service.peer().set_response_cache_config(cache).await;
+            Ok(Connection {
+                service,
+                end,
+                garbage,
+                name: server.name.clone(),
+                is_modern,
+            })
+        }
         Ok(Err(error)) => Err(start_failure(error, end, &server.name).await),
         Err(_) => Err(OpenFailure::Failed(format!(
-            "did not answer its first message in {} s",
-            START_TIMEOUT.as_secs()
+            "did not answer its first message in {} s{}",
+            START_TIMEOUT.as_secs(),
+            garbage.words()
         ))),
     }
 }
@@ -335,6 +331,9 @@ async fn start_failure(
     name: &str,
 ) -> OpenFailure {
     match (error, end) {
+        (ClientInitializeError::JsonRpcError(error), _) if error.code == UNREADABLE => {
+            OpenFailure::Failed(unreadable_words(&error))
+        }
         (ClientInitializeError::JsonRpcError(error), _) => OpenFailure::Refused(format!(
             "refused the connection: {} ({})",
             clean_line(&error.message, MAX_ERROR_BYTES),

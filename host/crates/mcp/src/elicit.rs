@@ -5,6 +5,7 @@
 //! password or a key is asked for, and no address is opened. Start from
 //! [`ServerQuestions::answer`].
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,9 @@ use rind_lib::text::clean_line;
 
 /// Most forms and addresses in one call.
 const MAX_FORMS: u32 = 3;
+
+/// Most refused questions of one server that the person is told of in a session.
+const MAX_TOLD: u32 = 5;
 
 /// Times that one field is asked for.
 const MAX_TRIES: u32 = 2;
@@ -46,6 +50,8 @@ pub(crate) struct ServerQuestions {
     session: SourceSession,
     calls: Mutex<RunningCalls>,
     clock: Mutex<AskClock>,
+    /// Refused questions so far.
+    n_refused: AtomicU32,
     /// Held for one form at a time, so that the questions of two do not mix.
     alone: tokio::sync::Mutex<()>,
 }
@@ -124,6 +130,7 @@ impl ServerQuestions {
             session,
             calls: Mutex::default(),
             clock: Mutex::default(),
+            n_refused: AtomicU32::new(0),
             alone: tokio::sync::Mutex::default(),
         }
     }
@@ -190,10 +197,19 @@ impl ServerQuestions {
         Ok((call.caller.clone(), call.over.clone()))
     }
 
-    /// Tells the person that a question of the server was declined without being shown.
+    /// Tells the person that a question of the server was declined without being shown. A server
+    /// that asks without end must not fill the screen with such lines.
     fn refuse(&self, why: &str) {
+        let n_before = self.n_refused.fetch_add(1, Ordering::Relaxed);
+        if n_before >= MAX_TOLD {
+            return;
+        }
+        let more = match n_before + 1 == MAX_TOLD {
+            true => "; you are not told of its further refused questions in this session",
+            false => "",
+        };
         self.session.warn(format!(
-            "MCP server `{}` asked you something, and was refused: {why}",
+            "MCP server `{}` asked you something, and was refused: {why}{more}",
             self.server
         ));
     }
@@ -316,9 +332,8 @@ impl ServerQuestions {
 
     /// Shows an address that the server wants to have opened. It is never opened here.
     async fn ask_address(&self, message: &str, url: &str, caller: &Caller) -> Result<(), NoAnswer> {
-        let is_plain = |c: char| c.is_ascii_graphic();
-        if !url.starts_with("https://") || url.len() > MAX_URL_BYTES || !url.chars().all(is_plain) {
-            self.refuse("it names an address that is not a plain one with `https://`");
+        if let Err(why) = check_address(url) {
+            self.refuse(&format!("it names an address that {why}"));
             return Err(NoAnswer::Declined);
         }
         if asks_for_secret(message) {
@@ -362,9 +377,50 @@ impl ServerQuestions {
     }
 }
 
+/// Checks an address before it is shown.
+///
+/// # Errors
+/// Words that continue "an address that".
+fn check_address(url: &str) -> Result<(), &'static str> {
+    let is_plain = |c: char| c.is_ascii_graphic();
+    let Some(rest) = url.strip_prefix("https://") else {
+        return Err("is not a plain one with `https://`");
+    };
+    if url.len() > MAX_URL_BYTES || !url.chars().all(is_plain) {
+        return Err("is not a plain one with `https://`");
+    }
+    // Browsers take `\\` for `/`, other programs do not.
+    let authority = rest.split(['/', '?', '#', '\\']).next();
+    let host = authority.unwrap_or_default();
+    if host.is_empty() || host.contains('@') || url.contains('\\') {
+        return Err("hides the host to which it leads");
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_shows_where_it_leads() {
+        for url in ["https://a.example/login?x=1", "https://a.example:8443"] {
+            assert_eq!(check_address(url), Ok(()), "{url}");
+        }
+        let long = format!("https://a.example/{}", "a".repeat(MAX_URL_BYTES));
+        for url in [
+            "http://a.example/",
+            "javascript:alert(1)",
+            "https://",
+            "https://good.example@evil.example/",
+            "https://good.example%20@evil.example",
+            "https://evil.example\\@good.example/",
+            "https://a.example/\u{202e}",
+            &long,
+        ] {
+            assert!(check_address(url).is_err(), "{url}");
+        }
+    }
 
     #[test]
     fn the_clock_stands_after_a_question_that_was_dropped() {

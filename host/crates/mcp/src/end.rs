@@ -3,8 +3,9 @@
 //! The host declares that questions to the user can be put, and nothing else: a server gets no model
 //! and no directories.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
@@ -16,9 +17,36 @@ use rmcp::{ClientHandler, ErrorData};
 use tokio::sync::mpsc::Sender;
 
 use super::elicit::ServerQuestions;
+use rind_lib::lock::lock;
 
 /// Shows one line about the progress of a call.
 pub(crate) type ShowProgress = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Most lines about progress in a row, and in each second after that.
+const MAX_PROGRESS_LINES: u32 = 10;
+
+/// Lets through a bounded number of lines about progress. Each becomes an event.
+#[derive(Debug)]
+pub(crate) struct ProgressGate(Mutex<(Instant, f64)>);
+
+impl Default for ProgressGate {
+    fn default() -> Self {
+        Self(Mutex::new((Instant::now(), f64::from(MAX_PROGRESS_LINES))))
+    }
+}
+
+impl ProgressGate {
+    /// Whether one more line may be shown now.
+    pub(crate) fn admits(&self) -> bool {
+        let mut gate = lock(&self.0);
+        let (since, left) = *gate;
+        let most = f64::from(MAX_PROGRESS_LINES);
+        let now = Instant::now();
+        let left = (left + since.elapsed().as_secs_f64() * most).min(most);
+        *gate = (now, if left < 1.0 { left } else { left - 1.0 });
+        left >= 1.0
+    }
+}
 
 /// The host's end of a connection.
 #[derive(Clone)]
@@ -107,6 +135,13 @@ fn progress_words(progress: f64, total: Option<f64>, message: Option<&str>) -> S
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flood_of_progress_is_cut() {
+        let gate = ProgressGate::default();
+        let shown = (0..10_000).filter(|_| gate.admits()).count();
+        assert!((10..1000).contains(&shown), "{shown}");
+    }
 
     #[test]
     fn progress_has_its_total_and_its_message() {

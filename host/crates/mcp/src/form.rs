@@ -315,6 +315,15 @@ mod tests {
             "ｐａｓｓｗｏｒｄ",
             "Passwort",
             "creditCardNumber",
+            "p4$$w0rd",
+            "mot de passe",
+            "Contraseña",
+            "Пароль",
+            "密码",
+            "パスワード",
+            "비밀번호",
+            "seed phrase",
+            "the 6 digits of your authenticator",
         ] {
             assert!(asks_for_secret(name), "{name}");
             let why = form(json!({name: {"type": "string"}}), json!([])).unwrap_err();
@@ -328,6 +337,8 @@ mod tests {
             "colour",
             "passenger",
             "city",
+            "7 of 4",
+            "parent",
         ] {
             assert!(!asks_for_secret(name), "{name}");
         }

@@ -34,6 +34,7 @@ mod server;
 mod settings;
 mod source;
 mod tool;
+mod tool_list;
 
 /// Target of the log lines of the protocol's library, which repeat failures that a call reports.
 pub const PROTOCOL_LOG: &str = "rmcp";

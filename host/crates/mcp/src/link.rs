@@ -12,7 +12,7 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use super::client::{Connection, OpenFailure};
 use super::compare::{OfferChange, changes_since, describe_changes};
 use super::elicit::ServerQuestions;
-use super::end::ClientEnd;
+use super::end::{ClientEnd, ProgressGate};
 use super::offer::ServerOffer;
 use super::server::McpServer;
 use super::tool::McpTool;
@@ -27,6 +27,12 @@ const MAX_STARTS: u32 = 4;
 /// reports changes.
 const MAX_COMPARED_AGE: Duration = Duration::from_secs(60);
 
+/// Shortest interval between comparisons that a server brings about by reporting changes.
+const MIN_COMPARE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Most times that the offer may change in a session. After that, nothing of it is offered.
+const MAX_CHANGES: u32 = 10;
+
 /// The link of one session to one server.
 pub(crate) struct ServerLink {
     pub(crate) server: Arc<McpServer>,
@@ -38,8 +44,16 @@ pub(crate) struct ServerLink {
     held: Mutex<BTreeMap<String, String>>,
     /// Reasons why prompts must not be fetched, by name on the server.
     held_prompts: Mutex<BTreeMap<String, String>>,
-    /// Changes that the user was told of.
-    told: Mutex<Vec<OfferChange>>,
+    told: Mutex<ToldChanges>,
+}
+
+/// Changes that the user was told of.
+#[derive(Default)]
+struct ToldChanges {
+    /// The last ones.
+    last: Vec<OfferChange>,
+    /// Times that they changed.
+    n_times: u32,
 }
 
 #[derive(Default)]
@@ -139,10 +153,15 @@ impl ServerLink {
     async fn start(self: &Arc<Self>) -> Result<Arc<Connection>, String> {
         let (changed, changes) = mpsc::channel(1);
         let shown = self.session.clone();
+        let gate = ProgressGate::default();
         let end = ClientEnd {
             changed,
             is_changed: Arc::default(),
-            progress: Arc::new(move |text| shown.show_progress(text)),
+            progress: Arc::new(move |text| {
+                if gate.admits() {
+                    shown.show_progress(text);
+                }
+            }),
             questions: Some(self.questions.clone()),
         };
         let opened = Connection::open(&self.server, self.session.handle(), &end).await;
@@ -156,6 +175,18 @@ impl ServerLink {
     /// Holds tools that differ from the pin, and tells the user of each change once.
     fn compare(self: &Arc<Self>, offer: &ServerOffer) {
         let changes = changes_since(&self.pinned, offer);
+        let is_too_often = {
+            let mut told = lock(&self.told);
+            if told.last == changes || told.n_times > MAX_CHANGES {
+                return;
+            }
+            told.last.clone_from(&changes);
+            told.n_times += 1;
+            told.n_times > MAX_CHANGES
+        };
+        if is_too_often {
+            return self.hold_all();
+        }
         let (mut held, mut prompts) = (BTreeMap::new(), BTreeMap::new());
         for change in &changes {
             if let Some(prompt) = change.held_prompt() {
@@ -164,13 +195,6 @@ impl ServerLink {
             if let Some(tool) = change.held_tool() {
                 held.insert(tool.to_owned(), change.to_string());
             }
-        }
-        {
-            let mut told = lock(&self.told);
-            if *told == changes {
-                return;
-            }
-            told.clone_from(&changes);
         }
         *lock(&self.held_prompts) = prompts;
         let is_other = {
@@ -195,6 +219,23 @@ impl ServerLink {
     }
 }
 
+impl ServerLink {
+    /// Holds everything for the rest of the session: the offer changes so often that nobody could
+    /// read what is held and what is not.
+    fn hold_all(self: &Arc<Self>) {
+        let why = format!("its server changed its offer more than {MAX_CHANGES} times");
+        let tools = self.pinned.tools.iter();
+        let prompts = self.pinned.prompts.iter();
+        *lock(&self.held) = tools.map(|own| (own.name.clone(), why.clone())).collect();
+        *lock(&self.held_prompts) = prompts.map(|own| (own.name.clone(), why.clone())).collect();
+        let reason = format!(
+            "MCP server `{}` changed its offer more than {MAX_CHANGES} times in this session: nothing of it is offered until the next one",
+            self.server.name
+        );
+        self.session.replace_tools(self.tools(), reason);
+    }
+}
+
 /// Compares the tools whenever the server says that they have changed, until the connection ends.
 async fn watch_changes(link: Weak<ServerLink>, mut changes: mpsc::Receiver<()>) {
     while changes.recv().await.is_some() {
@@ -202,5 +243,8 @@ async fn watch_changes(link: Weak<ServerLink>, mut changes: mpsc::Receiver<()>) 
             return;
         };
         link.compare_changed().await;
+        drop(link);
+        // A call compares at once, so waiting leaves no gap.
+        tokio::time::sleep(MIN_COMPARE_INTERVAL).await;
     }
 }

@@ -12,13 +12,14 @@ use rmcp::model::{
 };
 
 use super::client::{CallFailure, Connection};
+use super::offer::OfferBudget;
 use super::prompt::{MAX_PROMPTS, OfferedArgument, OfferedPrompt};
 use super::resource::ResourceList;
 
 /// Most pages of a list.
 const MAX_PAGES: usize = 200;
 
-/// Time in which a server must have listed its prompts, or its resources.
+/// Time in which a server must have listed its tools, its prompts, or its resources.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Reason why an answer that is a question cannot be used.
@@ -37,7 +38,7 @@ impl Connection {
     }
 
     async fn read_prompts(&self) -> Result<Vec<OfferedPrompt>, String> {
-        let mut listed = Vec::new();
+        let (mut budget, mut listed) = (OfferBudget::default(), Vec::new());
         let ask = |page| self.peer().list_prompts(Some(page));
         self.read_pages("prompts", ask, |page| {
             for prompt in page.prompts {
@@ -45,7 +46,7 @@ impl Connection {
                     return Err(format!("offers more than {MAX_PROMPTS} prompts"));
                 }
                 let arguments = prompt.arguments.unwrap_or_default().into_iter();
-                listed.push(OfferedPrompt {
+                let prompt = OfferedPrompt {
                     name: prompt.name,
                     title: prompt.title,
                     description: prompt.description.unwrap_or_default(),
@@ -56,7 +57,9 @@ impl Connection {
                             required: own.required == Some(true),
                         })
                         .collect(),
-                });
+                };
+                budget.add_bytes(prompt.n_bytes())?;
+                listed.push(prompt);
             }
             Ok(page.next_cursor)
         })
@@ -168,7 +171,7 @@ impl Connection {
 }
 
 /// Bounds the time of a list.
-async fn within<T>(
+pub(crate) async fn within<T>(
     what: &str,
     listed: impl Future<Output = Result<T, String>>,
 ) -> Result<T, String> {

@@ -139,6 +139,11 @@ impl PinnedServers {
         };
         let bytes =
             serde_json::to_vec_pretty(&content).map_err(|e| refuse(std::io::Error::other(e)))?;
+        // A file that is too large could not be read again, and no session would start.
+        if bytes.len() as u64 > MAX_BYTES {
+            let why = format!("it would have more than {} MiB", MAX_BYTES >> 20);
+            return Err(refuse(std::io::Error::other(why)));
+        }
         replace_private(&path, &bytes).map_err(refuse)?;
         self.servers = content.servers;
         Ok(())

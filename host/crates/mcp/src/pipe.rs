@@ -1,12 +1,17 @@
 //! The transport over standard input and output: one message in each line.
 
 use std::borrow::Cow;
+use std::sync::{Arc, Mutex};
 
 use rmcp::RoleClient;
+use rmcp::model::{ErrorCode, ErrorData, JsonRpcMessage, RequestId};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use tokio::sync::mpsc::Receiver;
 
+use rind_lib::lock::lock;
 use rind_lib::text::clean_line;
 use rind_lib::tool::peer::{PeerEnd, PeerInput, PeerProcess, PeerStop};
 
@@ -17,14 +22,44 @@ const MAX_GARBAGE_LINES: usize = 100;
 /// Longest excerpt of such a line, in bytes.
 const MAX_EXCERPT_BYTES: usize = 80;
 
+/// Code of the error that takes the place of an answer which cannot be read. No code of the
+/// protocol has this value.
+pub(crate) const UNREADABLE: ErrorCode = ErrorCode(-39_001);
+
 /// Standard input and output of a server.
 pub(crate) struct PipeTransport {
     input: PeerInput,
     output: Receiver<Vec<u8>>,
     end: PeerEnd,
-    n_garbage: usize,
+    garbage: GarbageLines,
     /// Stops the server with the transport.
     _stop: PeerStop,
+}
+
+/// Lines of a server that are not messages. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GarbageLines(Arc<Mutex<(usize, String)>>);
+
+impl GarbageLines {
+    /// Describes them for a failure that they may explain; empty if there are none.
+    pub(crate) fn words(&self) -> String {
+        let garbage = lock(&self.0);
+        match &*garbage {
+            (0, _) => String::new(),
+            (n, last) => format!(
+                "; not a message: {n} of the lines that it wrote to its standard output, such as “{last}”"
+            ),
+        }
+    }
+
+    /// Counts a line. Returns the new number.
+    fn count(&self, line: &[u8]) -> usize {
+        let mut garbage = lock(&self.0);
+        garbage.0 += 1;
+        let excerpt = line.get(..4 * MAX_EXCERPT_BYTES).unwrap_or(line);
+        garbage.1 = clean_line(&String::from_utf8_lossy(excerpt), MAX_EXCERPT_BYTES);
+        garbage.0
+    }
 }
 
 impl PipeTransport {
@@ -33,23 +68,42 @@ impl PipeTransport {
             input: peer.input,
             output: peer.output,
             end: peer.end,
-            n_garbage: 0,
+            garbage: GarbageLines::default(),
             _stop: peer.stop,
         }
     }
 
+    pub(crate) fn garbage(&self) -> GarbageLines {
+        self.garbage.clone()
+    }
+
     /// Counts a line that is not a message. Returns whether the limit is not reached yet.
-    fn count_garbage(&mut self, line: &[u8]) -> bool {
-        self.n_garbage += 1;
-        if self.n_garbage <= MAX_GARBAGE_LINES {
+    fn count_garbage(&self, line: &[u8]) -> bool {
+        let n_lines = self.garbage.count(line);
+        if n_lines <= MAX_GARBAGE_LINES {
             return true;
         }
-        let excerpt = clean_line(&String::from_utf8_lossy(line), MAX_EXCERPT_BYTES);
-        self.end.stop(&format!(
-            "was stopped: more than {MAX_GARBAGE_LINES} lines of its standard output are no messages, such as “{excerpt}”"
-        ));
+        self.end
+            .stop(&format!("was stopped{}", self.garbage.words()));
         false
     }
+}
+
+/// Beginning of an answer whose rest cannot be read. Skipping values has no limit of depth, unlike
+/// reading them.
+#[derive(Deserialize)]
+struct AnswerHead {
+    id: RequestId,
+    #[serde(default)]
+    method: Option<IgnoredAny>,
+}
+
+/// Returns an error in place of an answer that cannot be read, so that its request fails at once
+/// and with the reason, not after its timeout.
+fn unreadable_answer(line: &[u8], why: &serde_json::Error) -> Option<RxJsonRpcMessage<RoleClient>> {
+    let head: AnswerHead = serde_json::from_slice(line).ok()?;
+    let error = ErrorData::new(UNREADABLE, why.to_string(), None);
+    (head.method.is_none()).then(|| JsonRpcMessage::error(error, Some(head.id)))
 }
 
 impl Transport<RoleClient> for PipeTransport {
@@ -73,10 +127,15 @@ impl Transport<RoleClient> for PipeTransport {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            match serde_json::from_slice(&line) {
+            let why = match serde_json::from_slice(&line) {
                 Ok(message) => return Some(message),
-                Err(_) if self.count_garbage(&line) => {}
-                Err(_) => return None,
+                Err(why) => why,
+            };
+            if !self.count_garbage(&line) {
+                return None;
+            }
+            if let Some(answer) = unreadable_answer(&line, &why) {
+                return Some(answer);
             }
         }
     }
@@ -84,5 +143,59 @@ impl Transport<RoleClient> for PipeTransport {
     async fn close(&mut self) -> Result<(), Self::Error> {
         self.output.close();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(line: &[u8]) -> Option<String> {
+        let why = serde_json::from_slice::<RxJsonRpcMessage<RoleClient>>(line).err()?;
+        match unreadable_answer(line, &why)? {
+            JsonRpcMessage::Error(error) => Some(format!("{:?} {}", error.id, error.error.message)),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_read_fails_its_request() {
+        let deep = format!(
+            r#"{{"jsonrpc":"2.0","id":7,"result":{}1{}}}"#,
+            r#"{"a":"#.repeat(100_000),
+            "}".repeat(100_000)
+        );
+        let text = answer(deep.as_bytes()).unwrap();
+        assert!(text.contains("Number(7)"), "{text}");
+        assert!(text.contains("recursion limit"), "{text}");
+        for line in [
+            br#"{"jsonrpc":"2.0","id":"x","result":{"a":"\ud800"}}"#.as_slice(),
+            b"{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"result\":{\"a\":\"\xff\"}}",
+        ] {
+            assert!(answer(line).unwrap().contains("\"x\""));
+        }
+        // Not an answer: a request, a notification, a greeting, the rest of a message.
+        for line in [
+            br#"{"jsonrpc":"2.0","id":1,"method":7}"#.as_slice(),
+            br#"{"jsonrpc":"2.0","method":7}"#,
+            b"hello",
+            br#"{"id":1,"#,
+        ] {
+            assert!(answer(line).is_none(), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn lines_that_are_no_messages_are_counted_and_quoted() {
+        let garbage = GarbageLines::default();
+        assert_eq!(garbage.words(), "");
+        assert_eq!(garbage.count(b"hello\x1b[2J"), 1);
+        assert_eq!(garbage.count(&b"\xef\xbb\xbf{".repeat(1000)), 2);
+        let words = garbage.words();
+        assert!(
+            words.starts_with("; not a message: 2 of the lines"),
+            "{words}"
+        );
+        assert!(words.len() < 300 && !words.contains('\u{1b}'), "{words}");
     }
 }

@@ -68,6 +68,14 @@ pub struct ServerPrompts {
 }
 
 impl OfferedPrompt {
+    /// Returns the number of bytes of its texts.
+    pub(crate) fn n_bytes(&self) -> usize {
+        let arguments = self.arguments.iter();
+        let arguments = arguments.map(|own| own.name.len() + own.description.len());
+        let title = self.title.as_ref().map_or(0, String::len);
+        self.name.len() + title + self.description.len() + arguments.sum::<usize>()
+    }
+
     /// Returns the name of the command for it, without that of the server: letters, digits, `-`, `_`
     /// and `.`, with `-` instead of other characters. A name that is too long is cut and ends in
     /// digits of a hash of the whole name. Empty for a name without any letter or digit.

@@ -57,6 +57,10 @@ impl ResourceList {
         about: &str,
         is_template: bool,
     ) -> Result<(), String> {
+        // Nobody could ask for such an address, and its text would only take memory.
+        if uri.len() > MAX_URI_BYTES {
+            return Ok(());
+        }
         if self.resources.len() + self.templates.len() >= MAX_RESOURCES {
             return Err(format!("lists more than {MAX_RESOURCES} resources"));
         }

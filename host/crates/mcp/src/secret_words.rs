@@ -4,8 +4,9 @@
 
 use rind_lib::skill::key;
 
-/// Parts of words that name a secret, which no server may ask for.
-const SECRET_PARTS: [&str; 15] = [
+/// Parts of words that name a secret, which no server may ask for. Letters are those that
+/// [`fold_letter`] leaves, so the Russian word begins with Latin ones.
+const SECRET_PARTS: [&str; 41] = [
     "password",
     "passwd",
     "passwort",
@@ -21,6 +22,32 @@ const SECRET_PARTS: [&str; 15] = [
     "credential",
     "cardnumber",
     "onetimecode",
+    "verificationcode",
+    "securitycode",
+    "authenticator",
+    "seedphrase",
+    "recoveryphrase",
+    "recoverycode",
+    "backupcode",
+    "mnemonic",
+    "motdepasse",
+    "contrasena",
+    "palavrapasse",
+    "senha",
+    "haslo",
+    "losenord",
+    "adgangskode",
+    "wachtwoord",
+    "salasana",
+    "jelszo",
+    "heslo",
+    "sifre",
+    "napoл",
+    "密码",
+    "密碼",
+    "口令",
+    "パスワード",
+    "비밀번호",
 ];
 
 /// Words that name a secret only as a whole word.
@@ -82,17 +109,18 @@ fn words_of(text: &str) -> Vec<String> {
 
 fn fold_letter(c: char) -> char {
     match c {
-        'а' | 'α' | '@' => 'a',
-        'е' | 'ё' | 'ε' | '3' => 'e',
-        'о' | 'ο' | '0' => 'o',
+        'а' | 'α' | '@' | '4' | 'á' | 'à' | 'â' | 'ã' | 'ä' | 'å' => 'a',
+        'е' | 'ё' | 'ε' | '3' | 'é' | 'è' | 'ê' => 'e',
+        'о' | 'ο' | '0' | 'ó' | 'ô' | 'ö' | 'ő' => 'o',
         'р' | 'ρ' => 'p',
-        'с' => 'c',
-        'ѕ' | '$' | '5' => 's',
+        'с' | 'ç' => 'c',
+        'ѕ' | '$' | '5' | 'ś' | 'š' | 'ş' => 's',
+        'ł' => 'l',
         'к' | 'κ' => 'k',
         'у' | 'γ' => 'y',
         'і' | 'ι' | '1' => 'i',
-        'т' | 'τ' => 't',
-        'п' | 'η' => 'n',
+        'т' | 'τ' | '7' => 't',
+        'п' | 'η' | 'ñ' => 'n',
         'ԁ' => 'd',
         'ԝ' | 'ω' => 'w',
         other => other,

@@ -77,8 +77,9 @@ impl McpTool {
                 failed(format!("{why}. The next call starts it again"))
             }
             None => failed(format!(
-                "did not answer in {} s (`timeout_seconds` of its settings)",
-                self.link.server.timeout().as_secs()
+                "did not answer in {} s (`timeout_seconds` of its settings){}",
+                self.link.server.timeout().as_secs(),
+                connection.garbage_words()
             )),
         };
         self.link.session.show_progress("");

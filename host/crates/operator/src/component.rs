@@ -88,8 +88,12 @@ pub fn read_component(
     });
     let environment = environment.collect::<Result<Vec<_>, _>>()?;
     let text = given.manifest_text(&name, file_name);
+    // The person did not write the manifest, so its faults can only be those of the name.
+    let manifest = Manifest::parse(&text, &path).with_context(|| {
+        format!("the component {shown} is called `{name}`, after its file; rename the file")
+    })?;
     Ok(ForeignComponent {
-        manifest: Manifest::parse(&text, &path)?,
+        manifest,
         folder: folder.to_owned(),
         environment,
     })

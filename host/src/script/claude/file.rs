@@ -27,6 +27,7 @@ use super::super::names::{self, NamePlaces};
 use super::super::pin::PinnedFile;
 use super::super::settings::Base;
 use super::event::EVENTS;
+use super::exec::line_of;
 use super::{ClaudeEvent, ClaudeHook, ClaudeMatcher};
 use crate::json::UniqueKeys;
 use crate::near::nearest;
@@ -44,7 +45,7 @@ const MAX_BYTES: u64 = 1 << 20;
 const GROUP_KEYS: [&str; 2] = ["hooks", "matcher"];
 
 /// Supported keys of a hook.
-const KEYS: &[&str] = &["type", "command", "timeout", "statusMessage"];
+const KEYS: &[&str] = &["type", "command", "args", "timeout", "statusMessage"];
 
 /// Hooks of a file.
 #[derive(Debug, Default)]
@@ -243,6 +244,10 @@ impl ClaudeReader<'_> {
         let command = hook.get("command").and_then(Value::as_str);
         let command = command.filter(|command| !command.trim().is_empty());
         let command = command.ok_or_else(|| self.wrong_file(place, "`command` is missing"))?;
+        // Without its arguments, a guard would run another program than it names.
+        let line = line_of(command, hook.get("args"), &self.env());
+        let line = line.map_err(|why| self.wrong_file(place, &format!("this hook {why}")))?;
+        let command = line.as_str();
         let seen = (event.name().to_owned(), text.to_owned(), command.to_owned());
         if self.commands.contains(&seen) {
             return Ok(());

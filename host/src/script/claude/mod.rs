@@ -7,6 +7,7 @@
 //! gate. Start from [`read`].
 
 mod event;
+mod exec;
 mod file;
 mod outcome;
 mod reply;

@@ -69,6 +69,14 @@ fn codex_trusts_the_hooks_and_keeps_its_settings() {
     );
     let status = own.rind.run(&["guard", "status", "codex"]).exits(0);
     assert!(status.stdout.contains("✓ codex: installed"), "{status:?}");
+    // What is typed into a terminal would be judged by nobody.
+    assert!(trusted.contains("unified_exec_tty = false"), "{trusted}");
+    own.put(
+        ".codex/config.toml",
+        &trusted.replace("unified_exec_tty = false", "unified_exec_tty = true"),
+    );
+    let status = own.rind.run(&["guard", "status", "codex"]).exits(1);
+    assert!(status.stdout.contains("may have a terminal"), "{status:?}");
     own.put(".codex/config.toml", config);
     let status = own.rind.run(&["guard", "status", "codex"]).exits(1);
     assert!(

@@ -432,3 +432,31 @@ fn tools_of_plugins_have_the_same_name_before_and_after_the_call() {
         "PreToolUse mcp__hello__greet\nPostToolUse mcp__hello__greet\n"
     );
 }
+
+#[test]
+fn a_hook_with_arguments_runs_with_them_and_one_that_cannot_is_an_error() {
+    let guard =
+        "#!/bin/sh\nif [ \"$1\" = command ] && grep -q rm; then echo 'not here' >&2; exit 2; fi\n";
+    let settings = |args: &str| {
+        format!(
+            r#"{{"hooks": {{"PreToolUse": [{{"matcher": "Bash", "hooks": [
+                {{"type": "command", "command": "sh", "args": {args}}}]}}]}}}}"#
+        )
+    };
+    let rind = Rind::with_script(
+        "[[reply]]\ntool_calls = [{ name = \"bash\", arguments = { command = \"rm -f x\" } }]\n[[reply]]\ntext = \"Done.\"\n",
+    );
+    fs::create_dir_all(rind.user_home().join(".claude")).unwrap();
+    let script = rind.user_home().join(".claude/guard.sh");
+    fs::write(&script, guard).unwrap();
+    rind.config("[hooks]\nclaude = [\"~/.claude/settings.json\"]\n");
+    let file = rind.user_home().join(".claude/settings.json");
+    fs::write(&file, settings(&format!("[{script:?}, \"command\"]"))).unwrap();
+    let ran = rind.run(&["run", "go", "--yes", "--json"]).exits(0);
+    let results = results(&ran);
+    assert!(results[0].contains("not here"), "{results:?}");
+    fs::write(&file, settings("[\"it's\"]")).unwrap();
+    let ran = rind.run(&["run", "go", "--yes", "--json"]);
+    assert_ne!(ran.code, Some(0), "{}", ran.stdout);
+    assert!(ran.stderr.contains("a word with a quote"), "{}", ran.stderr);
+}

@@ -143,6 +143,16 @@ const READ: &[(&str, &[(&str, &str)])] = &[
                 "npm_config_prefix",
                 "Folder that npm is installed under. Default: found from `node` in `PATH`",
             ),
+            (
+                "npm_config_https_proxy",
+                "Proxy of npm, as `https-proxy` in `.npmrc`. Also in capitals, as the next two",
+            ),
+            ("npm_config_proxy", "Proxy of npm where that is absent"),
+            (
+                "npm_config_noproxy",
+                "Hosts that are reached without the proxy of npm. Default: those of `NO_PROXY`",
+            ),
+            ("PIP_PROXY", "Proxy of pip, as `proxy` in `pip.conf`"),
             ("PIP_INDEX_URL", "Index of Python packages"),
             (
                 "UV_DEFAULT_INDEX",
@@ -159,6 +169,10 @@ const READ: &[(&str, &[(&str, &str)])] = &[
             (
                 "UV_CONFIG_FILE",
                 "Settings of uv, read in place of `uv.toml` of the user and of the machine",
+            ),
+            (
+                "CARGO_HTTP_PROXY",
+                "Proxy of cargo, as `http.proxy` in its `config.toml`",
             ),
             (
                 "UV_NO_CONFIG",

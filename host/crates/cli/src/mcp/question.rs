@@ -90,7 +90,11 @@ pub(in super::super) fn question_text(question: &ServerQuestion<'_>) -> String {
     let changed = changes.unwrap_or_default().iter();
     lines.extend(changed.map(|change| format!("Changed since you approved it: {change}")));
     let tools = offer.tools.iter();
-    lines.extend(tools.map(|tool| format!("Tool {}: {}", tool.name, tool.description)));
+    for tool in tools {
+        lines.push(format!("Tool {}: {}", tool.name, tool.description));
+        let texts = tool.argument_texts().into_iter();
+        lines.extend(texts.map(|(place, text)| format!("Its argument text {place}: {text}")));
+    }
     let prompts = offer.prompts.iter();
     lines.extend(prompts.map(|own| format!("Prompt {}: {}", own.name, own.description)));
     let refused = offer.refused.iter();
@@ -134,7 +138,7 @@ fn server_screen(question: ServerQuestion<'_>) -> QuestionScreen {
     let changed = changed.map(|change: &OfferChange| {
         QuestionLine::new("    • ").their_words(WARN, &change.to_string())
     });
-    let mut tools: Vec<QuestionLine> = offer.tools.iter().map(tool_line).collect();
+    let mut tools: Vec<QuestionLine> = offer.tools.iter().flat_map(tool_lines).collect();
     tools.extend(offer.prompts.iter().map(|prompt| {
         QuestionLine::new("  prompt ")
             .their_words(BOLD, &format!("/{}:{}", server.name, prompt.command_name()))
@@ -167,15 +171,22 @@ pub(in super::super) fn offer_words(offer: &ServerOffer) -> String {
     }
 }
 
-fn tool_line(tool: &OfferedTool) -> QuestionLine {
+fn tool_lines(tool: &OfferedTool) -> Vec<QuestionLine> {
     let line = QuestionLine::new("  tool ")
         .their_words(BOLD, &tool.name)
         .own_words(": ")
         .their_words(DIM, &tool.description);
-    match &tool.annotations {
+    let line = match &tool.annotations {
         None => line,
         Some(claims) => line
             .own_words(" claims ")
             .their_words(DIM, &claims.to_string()),
-    }
+    };
+    let texts = tool.argument_texts().into_iter().map(|(place, text)| {
+        QuestionLine::new("    argument text ")
+            .their_words(BOLD, &place)
+            .own_words(": ")
+            .their_words(DIM, &text)
+    });
+    std::iter::once(line).chain(texts).collect()
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use reqwest::dns::{Addrs, Name, Resolving};
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue, LOCATION};
-use reqwest::{Client, Response, Url};
+use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Response, Url};
 
 use super::reference::is_loopback;
 use super::transfer::{self, client_builder};
@@ -34,8 +34,34 @@ pub(crate) struct RegistryAddress {
     pub(crate) setting: String,
     /// Advice for registries that ask for credentials.
     pub(crate) login: &'static str,
+    /// Proxy in the settings of the client. Without one, the variables of the environment apply.
+    pub(crate) proxy: Option<RegistryProxy>,
     /// Hosts of configured proxies, which may have private addresses.
     pub(crate) proxies: Vec<String>,
+}
+
+/// Proxy for the requests to a registry.
+#[derive(Clone)]
+pub(crate) struct RegistryProxy {
+    /// Address, with the credentials for it.
+    pub(crate) url: Url,
+    /// Setting with the address, for messages.
+    pub(crate) setting: String,
+    /// Hosts that are reached without it; those of `NO_PROXY` if the client lists none.
+    pub(crate) exceptions: Option<String>,
+}
+
+impl RegistryProxy {
+    fn client_proxy(&self) -> anyhow::Result<Proxy> {
+        let exceptions = match &self.exceptions {
+            Some(text) => NoProxy::from_string(text),
+            None => NoProxy::from_env(),
+        };
+        // The error could quote the address, which may hold a password.
+        let proxy = Proxy::all(self.url.clone()).ok();
+        let proxy = proxy.with_context(|| format!("{} cannot be used", self.setting))?;
+        Ok(proxy.no_proxy(exceptions))
+    }
 }
 
 /// Document or file to download.
@@ -59,6 +85,7 @@ pub(crate) struct PackageDownload {
     base: Url,
     authorization: Option<HeaderValue>,
     login: &'static str,
+    proxy: Option<RegistryProxy>,
     until: Instant,
 }
 
@@ -73,15 +100,17 @@ impl PackageDownload {
             anyhow::Ok(value)
         });
         Ok(Self {
-            own: client_builder(is_local)
-                .build()
-                .context("cannot make an HTTP client")?,
+            own: build_client(
+                client_builder(is_local),
+                registry.proxy.as_ref().filter(|_| !is_local),
+            )?,
             resolver: Arc::new(PublicResolver {
                 proxies: registry.proxies.clone(),
             }),
             base: registry.base.clone(),
             authorization: authorization.transpose()?,
             login: registry.login,
+            proxy: registry.proxy.clone(),
             until: Instant::now() + TIMEOUT,
         })
     }
@@ -136,7 +165,7 @@ impl PackageDownload {
     /// hosts need it once.
     fn away_client(&self) -> anyhow::Result<Client> {
         let client = client_builder(false).dns_resolver(self.resolver.clone());
-        client.build().context("cannot make an HTTP client")
+        build_client(client, self.proxy.as_ref())
     }
 
     async fn send_once(&self, url: &Url, ask: DownloadAsk<'_>) -> anyhow::Result<Response> {
@@ -154,7 +183,16 @@ impl PackageDownload {
         if let Some(authorization) = self.authorization.as_ref().filter(|_| is_own) {
             request = request.header(AUTHORIZATION, authorization.clone());
         }
-        transfer::send_request(request, &host).await
+        let sent = transfer::send_request(request, &host).await;
+        match &self.proxy {
+            Some(proxy) => sent.with_context(|| {
+                format!(
+                    "the request was made with the proxy that {} sets",
+                    proxy.setting
+                )
+            }),
+            None => sent,
+        }
     }
 
     fn expect_found(&self, answer: &Response, noun: &str) -> anyhow::Result<()> {
@@ -172,6 +210,14 @@ impl PackageDownload {
             _ => bail!("{host} answered {} for {noun}", answer.status()),
         }
     }
+}
+
+fn build_client(client: ClientBuilder, proxy: Option<&RegistryProxy>) -> anyhow::Result<Client> {
+    let client = match proxy {
+        Some(proxy) => client.proxy(proxy.client_proxy()?),
+        None => client,
+    };
+    client.build().context("cannot make an HTTP client")
 }
 
 /// Whether a URL names a host that is not known to be private. Names are resolved later, by

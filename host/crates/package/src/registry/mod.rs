@@ -26,7 +26,9 @@ pub(crate) use artifact::MAX_SIGNATURE_BYTES;
 pub(crate) use artifact::sha256_hex;
 use artifact::{ArtifactManifest, ContentDescriptor, LAYER_TYPE, MANIFEST_TYPE};
 pub use auth::RegistryCredentials;
-pub(crate) use download::{DownloadAsk, PackageDownload, RegistryAddress, parse_url};
+pub(crate) use download::{
+    DownloadAsk, PackageDownload, RegistryAddress, RegistryProxy, parse_url,
+};
 pub use push::PublishedArtifact;
 pub(crate) use reference::{ArtifactReference, SCHEME, is_loopback, tag_version};
 pub(crate) use reqwest::Url;

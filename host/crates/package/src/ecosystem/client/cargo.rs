@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail, ensure};
 use toml::Table;
 
+use super::proxy::ConfiguredProxy;
 use super::{ClientEnvironment, ConfiguredRegistry, read_table};
 
 /// Name of the source that cargo uses without settings.
@@ -34,6 +35,30 @@ pub(super) fn find_registry(
         Some(name) if name != DEFAULT_SOURCE => settings.find_named(&name).map(Some),
         _ => settings.find_replacement(),
     }
+}
+
+/// Finds the proxy of cargo. The settings of git, which cargo asks next, are not read.
+pub(super) fn find_proxy(
+    environment: &ClientEnvironment,
+) -> anyhow::Result<Option<ConfiguredProxy>> {
+    let settings = CargoSettings::read_files(environment)?;
+    let variable = environment.variable("CARGO_HTTP_PROXY");
+    let variable = variable.map(|value| (value, "the variable CARGO_HTTP_PROXY".to_owned()));
+    let found = variable.or_else(|| {
+        let value = find_text(&settings.config, &["http", "proxy"])?;
+        Some((
+            value,
+            format!("`http.proxy` in {}", settings.path.display()),
+        ))
+    });
+    let found = found.filter(|(address, _)| !address.is_empty());
+    Ok(found.map(|(address, setting)| ConfiguredProxy {
+        address,
+        setting,
+        exceptions: None,
+        // The port of the library that cargo uses.
+        port: 1080,
+    }))
 }
 
 impl<'a> CargoSettings<'a> {

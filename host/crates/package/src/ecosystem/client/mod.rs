@@ -9,6 +9,7 @@ mod cargo;
 mod netrc;
 mod npm;
 mod pip;
+mod proxy;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -113,6 +114,12 @@ pub(super) fn find_registry(
     };
     let found = found.with_context(|| format!("no registry is configured: set {setting}"))?;
     let mut address = checked_address(found, login, environment)?;
+    address.proxy = proxy::find_proxy(environment, reference.kind)?;
+    let own = address
+        .proxy
+        .iter()
+        .filter_map(|proxy| proxy.url.host_str());
+    address.proxies.extend(own.map(str::to_owned));
     // npm and cargo do not read the file.
     if reference.kind == PackageKind::Pypi && address.authorization.is_none() {
         let host = address.base.host_str().unwrap_or_default();
@@ -158,6 +165,7 @@ fn checked_address(
         authorization,
         setting,
         login,
+        proxy: None,
         proxies: proxy_hosts(environment),
     })
 }

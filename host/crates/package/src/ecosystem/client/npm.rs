@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
+use super::proxy::ConfiguredProxy;
 use super::{
     ClientEnvironment, ConfiguredRegistry, basic_header, ini_settings, parse_url, read_settings,
 };
@@ -54,6 +55,34 @@ pub(super) fn find_registry(
         url,
         setting,
         authorization,
+    }))
+}
+
+/// Finds the proxy of npm. Registries have https, so `https-proxy` is asked for first.
+pub(super) fn find_proxy(
+    environment: &ClientEnvironment,
+) -> anyhow::Result<Option<ConfiguredProxy>> {
+    let settings = NpmSettings::read_files(environment)?;
+    let find = |key: &str| {
+        let variable = format!("npm_config_{}", key.replace('-', "_"));
+        let variable = npm_variable(environment, &variable);
+        let variable = variable.map(|(value, name)| (value, format!("the variable {name}")));
+        let (value, setting) = variable.or_else(|| {
+            let (value, path) = settings.find_key(key)?;
+            Some((value, format!("`{key}` in {path}")))
+        })?;
+        // npm writes `null` for a setting that is taken back.
+        let is_set = !matches!(value.as_str(), "" | "null" | "false");
+        is_set.then_some((value, setting))
+    };
+    let Some((value, setting)) = find("https-proxy").or_else(|| find("proxy")) else {
+        return Ok(None);
+    };
+    Ok(Some(ConfiguredProxy {
+        address: expand_variables(&value, environment)?,
+        setting,
+        exceptions: find("noproxy").map(|(value, _)| value),
+        port: 80,
     }))
 }
 

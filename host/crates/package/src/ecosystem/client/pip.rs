@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use toml::Table;
 
+use super::proxy::ConfiguredProxy;
 use super::{ClientEnvironment, ConfiguredRegistry, ini_settings, read_settings, read_table};
 
 /// Variables with the address of an index, the stronger ones first.
@@ -52,6 +53,40 @@ pub(super) fn find_registry(
                 setting: format!("`{key}` in {}", path.display()),
                 authorization: None,
             }));
+        }
+    }
+    Ok(None)
+}
+
+/// Finds the proxy of pip. uv has the variables of the environment alone.
+pub(super) fn find_proxy(
+    environment: &ClientEnvironment,
+) -> anyhow::Result<Option<ConfiguredProxy>> {
+    let found = |address: &str, setting: String| {
+        (!address.is_empty()).then(|| ConfiguredProxy {
+            address: address.to_owned(),
+            setting,
+            exceptions: None,
+            port: 80,
+        })
+    };
+    if let Some(address) = environment.variable("PIP_PROXY") {
+        return Ok(found(&address, "the variable PIP_PROXY".to_owned()));
+    }
+    for path in settings_files(environment) {
+        let Some(text) = read_settings(&path)? else {
+            continue;
+        };
+        let settings = ini_settings(&text);
+        let find = |section: &str| {
+            let mut all = settings.iter().rev();
+            all.find(|setting| setting.section == section && setting.key == "proxy")
+        };
+        if let Some(setting) = find("install").or_else(|| find("global")) {
+            return Ok(found(
+                setting.value,
+                format!("`proxy` in {}", path.display()),
+            ));
         }
     }
     Ok(None)

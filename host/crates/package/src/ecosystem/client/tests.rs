@@ -212,3 +212,72 @@ fn hosts_of_proxies_are_known() {
     let found = find("npm:hello", &[], &variables).unwrap();
     assert_eq!(found.proxies, ["proxy.example", "other.example"]);
 }
+
+#[test]
+fn the_proxy_of_a_client_is_stronger_than_the_variables() {
+    let proxy = |reference: &str, files: &[(&str, &str)], variables: &[(&str, &str)]| {
+        let found = find(reference, files, variables).unwrap();
+        let hosts = found.proxies.clone();
+        let own = found
+            .proxy
+            .map(|own| (own.url.to_string(), own.setting, own.exceptions));
+        (own, hosts)
+    };
+    let registry = ("npm_config_registry", "https://a.example");
+    let shared = ("HTTPS_PROXY", "http://shared.example:1");
+    let npmrc = [(
+        ".npmrc",
+        "https-proxy=http://u:p@${PROXY}:3128\nproxy=http://other.example\nnoproxy=b.example,.c.example\n",
+    )];
+    let named = ("PROXY", "own.example");
+    let (own, hosts) = proxy("npm:hello", &npmrc, &[registry, shared, named]);
+    let (url, setting, exceptions) = own.unwrap();
+    assert_eq!(url, "http://u:p@own.example:3128/");
+    assert!(setting.starts_with("`https-proxy` in ") && setting.ends_with(".npmrc"));
+    assert_eq!(exceptions.as_deref(), Some("b.example,.c.example"));
+    assert_eq!(hosts, ["shared.example", "own.example"]);
+    let variable = ("NPM_CONFIG_HTTPS_PROXY", "variable.example:8080");
+    let (own, _) = proxy("npm:hello", &npmrc, &[registry, named, variable]);
+    assert_eq!(own.unwrap().0, "http://variable.example:8080/");
+    let off = [(".npmrc", "proxy=null\nhttps-proxy=\n")];
+    assert!(proxy("npm:hello", &off, &[registry]).0.is_none());
+
+    let index = ("PIP_INDEX_URL", "https://a.example/simple");
+    let pip = [(".config/pip/pip.conf", "[global]\nproxy = own.example\n")];
+    let (own, _) = proxy("pypi:hello", &pip, &[index, shared]);
+    assert_eq!(own.unwrap().0, "http://own.example/");
+    let (own, _) = proxy(
+        "pypi:hello",
+        &pip,
+        &[index, ("PIP_PROXY", "https://v.example")],
+    );
+    assert_eq!(own.unwrap().0, "https://v.example/");
+
+    let cargo = [(
+        ".cargo/config.toml",
+        "[http]\nproxy = \"own.example\"\n[source.crates-io]\nreplace-with = \"a\"\n[source.a]\nregistry = \"sparse+https://a.example/\"\n",
+    )];
+    let (own, _) = proxy("crates:hello", &cargo, &[shared]);
+    assert_eq!(own.unwrap().0, "http://own.example:1080/");
+}
+
+#[test]
+fn a_proxy_that_cannot_be_used_is_refused_by_the_name_of_its_setting() {
+    let registry = ("npm_config_registry", "https://a.example");
+    for (npmrc, expected) in [
+        (
+            "proxy=socks5://u:secret@a.example:1080",
+            "of the kind `socks5`",
+        ),
+        ("proxy=http://", "is not the address of a proxy"),
+        ("proxy=http://u:secret@:1/", "is not the address of a proxy"),
+    ] {
+        let error = find("npm:hello", &[(".npmrc", npmrc)], &[registry]).err();
+        let error = format!("{:#}", error.unwrap());
+        assert!(
+            error.contains("`proxy` in ") && error.contains(expected),
+            "{error}"
+        );
+        assert!(!error.contains("secret"), "{error}");
+    }
+}

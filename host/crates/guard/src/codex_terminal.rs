@@ -1,0 +1,106 @@
+//! Terminals of Codex: a command that has one can be typed into later, by a tool for which Codex
+//! calls no hook. `[features] unified_exec_tty = false` in `config.toml` takes them away.
+
+use toml_edit::{DocumentMut, Item, Table, value};
+
+const FEATURES: &str = "features";
+const KEY: &str = "unified_exec_tty";
+
+/// Comment behind a line of ours, by which the removal knows it.
+const OWN: &str = " # rind guard: what is typed into a terminal is not judged";
+
+fn parse(config: &str) -> Result<DocumentMut, String> {
+    config.parse().map_err(|error| format!("{error}"))
+}
+
+/// Whether commands get no terminal.
+pub(crate) fn has_no_terminal(config: &str) -> bool {
+    let Ok(document) = parse(config) else {
+        return false;
+    };
+    let features = document.get(FEATURES);
+    features.and_then(|own| own.get(KEY)?.as_bool()) == Some(false)
+}
+
+/// Returns the settings with the terminals taken away.
+///
+/// # Errors
+/// The settings are no TOML, or `features` is no table.
+pub(crate) fn without_terminal(config: &str) -> Result<String, String> {
+    if has_no_terminal(config) {
+        return Ok(config.to_owned());
+    }
+    let mut document = parse(config)?;
+    let features = document
+        .entry(FEATURES)
+        .or_insert_with(|| Item::Table(Table::new()));
+    let mut own = value(false);
+    // A comment would end the line of a table in braces.
+    if let (Item::Table(_), Some(own)) = (&*features, own.as_value_mut()) {
+        own.decor_mut().set_suffix(OWN);
+    }
+    let features = features.as_table_like_mut();
+    let features = features.ok_or_else(|| format!("its `{FEATURES}` is not a table"))?;
+    features.insert(KEY, own);
+    Ok(document.to_string())
+}
+
+/// Returns the settings without our line. A line of the user stays.
+///
+/// # Errors
+/// The settings are no TOML.
+pub(crate) fn with_terminal(config: &str) -> Result<String, String> {
+    let mut document = parse(config)?;
+    let Some(features) = document.get_mut(FEATURES).and_then(Item::as_table_mut) else {
+        return Ok(config.to_owned());
+    };
+    let own = features.get(KEY).and_then(Item::as_value);
+    let suffix = own.and_then(|own| own.decor().suffix()?.as_str());
+    if suffix != Some(OWN) {
+        return Ok(config.to_owned());
+    }
+    features.remove(KEY);
+    if features.is_empty() {
+        document.remove(FEATURES);
+    }
+    Ok(document.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_comes_and_goes_and_the_rest_stays() {
+        for config in [
+            "",
+            "model = \"x\"\n",
+            "# mine\n[features]\nhooks = true # yes\n\n[other]\na = 1\n",
+            "features.hooks = true\n",
+        ] {
+            assert!(!has_no_terminal(config));
+            let without = without_terminal(config).unwrap();
+            assert!(has_no_terminal(&without), "{without}");
+            assert!(
+                without.contains("unified_exec_tty = false # rind guard: "),
+                "{without}"
+            );
+            assert_eq!(without_terminal(&without).unwrap(), without);
+            assert_eq!(with_terminal(&without).unwrap(), config);
+        }
+    }
+
+    #[test]
+    fn a_line_of_the_user_is_made_safe_and_never_taken_out() {
+        let own = "[features]\nunified_exec_tty = false\n";
+        assert_eq!(without_terminal(own).unwrap(), own);
+        assert_eq!(with_terminal(own).unwrap(), own);
+        assert!(!has_no_terminal("[features]\nunified_exec_tty = true\n"));
+        let made = without_terminal("[features]\nunified_exec_tty = true\n").unwrap();
+        assert!(has_no_terminal(&made), "{made}");
+        let braces = without_terminal("features = { hooks = true }\n").unwrap();
+        assert!(has_no_terminal(&braces), "{braces}");
+        assert!(without_terminal("features = 1").is_err());
+        assert!(without_terminal("= =").is_err());
+    }
+}

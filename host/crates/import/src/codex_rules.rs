@@ -1,0 +1,340 @@
+//! Rules of Codex for commands: files `*.rules` with calls of `prefix_rule`.
+//!
+//! The files are programs in Starlark. Only calls with literal values are read, which is what Codex
+//! writes itself; everything else is reported with its line. Start from [`add_codex_rules`].
+
+use std::path::Path;
+
+use rind_lib::text::clean_line;
+use rind_lib::tool::policy::Rule;
+use serde_json::{Value, json};
+
+use super::file::{ImportError, read_text};
+use super::literal_calls::{LiteralCall, LiteralValue, read_calls};
+use super::permission::{RuleOrigin, add_rules};
+use super::plan::ImportPlan;
+
+/// Most rules that the alternatives in one pattern may become.
+const MAX_ALTERNATIVES: usize = 64;
+
+/// Maximum number of files in a folder of rules.
+const MAX_FILES: usize = 100;
+
+/// Longest excerpt of a file in a loss, in bytes.
+const MAX_EXCERPT_BYTES: usize = 120;
+
+/// A rule, with its pattern as words.
+struct PrefixRule {
+    words: Vec<String>,
+    decision: Rule,
+}
+
+/// Adds the rules in a folder.
+///
+/// # Errors
+/// The folder or a file in it cannot be read.
+pub(crate) fn add_codex_rules(
+    folder: &Path,
+    origin: RuleOrigin,
+    plan: &mut ImportPlan,
+) -> Result<(), ImportError> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(ImportError::new(folder, error)),
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry
+            .map_err(|error| ImportError::new(folder, error))?
+            .path();
+        if path.extension().is_some_and(|own| own == "rules") {
+            files.push(path);
+        }
+        if files.len() > MAX_FILES {
+            let why = format!("it contains more than {MAX_FILES} files");
+            return Err(ImportError::new(folder, why));
+        }
+    }
+    files.sort();
+    let mut all = Vec::new();
+    for path in files {
+        let Some(text) = read_text(&path, plan)? else {
+            continue;
+        };
+        let (calls, fault) = read_calls(&text);
+        for call in calls {
+            match rules_of(&call) {
+                Ok(rules) => all.extend(rules.into_iter().map(|rule| (path.clone(), rule))),
+                Err(why) => plan.lose(&path, format!("line {}: {}", call.line, call.name), why),
+            }
+        }
+        if let Some(fault) = fault {
+            let what = format!(
+                "line {}: {}",
+                fault.line,
+                clean_line(&fault.text, MAX_EXCERPT_BYTES)
+            );
+            let why = "only calls with literal values are read: this and the rest of the file are not taken over";
+            plan.lose(&path, what, why);
+        }
+    }
+    // The strictest of the rules that match decides in Codex. Here a denial does, and then the
+    // narrowest rule.
+    let asks: Vec<Vec<String>> = all
+        .iter()
+        .filter(|(_, rule)| rule.decision == Rule::Ask)
+        .map(|(_, rule)| rule.words.clone())
+        .collect();
+    for (path, rule) in all {
+        add_rule(&rule, &asks, origin, &path, plan);
+    }
+    Ok(())
+}
+
+fn add_rule(
+    rule: &PrefixRule,
+    asks: &[Vec<String>],
+    origin: RuleOrigin,
+    path: &Path,
+    plan: &mut ImportPlan,
+) {
+    let name = clean_line(&rule.words.join(" "), MAX_EXCERPT_BYTES);
+    let name = format!("prefix_rule {name}");
+    let is_asked = |ask: &&Vec<String>| rule.words.starts_with(ask);
+    if rule.decision == Rule::Allow
+        && let Some(ask) = asks.iter().find(is_asked)
+    {
+        let why = format!(
+            "the other agent asks about it because of `{}`, but Rind would allow it",
+            clean_line(&ask.join(" "), MAX_EXCERPT_BYTES)
+        );
+        return plan.lose(path, name, why);
+    }
+    let words: Option<Vec<String>> = rule.words.iter().map(|word| quoted(word)).collect();
+    match words {
+        Some(words) => {
+            let pattern = json!({ "command": format!("{} *", words.join(" ")) });
+            add_rules(&name, &[pattern], rule.decision, origin, path, plan);
+        }
+        None => plan.lose(path, name, "a word of it has a quote or a line break"),
+    }
+}
+
+/// Word of a pattern of Rind, in which everything stands for itself; `None` if it cannot be
+/// written.
+fn quoted(word: &str) -> Option<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return Some(word.to_owned());
+    }
+    let is_odd = |c: char| c == '\'' || c.is_control();
+    (!word.contains(is_odd)).then(|| format!("'{word}'"))
+}
+
+/// Rules of a call, one for each choice of the alternatives in its pattern.
+fn rules_of(call: &LiteralCall) -> Result<Vec<PrefixRule>, String> {
+    match call.name.as_str() {
+        "prefix_rule" => {}
+        "network_rule" => {
+            return Err(
+                "hosts that commands may reach stand in `network` in [sandbox] of config.toml"
+                    .to_owned(),
+            );
+        }
+        "host_executable" => {
+            return Err(
+                "a rule that allows matches the program that it names, not others of its name"
+                    .to_owned(),
+            );
+        }
+        _ => return Err("it has no counterpart".to_owned()),
+    }
+    let decision = match call.argument("decision") {
+        None => Rule::Allow,
+        Some(LiteralValue::Text(text)) => match text.as_str() {
+            "allow" => Rule::Allow,
+            "prompt" => Rule::Ask,
+            "forbidden" => Rule::Deny,
+            _ => return Err("its decision is not `allow`, `prompt` or `forbidden`".to_owned()),
+        },
+        Some(_) => return Err("its decision is no text".to_owned()),
+    };
+    let Some(LiteralValue::List(parts)) = call.argument("pattern") else {
+        return Err("it has no pattern".to_owned());
+    };
+    let mut prefixes: Vec<Vec<String>> = vec![Vec::new()];
+    for part in parts {
+        let choices = choices_of(part).ok_or("its pattern has something else than words")?;
+        let longer = prefixes.iter().flat_map(|prefix| {
+            choices.iter().map(|word| {
+                let mut longer = prefix.clone();
+                longer.push((*word).to_owned());
+                longer
+            })
+        });
+        prefixes = longer.collect();
+        if prefixes.is_empty() || prefixes.len() > MAX_ALTERNATIVES {
+            return Err(format!(
+                "its pattern has no alternatives, or more than {MAX_ALTERNATIVES}"
+            ));
+        }
+    }
+    if parts.is_empty() {
+        return Err("its pattern is empty".to_owned());
+    }
+    let rule = |words| PrefixRule { words, decision };
+    Ok(prefixes.into_iter().map(rule).collect())
+}
+
+fn choices_of(part: &LiteralValue) -> Option<Vec<&str>> {
+    match part {
+        LiteralValue::List(words) => words.iter().map(word_of).collect(),
+        one => Some(vec![word_of(one)?]),
+    }
+}
+
+fn word_of(value: &LiteralValue) -> Option<&str> {
+    match value {
+        LiteralValue::Text(word) => Some(word),
+        _ => None,
+    }
+}
+
+/// Adds the losses of hooks in the form of Codex: each event with its commands.
+pub(crate) fn lose_hooks(hooks: &Value, path: &Path, plan: &mut ImportPlan) {
+    for (event, groups) in hooks.as_object().into_iter().flatten() {
+        // Trust in hooks, which Codex keeps beside them.
+        if event == "state" {
+            continue;
+        }
+        let point = match event.as_str() {
+            "PreToolUse" => Some("pre-tool"),
+            "PostToolUse" => Some("post-tool"),
+            "UserPromptSubmit" => Some("turn-start"),
+            "SessionStart" => Some("session-start"),
+            "Stop" | "SubagentStop" => Some("post-reflect"),
+            "PreCompact" => Some("before-compact"),
+            "SubagentStart" => Some("subagent-start"),
+            _ => None,
+        };
+        let why = match point {
+            Some(point) => format!(
+                "its input differs from that of Rind's hooks; write it as [hooks.scripts.NAME] with `point = \"{point}\"`"
+            ),
+            None => "there is no point of this kind".to_owned(),
+        };
+        for group in groups.as_array().into_iter().flatten() {
+            let matcher = group["matcher"].as_str().unwrap_or("*");
+            for hook in group["hooks"].as_array().into_iter().flatten() {
+                let command = hook["command"].as_str().or_else(|| hook["type"].as_str());
+                let command = clean_line(command.unwrap_or("a hook"), MAX_EXCERPT_BYTES);
+                let matcher = clean_line(matcher, MAX_EXCERPT_BYTES);
+                plan.lose(path, format!("hook {event} ({matcher}): {command}"), &*why);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan_of(text: &str, origin: RuleOrigin) -> ImportPlan {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("default.rules"), text).unwrap();
+        std::fs::write(folder.path().join("notes.md"), "no rules").unwrap();
+        let mut plan = ImportPlan::default();
+        add_codex_rules(folder.path(), origin, &mut plan).unwrap();
+        plan
+    }
+
+    fn shown(plan: &ImportPlan) -> Vec<String> {
+        let rules = plan.rules.iter().map(|own| own.rule.to_string());
+        let losses = plan
+            .losses
+            .iter()
+            .map(|own| format!("{}: {}", own.what, own.why));
+        rules.chain(losses).collect()
+    }
+
+    #[test]
+    fn prefixes_become_patterns_and_the_strictest_rule_decides() {
+        let text = r#"
+# allowed by the user
+prefix_rule(pattern=["cargo", "test"], decision="allow")
+prefix_rule(
+    pattern = ["gh", "pr", ["view", "list"]],
+    decision = "prompt",
+    justification = "read, but ask",
+    match = ["gh pr view 7", ["gh", "pr", "list"]],
+    not_match = [],
+)
+prefix_rule(pattern = ["rm", "-rf"], decision = 'forbidden')
+prefix_rule(pattern = ["gh", "pr", "view", "1"])
+prefix_rule(pattern = ["echo", "a b*"])
+"#;
+        let plan = plan_of(text, RuleOrigin::Person);
+        assert_eq!(
+            shown(&plan),
+            [
+                "{ command = \"cargo test *\", decision = \"allow\" }",
+                "{ command = \"gh pr view *\", decision = \"ask\" }",
+                "{ command = \"gh pr list *\", decision = \"ask\" }",
+                "{ command = \"rm -rf *\", decision = \"deny\" }",
+                "{ command = \"echo 'a b*' *\", decision = \"allow\" }",
+                "prefix_rule gh pr view 1: the other agent asks about it because of `gh pr view`, but Rind would allow it",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_literal_rule_is_named_with_its_line() {
+        let text = "prefix_rule(pattern=[\"ls\"])\nnetwork_rule(host=\"x\")\nprefix_rule(pattern=[])\n\
+            prefix_rule(pattern=[\"a\"], decision=\"maybe\")\nfor x in [1]:\n    prefix_rule(pattern=[x])\n";
+        let shown = shown(&plan_of(text, RuleOrigin::Person));
+        assert_eq!(shown.len(), 5, "{shown:?}");
+        assert!(
+            shown[1].starts_with("line 2: network_rule: hosts"),
+            "{shown:?}"
+        );
+        assert!(
+            shown[2].contains("line 3") && shown[2].contains("empty"),
+            "{shown:?}"
+        );
+        assert!(shown[3].contains("not `allow`"), "{shown:?}");
+        assert!(shown[4].starts_with("line 5: for x in"), "{shown:?}");
+        // Rules of a project that allow would hold everywhere.
+        let plan = plan_of("prefix_rule(pattern=[\"ls\"])", RuleOrigin::Project);
+        assert!(plan.rules.is_empty() && plan.losses[0].why.contains("all projects"));
+        let many = format!(
+            "prefix_rule(pattern=[{}])",
+            "[\"a\", \"b\", \"c\"],".repeat(20)
+        );
+        let plan = plan_of(&many, RuleOrigin::Person);
+        assert!(plan.losses[0].why.contains("more than 64"));
+    }
+
+    #[test]
+    fn each_hook_is_named() {
+        let mut plan = ImportPlan::default();
+        let hooks = json!({
+            "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./check.sh"}]}],
+            "Notification": [{"hooks": [{"type": "command", "command": "say hi"}]}],
+        });
+        lose_hooks(&hooks, Path::new("hooks.json"), &mut plan);
+        let shown = shown(&plan);
+        assert!(
+            shown.iter().any(
+                |own| own.starts_with("hook PreToolUse (Bash): ./check.sh: ")
+                    && own.contains("`point = \"pre-tool\"`")
+            ),
+            "{shown:?}"
+        );
+        assert!(
+            shown
+                .iter()
+                .any(|own| own.contains("hook Notification (*): say hi"))
+        );
+    }
+}

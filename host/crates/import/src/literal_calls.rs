@@ -1,0 +1,262 @@
+//! Calls with literal values in a Starlark file: `name(key = "text", other = ["a", ["b"]])`.
+//!
+//! Nothing is computed. Start from [`read_calls`].
+
+/// Maximum nesting of lists.
+const MAX_DEPTH: usize = 8;
+
+/// Maximum number of calls of one file.
+const MAX_CALLS: usize = 5_000;
+
+/// A call.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct LiteralCall {
+    pub(crate) name: String,
+    /// Line of the name, from 1.
+    pub(crate) line: usize,
+    arguments: Vec<(String, LiteralValue)>,
+}
+
+/// A value.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum LiteralValue {
+    Text(String),
+    List(Vec<LiteralValue>),
+    /// Number, `True`, `False` or `None`.
+    Word(String),
+}
+
+/// Place at which a file is more than calls with literal values.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct CallFault {
+    /// Line, from 1.
+    pub(crate) line: usize,
+    /// Text of the line.
+    pub(crate) text: String,
+}
+
+impl LiteralCall {
+    /// Returns the value of a named argument.
+    pub(crate) fn argument(&self, name: &str) -> Option<&LiteralValue> {
+        let own = self.arguments.iter().find(|(own, _)| own == name);
+        own.map(|(_, value)| value)
+    }
+}
+
+/// Reads calls up to the end, or to the first place that is something else.
+pub(crate) fn read_calls(text: &str) -> (Vec<LiteralCall>, Option<CallFault>) {
+    let mut reader = Reader {
+        rest: text.strip_prefix('\u{feff}').unwrap_or(text),
+        line: 1,
+    };
+    let mut calls = Vec::new();
+    loop {
+        reader.skip_blank();
+        let line = reader.line;
+        if reader.rest.is_empty() {
+            return (calls, None);
+        }
+        match reader.call() {
+            Some(call) if calls.len() < MAX_CALLS => calls.push(call),
+            _ => {
+                let text = text.lines().nth(line - 1).unwrap_or_default().trim();
+                let text = text.to_owned();
+                return (calls, Some(CallFault { line, text }));
+            }
+        }
+    }
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+    line: usize,
+}
+
+impl Reader<'_> {
+    fn advance(&mut self, n_bytes: usize) {
+        let (read, rest) = self.rest.split_at(n_bytes);
+        self.line += read.matches('\n').count();
+        self.rest = rest;
+    }
+
+    /// Skips blanks, line ends and comments.
+    fn skip_blank(&mut self) {
+        loop {
+            let blank = self.rest.len() - self.rest.trim_start().len();
+            self.advance(blank);
+            if !self.rest.starts_with('#') {
+                return;
+            }
+            let end = self.rest.find('\n').unwrap_or(self.rest.len());
+            self.advance(end);
+        }
+    }
+
+    /// Takes a character after blanks.
+    fn take(&mut self, wanted: char) -> Option<()> {
+        self.skip_blank();
+        self.rest
+            .starts_with(wanted)
+            .then(|| self.advance(wanted.len_utf8()))
+    }
+
+    fn name(&mut self) -> Option<String> {
+        self.skip_blank();
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let end = self
+            .rest
+            .find(|c| !is_of_name(c))
+            .unwrap_or(self.rest.len());
+        let name = self.rest.get(..end)?.to_owned();
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        is_name.then(|| self.advance(end))?;
+        Some(name)
+    }
+
+    fn call(&mut self) -> Option<LiteralCall> {
+        let line = self.line;
+        let name = self.name()?;
+        self.take('(')?;
+        let mut arguments = Vec::new();
+        while self.take(')').is_none() {
+            let key = self.name()?;
+            self.take('=')?;
+            arguments.push((key, self.value(0)?));
+            if self.take(',').is_none() {
+                self.take(')')?;
+                break;
+            }
+        }
+        Some(LiteralCall {
+            name,
+            line,
+            arguments,
+        })
+    }
+
+    fn value(&mut self, depth: usize) -> Option<LiteralValue> {
+        self.skip_blank();
+        match self.rest.chars().next()? {
+            '[' | '(' if depth < MAX_DEPTH => self.list(depth),
+            '"' | '\'' => self.text().map(LiteralValue::Text),
+            'r' if self.rest.starts_with("r\"") || self.rest.starts_with("r'") => None,
+            c if c.is_ascii_alphanumeric() || c == '-' => {
+                let is_of_word = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+                let end = self
+                    .rest
+                    .find(|c| !is_of_word(c))
+                    .unwrap_or(self.rest.len());
+                let word = self.rest.get(..end)?.to_owned();
+                // Any other word is a variable.
+                let is_literal = matches!(word.as_str(), "True" | "False" | "None")
+                    || word.parse::<f64>().is_ok();
+                is_literal.then(|| self.advance(end))?;
+                Some(LiteralValue::Word(word))
+            }
+            _ => None,
+        }
+    }
+
+    fn list(&mut self, depth: usize) -> Option<LiteralValue> {
+        let end = if self.rest.starts_with('[') { ']' } else { ')' };
+        self.advance(1);
+        let mut values = Vec::new();
+        while self.take(end).is_none() {
+            values.push(self.value(depth + 1)?);
+            if self.take(',').is_none() {
+                self.take(end)?;
+                break;
+            }
+        }
+        Some(LiteralValue::List(values))
+    }
+
+    /// Reads a text in one pair or three pairs of quotes.
+    fn text(&mut self) -> Option<String> {
+        let quote = self.rest.get(..1)?.to_owned();
+        let long = quote.repeat(3);
+        let end = if self.rest.starts_with(&long) {
+            long
+        } else {
+            quote
+        };
+        self.advance(end.len());
+        let mut text = String::new();
+        loop {
+            if self.rest.starts_with(&end) {
+                self.advance(end.len());
+                return Some(text);
+            }
+            let c = self.rest.chars().next()?;
+            self.advance(c.len_utf8());
+            match c {
+                '\n' if end.len() == 1 => return None,
+                '\\' => text.push(self.escaped()?),
+                _ => text.push(c),
+            }
+        }
+    }
+
+    fn escaped(&mut self) -> Option<char> {
+        let c = self.rest.chars().next()?;
+        self.advance(c.len_utf8());
+        match c {
+            'n' => Some('\n'),
+            't' => Some('\t'),
+            'r' => Some('\r'),
+            '\\' | '"' | '\'' => Some(c),
+            // Codex writes its files as JSON texts.
+            'u' => {
+                let digits = self.rest.get(..4)?;
+                let own = u32::from_str_radix(digits, 16)
+                    .ok()
+                    .and_then(char::from_u32)?;
+                self.advance(4);
+                Some(own)
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_with_literal_values_are_read() {
+        let text = "# a\n f ( a = \"x\\\"y\\u0041\", # b\n  b = ['1', [2, True,],],)\ng()\nh(t = \"\"\"long\ntext\"\"\")";
+        let (calls, fault) = read_calls(text);
+        assert_eq!(fault, None);
+        let names: Vec<(&str, usize)> = calls
+            .iter()
+            .map(|own| (own.name.as_str(), own.line))
+            .collect();
+        assert_eq!(names, [("f", 2), ("g", 4), ("h", 5)]);
+        let text = |text: &str| LiteralValue::Text(text.to_owned());
+        assert_eq!(calls[0].argument("a"), Some(&text("x\"yA")));
+        assert_eq!(calls[2].argument("t"), Some(&text("long\ntext")));
+        assert!(calls[0].argument("c").is_none());
+    }
+
+    #[test]
+    fn everything_else_ends_the_reading_with_its_line() {
+        for (text, line) in [
+            ("x = 1", 1),
+            ("f(a)", 1),
+            ("f(a = b)", 1),
+            ("f(a = \"x\" + \"y\")", 1),
+            ("f()\n\nload(\"x\", y = \"z\")", 3),
+            ("f(a = \"open", 1),
+            ("f(a = r\"x\")", 1),
+            ("f(a = [", 1),
+            ("def f():\n  pass", 1),
+            ("\u{1b}", 1),
+        ] {
+            let (_, fault) = read_calls(text);
+            assert_eq!(fault.map(|own| own.line), Some(line), "{text}");
+        }
+        let deep = format!("f(a = {})", "[".repeat(1 << 20));
+        assert!(read_calls(&deep).1.is_some());
+    }
+}

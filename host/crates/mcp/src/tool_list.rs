@@ -1,0 +1,148 @@
+//! The list of a server's tools, bounded while it is read, page by page.
+//!
+//! A tool that cannot be read costs only itself: the others are used. Start from
+//! [`Connection::list_tools`].
+
+use rmcp::ServiceError;
+use rmcp::model::{
+    ClientRequest, CustomResult, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool,
+};
+use serde_json::Value;
+
+use super::client::Connection;
+use super::listing::within;
+use super::offer::{OfferBudget, OfferedTool};
+use rind_lib::text::clean_line;
+
+/// Longest name or reason of a tool that cannot be read, in bytes.
+const MAX_QUOTED_BYTES: usize = 200;
+
+/// A page of the list.
+struct ToolPage {
+    tools: Vec<Tool>,
+    /// Tools that cannot be read, each with the reason.
+    unread: Vec<String>,
+    next_cursor: Option<String>,
+}
+
+impl Connection {
+    /// Lists the tools, and the reasons why others cannot be read.
+    ///
+    /// # Errors
+    /// The server fails or offers too much; words that continue "it".
+    pub(crate) async fn list_tools(&self) -> Result<(Vec<OfferedTool>, Vec<String>), String> {
+        within("tools", self.read_tools()).await
+    }
+
+    async fn read_tools(&self) -> Result<(Vec<OfferedTool>, Vec<String>), String> {
+        let (mut budget, mut listed) = (OfferBudget::default(), Vec::new());
+        let mut unread = Vec::new();
+        let ask = |page| self.ask_tools(page);
+        self.read_pages("tools", ask, |page| {
+            for why in page.unread {
+                budget.add_refused(&why)?;
+                unread.push(why);
+            }
+            for tool in page.tools {
+                let tool = OfferedTool::from(tool);
+                budget.add_tool(&tool)?;
+                listed.push(tool);
+            }
+            Ok(page.next_cursor)
+        })
+        .await?;
+        Ok((listed, unread))
+    }
+
+    /// Asks for one page.
+    async fn ask_tools(&self, page: PaginatedRequestParams) -> Result<ToolPage, ServiceError> {
+        match self.peer().list_tools(Some(page.clone())).await {
+            Ok(page) => Ok(ToolPage {
+                tools: page.tools,
+                unread: Vec::new(),
+                next_cursor: page.next_cursor,
+            }),
+            // One tool that does not follow the protocol makes the library refuse the page. It is
+            // asked for again as plain JSON.
+            Err(ServiceError::UnexpectedResponse) => {
+                let asked = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
+                match self.peer().send_request(asked).await? {
+                    ServerResult::CustomResult(CustomResult(page)) => {
+                        read_page(page).ok_or(ServiceError::UnexpectedResponse)
+                    }
+                    _ => Err(ServiceError::UnexpectedResponse),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Reads a page tool by tool; `None` if it is not a list of tools.
+fn read_page(mut page: Value) -> Option<ToolPage> {
+    let Value::Array(listed) = page.get_mut("tools")?.take() else {
+        return None;
+    };
+    let (mut tools, mut unread) = (Vec::new(), Vec::new());
+    for own in listed {
+        let name = own["name"].as_str().unwrap_or_default();
+        let name = clean_line(name, MAX_QUOTED_BYTES);
+        match serde_json::from_value(own) {
+            Ok(tool) => tools.push(tool),
+            Err(error) => unread.push(format!(
+                "`{name}`: its description does not follow the protocol: {}",
+                clean_line(&error.to_string(), MAX_QUOTED_BYTES)
+            )),
+        }
+    }
+    let next_cursor = page["nextCursor"].as_str().map(str::to_owned);
+    Some(ToolPage {
+        tools,
+        unread,
+        next_cursor,
+    })
+}
+
+impl From<Tool> for OfferedTool {
+    fn from(tool: Tool) -> Self {
+        Self {
+            name: tool.name.into_owned(),
+            title: tool.title,
+            description: tool.description.map_or_else(String::new, Into::into),
+            input_schema: Value::Object(tool.input_schema.as_ref().clone()),
+            output_schema: tool
+                .output_schema
+                .map(|own| Value::Object(own.as_ref().clone())),
+            annotations: tool
+                .annotations
+                .and_then(|claims| serde_json::to_value(claims).ok()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_tool_that_cannot_be_read_costs_only_itself() {
+        let page = read_page(json!({
+            "tools": [
+                {"name": "fine", "inputSchema": {"type": "object"}},
+                {"name": "a\u{1b}[2J", "inputSchema": "text"},
+                {"name": "none"},
+                7,
+            ],
+            "nextCursor": "2",
+        }));
+        let page = page.unwrap();
+        assert_eq!(page.tools.len(), 1);
+        assert_eq!(page.unread.len(), 3, "{:?}", page.unread);
+        assert!(page.unread[0].starts_with("`a\\u{1b}[2J`: its description does not"));
+        assert_eq!(page.next_cursor.as_deref(), Some("2"));
+        assert!(read_page(json!({"tools": {}})).is_none());
+        assert!(read_page(json!([])).is_none());
+    }
+}
