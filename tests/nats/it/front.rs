@@ -166,7 +166,7 @@ fn a_worker_that_dies_after_the_answer_does_not_have_the_call_run_twice() {
     machine.wait_for("the end of the turn", |machine| {
         last_turn(machine, "s")["stop"] != Value::Null
     });
-    // The next worker asked nobody: the call may have run, and the model is told.
+    // The next worker asked no person: the call may have run, and the model is told.
     let made = std::fs::read_to_string(machine.path("workspace/made")).unwrap();
     assert_eq!(made.matches("made").count(), 1, "{made}");
     let store = SessionStore::over(Arc::new(sessions));

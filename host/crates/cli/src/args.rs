@@ -105,7 +105,7 @@ pub(super) enum CliCommand {
     /// Print the JSON Schema of something that Rind writes
     Schema(SchemaArgs),
     /// Say what really holds on this machine, what is weaker and what is missing
-    Doctor(DoctorArgs),
+    Doctor(super::doctor::DoctorArgs),
     /// Print the completions of commands and flags for a shell
     Completions(CompletionsArgs),
     /// Write the manual pages to a folder, for packages
@@ -181,15 +181,6 @@ pub(super) struct RunArgs {
     #[cfg(feature = "nats")]
     #[command(flatten)]
     pub(super) remote: super::cluster::RemoteArgs,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct DoctorArgs {
-    #[command(flatten)]
-    pub(super) json: JsonArgs,
-    #[cfg(feature = "nats")]
-    #[command(flatten)]
-    pub(super) nats: super::cluster::CheckArgs,
 }
 
 /// Reads an amount of US dollars.

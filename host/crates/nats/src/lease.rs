@@ -168,7 +168,7 @@ impl LeaseKeeper {
     }
 }
 
-/// Whether the last operation on a key says that nobody has the lease.
+/// Whether the last operation on a key says that the lease is free.
 fn is_free(operation: Option<&str>) -> bool {
     matches!(operation, Some("DEL" | "PURGE"))
 }

@@ -71,7 +71,7 @@ impl ApiAccess {
         })
     }
 
-    /// Creates secrets that nobody is told: requests come on a way that was checked elsewhere.
+    /// Creates secrets that are told to no person: requests come on a way that was checked elsewhere.
     ///
     /// # Errors
     /// The system has no random numbers.

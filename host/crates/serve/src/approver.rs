@@ -104,8 +104,8 @@ impl Approver for ApiApprover {
         async move {
             let (sender, answer) = oneshot::channel();
             let _posted = self.post(approval_shown(question), Reply::Approval(sender));
-            let nobody = || ApprovalAnswer::No(self.no_answer());
-            self.wait_for(answer).await.unwrap_or_else(nobody)
+            let no_answer = || ApprovalAnswer::No(self.no_answer());
+            self.wait_for(answer).await.unwrap_or_else(no_answer)
         }
         .boxed()
     }

@@ -36,7 +36,7 @@ pub enum RemoteError {
     /// The request is too large to be passed on.
     #[error("{0}")]
     TooLarge(String),
-    /// What was asked cannot be done as it was asked.
+    /// The request is invalid, or cannot be carried out as it is.
     #[error("{0}")]
     Refused(String),
     /// Too much waits already.

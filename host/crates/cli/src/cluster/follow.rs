@@ -197,7 +197,7 @@ impl FollowedTurn {
             .ask_approval(|line| parse_own(line, &own.words), AskedAnswer::is_no)
             .await;
         let Some(AskedAnswer::Own(word)) = given else {
-            // No more input: somebody else may answer.
+            // No more input: another person may answer.
             return std::future::pending().await;
         };
         let path = format!("/v1/questions/{}", question.id);

@@ -46,7 +46,7 @@ fn check_workers(status: &ClusterStatus) -> DoctorCheck {
         status.waiting,
         status.dead
     );
-    // A queue nobody takes from is the reason why turns do not begin.
+    // Turns do not begin while no worker takes from the queue.
     let late: Vec<&str> = status
         .queues
         .iter()

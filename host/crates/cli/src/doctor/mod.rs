@@ -12,14 +12,24 @@ mod plugins;
 mod scripts;
 mod skills;
 
+use clap::Args as ClapArgs;
 use serde::Serialize;
 
-use super::args::DoctorArgs;
+use super::args::JsonArgs;
 use super::environment::{find_paths, operator_environment, user_setup};
 use super::exit_code::ExitStatus;
 use super::render;
 use rind_lib::config::Config;
 use rind_operator::setup::OperatorSetup;
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct DoctorArgs {
+    #[command(flatten)]
+    pub(super) json: JsonArgs,
+    #[cfg(feature = "nats")]
+    #[command(flatten)]
+    pub(super) nats: super::cluster::CheckArgs,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -64,7 +64,7 @@ impl SessionCalls {
         let held = self.held_subject(&at);
         // Only those who wait for the session hear it. Others find the holder when they ask.
         if let Err(error) = self.parts.link.client().publish(held, Bytes::new()).await {
-            tracing::debug!(%error, "nobody is told that a session is open here");
+            tracing::debug!(%error, "readers that wait for a session find out late that it is open here");
         }
         let own = self.clone();
         let task = tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! What all holders tell about their sessions: gathered when somebody looks at all of them.
+//! Boards: each holder tells about its sessions when a program lists all of them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ const MAX_BOARDS: usize = 1_000;
 /// Maximum size of what a holder tells, in bytes.
 const MAX_BOARD_BYTES: usize = 700 << 10;
 
-/// What a holder tells about its sessions.
+/// Answer of a holder about its sessions.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HolderBoard {
     /// Name of the program, which is new in each program.
@@ -40,7 +40,7 @@ pub struct HolderBoard {
     pub from: String,
     /// Ids of the sessions that it holds.
     pub sessions: Vec<String>,
-    /// What is told about them.
+    /// State of them, as the holder describes it.
     pub told: Value,
 }
 

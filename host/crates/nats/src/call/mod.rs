@@ -1,6 +1,6 @@
 //! Requests to the program that holds a session: who shows a session need not be who runs it.
 //!
-//! The holder of a session subscribes to one subject of it, and nobody else does. So a request to a
+//! Only the holder of a session subscribes to the subject of its requests. So a request to a
 //! session without a holder is answered by the server at once. The answer comes in parts, each of
 //! which the caller acknowledges: a slow caller slows the holder's answer down, and the holder stops
 //! when the caller is gone. Nothing here is stored: what must survive is in the log and in the queue.

@@ -38,7 +38,7 @@ pub(super) enum PartKind {
     Head,
     /// The next bytes.
     Body,
-    /// The end.
+    /// No further part follows.
     End,
 }
 
