@@ -6,6 +6,11 @@ pub(crate) fn rows<const N: usize>(table: &str) -> impl Iterator<Item = [String;
     table.trim().lines().map(|row| {
         let fields = row.split("=>").map(|field| field.trim().replace('⏎', "\n"));
         let fields: Vec<String> = fields.collect();
-        fields.try_into().unwrap()
+        assert_eq!(
+            fields.len(),
+            N,
+            "the row `{row}` has another number of fields"
+        );
+        std::array::from_fn(|at| fields[at].clone())
     })
 }

@@ -36,7 +36,7 @@ impl HttpAnswer {
     /// Reads the body as JSON.
     ///
     /// # Panics
-    /// It is none.
+    /// The body is no JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
@@ -122,7 +122,7 @@ impl Machine {
     /// Runs the program to its end.
     ///
     /// # Panics
-    /// It cannot be started.
+    /// The program cannot be started.
     #[must_use]
     pub fn run(&self, command: &[&str], args: &[&str]) -> Output {
         self.command(command, args).output().unwrap()
@@ -131,7 +131,7 @@ impl Machine {
     /// Runs the program to its end, which must be a success, and returns its output.
     ///
     /// # Panics
-    /// It fails.
+    /// The command fails.
     #[track_caller]
     pub fn output(&self, command: &[&str], args: &[&str]) -> String {
         let output = self.run(command, args);
@@ -143,7 +143,7 @@ impl Machine {
     /// Starts the program, whose errors go to a file, and returns its process id.
     ///
     /// # Panics
-    /// It cannot be started.
+    /// The program cannot be started.
     pub fn start(&mut self, command: &[&str], args: &[&str]) -> u32 {
         let log = self.path(&format!("log-{}", self.running.len()));
         let child = self
@@ -213,7 +213,7 @@ impl Machine {
     /// Waits until something is so.
     ///
     /// # Panics
-    /// It does not become so.
+    /// The condition does not become true in time.
     #[track_caller]
     pub fn wait_for(&self, what: &str, mut is_so: impl FnMut(&Self) -> bool) {
         let until = Instant::now() + PATIENCE;

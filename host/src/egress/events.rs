@@ -15,12 +15,9 @@ use http::header::CONTENT_TYPE;
 use super::budget::RequestSlot;
 use super::error::Error;
 use super::mask::CredentialMask;
-use super::record::OpenRecord;
 use super::send::ReachedResponse;
-use super::target::RequestTarget;
 use super::{Egress, MAX_RESPONSE_BYTES, Request, Response};
 use crate::point::trace::Origin;
-use crate::text::clean_line;
 
 /// Media type of a stream of events.
 const EVENTS: &str = "text/event-stream";
@@ -66,11 +63,7 @@ impl Egress {
         origin: Origin,
         stream_use: StreamUse,
     ) -> Result<Answer, Error> {
-        let mut record = OpenRecord::start_record(self, origin, &request.method);
-        self.count_request(&mut record, || {
-            let target = RequestTarget::parse_target(&request.url).ok()?;
-            Some(target.target_name(&clean_line(&request.method, 16)))
-        })?;
+        let mut record = self.begin_request(&request, origin)?;
         let mut mask = CredentialMask::default();
         let sending = async {
             let mut reached = self

@@ -52,11 +52,7 @@ impl Egress {
     /// # Errors
     /// The rule that refused the request, or the failure on the way. The text contains no secret.
     pub async fn send(&self, request: Request, origin: Origin) -> Result<Response, Error> {
-        let mut record = OpenRecord::start_record(self, origin, &request.method);
-        self.count_request(&mut record, || {
-            let target = RequestTarget::parse_target(&request.url).ok()?;
-            Some(target.target_name(&clean_line(&request.method, 16)))
-        })?;
+        let mut record = self.begin_request(&request, origin)?;
         let mut mask = CredentialMask::default();
         let reading = async {
             let reached = self
@@ -68,6 +64,20 @@ impl Egress {
         let answer = answer.map_err(|error| mask.mask_error(error));
         record.close_record(answer.as_ref().err());
         answer
+    }
+
+    /// Starts the record of a request, and counts the request.
+    pub(super) fn begin_request(
+        &self,
+        request: &Request,
+        origin: Origin,
+    ) -> Result<OpenRecord, Error> {
+        let mut record = OpenRecord::start_record(self, origin, &request.method);
+        self.count_request(&mut record, || {
+            let target = RequestTarget::parse_target(&request.url).ok()?;
+            Some(target.target_name(&clean_line(&request.method, 16)))
+        })?;
+        Ok(record)
     }
 
     /// Applies the deadline of a request.

@@ -3,7 +3,7 @@
 //! Owns the two forms of such a file. A session that is nothing but whole lines is those lines, its
 //! `session.jsonl`; one with blobs, subagents or a torn last line is a tar archive of its folder,
 //! `ID/session.jsonl` and so on. The lock, checkpoints, rests of writes and files that no version of
-//! the program makes are left out. Start from [`SessionStore::export`] and [`SessionStore::import`].
+//! the program makes are left out. Start from [`export_session`] and [`import_session`].
 
 mod import;
 

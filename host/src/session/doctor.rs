@@ -1,7 +1,7 @@
 //! Examination of sessions: damaged, missing and superfluous data. Owns which states are faults of
 //! a session and which faults can be repaired. An examination only reads and takes no lock;
 //! `repair` changes a session that no process has open, and keeps everything that it removes. A
-//! session that cannot be examined hides no other one. Start from [`SessionStore::examine`].
+//! session that cannot be examined hides no other one. Start from [`examine_session`].
 
 mod chain;
 mod repair;

@@ -76,7 +76,7 @@ const RULES: &[Rule] = &[
             "host/crates/process/src/",
             "it starts every process: deadline, group, capped output",
         )],
-        why: "processes are started by `tool::process` only",
+        why: "processes are started by `rind-process` only",
     },
     Rule {
         names: &[

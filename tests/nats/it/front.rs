@@ -52,7 +52,7 @@ text = "It ran."
 "#;
 
 /// Creates the streams of the tenant with a short lease, and a machine.
-fn start(script: &str) -> (NatsServers, NatsSessions, Machine) {
+pub(crate) fn start(script: &str) -> (NatsServers, NatsSessions, Machine) {
     let servers = NatsServers::start(ServerSetup::ONE);
     let sessions = NatsSessions::connect(servers.config("t")).unwrap();
     let machine = Machine::new(PROGRAM, &servers.urls(), script);

@@ -4,11 +4,12 @@
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
-use rind_nats::NatsSessions;
 use rind_nats::call::SessionCalls;
-use rind_nats_tests::{Machine, NatsServers, ServerSetup};
+use rind_nats_tests::Machine;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+
+use crate::front::start;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_nats-rind");
 
@@ -45,13 +46,6 @@ times = 0
 text = "Fine."
 "#;
 
-fn start() -> (NatsServers, NatsSessions, Machine) {
-    let servers = NatsServers::start(ServerSetup::ONE);
-    let sessions = NatsSessions::connect(servers.config("t")).unwrap();
-    let machine = Machine::new(PROGRAM, &servers.urls(), SCRIPT);
-    (servers, sessions, machine)
-}
-
 fn signal(id: u32, signal: Signal) {
     let pid = Pid::from_raw(i32::try_from(id).unwrap()).unwrap();
     kill_process(pid, signal).unwrap();
@@ -73,7 +67,7 @@ fn is_running(machine: &Machine, session: &str) -> bool {
 
 #[test]
 fn the_commands_of_an_operator_say_what_is_and_what_they_did() {
-    let (servers, _sessions, mut machine) = start();
+    let (servers, _sessions, mut machine) = start(SCRIPT);
     let status = text_of(&machine.run(&["cluster", "status"], &[]));
     for part in ["0 sessions", "no worker answered", "1 replicas"] {
         assert!(status.contains(part), "{part}: {status}");
@@ -169,7 +163,7 @@ fn check(machine: &Machine, args: &[&str], name: &str) -> Value {
 
 #[test]
 fn the_doctor_says_what_the_servers_keep_and_whether_workers_are_there() {
-    let (_servers, _sessions, mut machine) = start();
+    let (_servers, _sessions, mut machine) = start(SCRIPT);
     let kept = check(&machine, &[], "sessions on NATS");
     assert_eq!(kept["state"], "weaker");
     assert!(
@@ -221,7 +215,7 @@ fn collector() -> (String, std::sync::mpsc::Receiver<Vec<u8>>) {
 
 #[test]
 fn a_worker_sends_its_numbers_to_a_collector() {
-    let (_servers, _sessions, mut machine) = start();
+    let (_servers, _sessions, mut machine) = start(SCRIPT);
     let (address, bodies) = collector();
     machine.set_variable("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", &address);
     machine.set_variable("OTEL_METRIC_EXPORT_INTERVAL", "500");
@@ -252,7 +246,7 @@ fn a_worker_sends_its_numbers_to_a_collector() {
 
 #[test]
 fn a_worker_that_was_paused_past_its_lease_says_that_another_has_the_session() {
-    let (_servers, sessions, mut machine) = start();
+    let (_servers, sessions, mut machine) = start(SCRIPT);
     let paused = machine.start_worker(&["--ask", "120"]);
     machine.start_front(&[]);
     send(&machine, "s", "do it, twice if need be");
@@ -317,7 +311,7 @@ impl IsHeldNow for SessionCalls {
 
 #[test]
 fn a_turn_that_runs_elsewhere_is_followed_and_interrupted_from_the_terminal() {
-    let (_servers, _sessions, mut machine) = start();
+    let (_servers, _sessions, mut machine) = start(SCRIPT);
     machine.start_worker(&["--ask", "60"]);
     machine.start_front(&[]);
     let mut run = machine.command(&["run"], &["--session", "s", "run it"]);
@@ -373,7 +367,7 @@ fn a_turn_that_runs_elsewhere_is_followed_and_interrupted_from_the_terminal() {
 
 #[test]
 fn a_server_whose_turns_workers_run_keeps_inputs_until_one_is_free() {
-    let (_servers, _sessions, mut machine) = start();
+    let (_servers, _sessions, mut machine) = start(SCRIPT);
     machine.start_front(&["--class", "default"]);
     let made = machine.post("/v1/sessions", &json!({"id": "s"}));
     assert_eq!(made.has_status(201).json()["id"], "s");

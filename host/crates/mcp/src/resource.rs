@@ -57,7 +57,7 @@ impl ResourceList {
         about: &str,
         is_template: bool,
     ) -> Result<(), String> {
-        // Nobody could ask for such an address, and its text would only take memory.
+        // Too long to be asked for by a person; its text would only take memory.
         if uri.len() > MAX_URI_BYTES {
             return Ok(());
         }

@@ -62,8 +62,8 @@ impl Connection {
                 unread: Vec::new(),
                 next_cursor: page.next_cursor,
             }),
-            // One tool that does not follow the protocol makes the library refuse the page. It is
-            // asked for again as plain JSON.
+            // The library refuses a page for a single tool that does not follow the protocol. Such
+            // a page is requested again as plain JSON.
             Err(ServiceError::UnexpectedResponse) => {
                 let asked = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
                 match self.peer().send_request(asked).await? {

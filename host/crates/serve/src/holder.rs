@@ -1,8 +1,8 @@
 //! The side of a program that runs sessions of a shared store, such as a worker: it holds each
 //! session while it runs its turns, and answers the requests about it that other servers pass on.
 //!
-//! Whoever passed a request on has checked the person. A request is for one session, and reaches
-//! nothing else of this program.
+//! The server that passed a request on has checked the person. A request is for one session, and
+//! reaches nothing else of this program.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -157,7 +157,7 @@ impl HeldSession {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) if error.is_fenced => Err(HoldError::Fenced),
             Ok(Err(error)) => Err(HoldError::Failed(error.text)),
-            // It was closed before the turn.
+            // The session was closed before the turn.
             Err(_) => Err(HoldError::Busy),
         }
     }

@@ -69,7 +69,7 @@ fn codex_trusts_the_hooks_and_keeps_its_settings() {
     );
     let status = own.rind.run(&["guard", "status", "codex"]).exits(0);
     assert!(status.stdout.contains("✓ codex: installed"), "{status:?}");
-    // What is typed into a terminal would be judged by nobody.
+    // No hook would judge input that is typed into a terminal.
     assert!(trusted.contains("unified_exec_tty = false"), "{trusted}");
     own.put(
         ".codex/config.toml",

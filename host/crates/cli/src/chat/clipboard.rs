@@ -1,7 +1,7 @@
 //! An image of the clipboard, by the person's own program for it, and only when they press the key.
 //!
 //! The image becomes a file that lives as long as the chat, and a word that names it in the text being
-//! written, as if its path was pasted. Start from [`LiveChat::paste_image`].
+//! written, as if its path was pasted. Start from [`paste_image`].
 
 use std::io::Write;
 use std::time::Duration;

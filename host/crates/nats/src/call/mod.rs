@@ -5,8 +5,8 @@
 //! which the caller acknowledges: a slow caller slows the holder's answer down, and the holder stops
 //! when the caller is gone. Nothing here is stored: what must survive is in the log and in the queue.
 //!
-//! Who may publish to the subjects of a tenant may call: the servers' accounts and permissions
-//! decide that. The module must not know what requests mean. Start from [`SessionCalls`].
+//! Access is decided by the accounts and permissions of the servers: every client that may publish
+//! to the subjects of a tenant may call. The module must not know what requests mean. Start from [`SessionCalls`].
 
 mod answer;
 mod ask;
