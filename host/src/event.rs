@@ -104,6 +104,9 @@ pub enum Event {
         /// is.
         #[serde(skip_serializing_if = "Option::is_none")]
         command: Option<String>,
+        /// Id that the caller gave the input; absent without one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        input_id: Option<String>,
     },
     /// A person ran a slash command.
     Command {
@@ -544,6 +547,7 @@ pub(crate) mod tests {
             input: "go".to_owned(),
             source: Source::Terminal,
             command: None,
+            input_id: None,
         }
     }
 

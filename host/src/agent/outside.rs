@@ -369,6 +369,7 @@ fn begin_turn(
         input,
         source: Source::Mcp,
         command: None,
+        input_id: None,
     });
     Ok(scope)
 }

@@ -145,7 +145,7 @@ impl<'a> TurnRun<'a> {
             input: self.input.text.clone(),
             source: self.input.source,
             command: command.clone(),
-            input_id,
+            input_id: input_id.clone(),
             continues,
             // Kept with the input, because hooks may still be judging it when the program is ended.
             attached: blobs_of(&self.attached),
@@ -155,6 +155,7 @@ impl<'a> TurnRun<'a> {
             input: self.input.text.clone(),
             source: self.input.source,
             command,
+            input_id,
         });
         Ok(())
     }

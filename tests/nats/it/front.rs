@@ -254,14 +254,23 @@ fn nobody_is_asked_by_a_worker_without_the_flag_and_a_question_without_an_answer
             .contains("nobody answered within 1 s")
     });
     assert!(!machine.path("workspace/made").exists());
+    for (session, is_asked) in [("s", false), ("s2", true)] {
+        let shown = machine.get(&format!("/v1/sessions/{session}")).body;
+        assert_eq!(
+            shown.contains("nobody answered within"),
+            is_asked,
+            "{shown}"
+        );
+    }
 }
 
 #[test]
 fn who_only_sends_inputs_cannot_answer_questions_where_the_server_forbids_it() {
     let users = r#"authorization { users: [
         { user: "fleet", password: "f" }
-        { user: "sender", password: "s", permissions: { publish: {
-            deny: ["rind.*.call.>", "rind.*.boards", "rind.*.control"] } } }
+        { user: "sender", password: "s", permissions: {
+            publish: { deny: ["rind.*.call.>", "rind.*.boards", "rind.*.control"] }
+            subscribe: { deny: ["rind.*.call.>", "rind.*.boards", "rind.*.control"] } } }
     ] }"#;
     let servers = NatsServers::start_with(ServerSetup::ONE, users);
     let urls = |user: &str| {
@@ -356,7 +365,9 @@ fn a_holder_answers_for_one_session_and_nothing_else() {
     runtime.block_on(async {
         let client = async_nats::connect(servers.urls()).await.unwrap();
         for payload in ["", "{\"drain\": 1", "\u{1b}[2J"] {
-            client.publish("rind.t.call.a", payload.into()).await.unwrap();
+            let refused = client.request("rind.t.call.a", payload.into()).await;
+            let headers = refused.unwrap().headers.unwrap();
+            assert_eq!(headers.get("Rind-Status").unwrap().as_str(), "400");
             client.publish("rind.t.boards", payload.into()).await.unwrap();
         }
         // A program that lies about sessions and gives no real answers.

@@ -182,7 +182,12 @@ fn the_doctor_says_what_the_servers_keep_and_whether_workers_are_there() {
         "{waits}"
     );
     machine.start_worker(&[]);
-    machine.wait_for("the turn", |machine| machine.workers()[0]["turns"] == 1);
+    machine.wait_for("the turn", |machine| {
+        machine
+            .workers()
+            .first()
+            .is_some_and(|own| own["turns"] == 1)
+    });
     assert_eq!(check(&machine, &[], "workers")["state"], "ok");
     let nowhere = Machine::new(PROGRAM, "nats://127.0.0.1:1", SCRIPT);
     let missing = check(&nowhere, &[], "sessions on NATS");
@@ -221,7 +226,12 @@ fn a_worker_sends_its_numbers_to_a_collector() {
     machine.set_variable("OTEL_METRIC_EXPORT_INTERVAL", "500");
     machine.start_worker(&[]);
     send(&machine, "s", "hello");
-    machine.wait_for("the turn", |machine| machine.workers()[0]["turns"] == 1);
+    machine.wait_for("the turn", |machine| {
+        machine
+            .workers()
+            .first()
+            .is_some_and(|own| own["turns"] == 1)
+    });
     let until = Instant::now() + Duration::from_secs(30);
     let mut text = String::new();
     while !text.contains("rind.worker.turns") && Instant::now() < until {

@@ -83,7 +83,7 @@ impl LeaseKeeper {
         let link =
             runtime.wait(async move { Ok(NatsLink::new(client::connect(&own, &name).await?)) })?;
         let held: Arc<Mutex<Vec<Arc<HeldLease>>>> = Arc::default();
-        let stream = format!("KV_{}", names.lease_bucket());
+        let stream = names.lease_stream();
         runtime.spawn(renew_all(
             link.clone(),
             stream,
@@ -106,7 +106,7 @@ impl LeaseKeeper {
         at: &SessionAddress,
     ) -> Result<Option<Arc<HeldLease>>, NatsError> {
         let subject = self.names.lease(at);
-        let stream = format!("KV_{}", self.names.lease_bucket());
+        let stream = self.names.lease_stream();
         let lease = HeldLease {
             id: uuid::Uuid::new_v4().to_string(),
             writer: self.writer.clone(),
@@ -134,7 +134,7 @@ impl LeaseKeeper {
 
     /// Returns the name of the program that has the lease of a session.
     pub(crate) async fn holder(&self, at: &SessionAddress) -> Result<Option<String>, NatsError> {
-        let stream = format!("KV_{}", self.names.lease_bucket());
+        let stream = self.names.lease_stream();
         let last = self.link.last(&stream, &self.names.lease(at)).await?;
         let held = last.filter(|last| !is_free(last.header(OPERATION)));
         Ok(held.map(|last| String::from_utf8_lossy(&last.payload).into_owned()))

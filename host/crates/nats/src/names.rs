@@ -47,6 +47,11 @@ impl TenantNames {
         format!("rind-{}-leases", self.tenant)
     }
 
+    /// Returns the name of the stream of that bucket.
+    pub(crate) fn lease_stream(&self) -> String {
+        format!("KV_{}", self.lease_bucket())
+    }
+
     /// Returns the subject of a session's lease, a key of that bucket.
     pub(crate) fn lease(&self, at: &SessionAddress) -> String {
         format!("$KV.{}.{}", self.lease_bucket(), tokens(at))

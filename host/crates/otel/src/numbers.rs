@@ -1,8 +1,8 @@
 //! Numbers that are sent again and again, such as how busy a worker is.
 //!
 //! The library reads its settings from the environment: `OTEL_EXPORTER_OTLP_ENDPOINT` or
-//! `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`, and `OTEL_METRIC_EXPORT_INTERVAL`. Numbers of a collector
-//! that does not answer are lost; the next ones say the same. Start from [`SentNumbers`].
+//! `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`, and `OTEL_METRIC_EXPORT_INTERVAL`. Numbers that a
+//! collector does not take are lost; counts are totals, so later ones make up for them. Start from [`SentNumbers`].
 
 use std::sync::Arc;
 use std::time::Duration;

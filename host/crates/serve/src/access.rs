@@ -71,7 +71,7 @@ impl ApiAccess {
         })
     }
 
-    /// Creates secrets that are told to no person: requests come on a way that was checked elsewhere.
+    /// Creates secrets that are told to no person: for a program whose requests another server has checked.
     ///
     /// # Errors
     /// The system has no random numbers.

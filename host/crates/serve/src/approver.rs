@@ -49,10 +49,17 @@ impl ApiApprover {
     }
 
     /// Waits for an answer; `None` if none came in time or the question was withdrawn.
-    async fn wait_for<T>(&self, answer: oneshot::Receiver<T>) -> Option<T> {
-        match self.answer_time {
-            None => answer.await.ok(),
-            Some(time) => tokio::time::timeout(time, answer).await.ok()?.ok(),
+    async fn wait_for<T>(&self, mut answer: oneshot::Receiver<T>) -> Option<T> {
+        let Some(time) = self.answer_time else {
+            return answer.await.ok();
+        };
+        match tokio::time::timeout(time, &mut answer).await {
+            Ok(given) => given.ok(),
+            // An answer that was accepted at the last moment counts.
+            Err(_) => {
+                answer.close();
+                answer.try_recv().ok()
+            }
         }
     }
 

@@ -123,8 +123,10 @@ async fn forward(
                 return Ok(Forwarded::Answered(answer));
             }
             Err(RemoteError::NoHolder) => {}
-            // Only a holder makes it too large.
+            // Without a holder the size does not matter: this server answers.
             Err(RemoteError::TooLarge(_)) if !remote.is_held(&session).await? => {}
+            // The store has what the holder would show.
+            Err(RemoteError::Silent(_)) if parts.method == Method::GET && !is_stream => {}
             Err(error) => return Err(error.into()),
         }
         // Between two holders a reader of events waits, so that a page goes on with the next one.

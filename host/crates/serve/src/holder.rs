@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::response::IntoResponse;
 use futures_util::future::BoxFuture;
@@ -44,6 +45,7 @@ pub enum HoldError {
 #[derive(Clone)]
 pub struct SessionHolder {
     state: ApiState,
+    router: Router,
 }
 
 impl SessionHolder {
@@ -55,16 +57,18 @@ impl SessionHolder {
     pub fn new(host: WorkspaceHost, answer_time: Duration) -> std::io::Result<Self> {
         let loops = LoopBoard::new(host.hooks.clone());
         let workspaces = Workspaces::new(host, Vec::new(), Arc::new(NoFolders));
-        let sessions = LiveSessions::new(workspaces).with_answer_time(Some(answer_time));
-        Ok(Self {
-            state: ApiState {
-                sessions: Arc::new(sessions),
-                access: Arc::new(ApiAccess::unreachable()?),
-                loops: Arc::new(loops),
-                inboxes: LoopInboxes::default(),
-                remote: None,
-            },
-        })
+        let sessions = LiveSessions::new(workspaces)
+            .with_answer_time(Some(answer_time))
+            .with_held_only();
+        let state = ApiState {
+            sessions: Arc::new(sessions),
+            access: Arc::new(ApiAccess::unreachable()?),
+            loops: Arc::new(loops),
+            inboxes: LoopInboxes::default(),
+            remote: None,
+        };
+        let router = routes::open_router(state.clone());
+        Ok(Self { state, router })
     }
 
     /// Opens a session, or creates it if there is none.
@@ -88,7 +92,7 @@ impl SessionHolder {
             );
             return Box::pin(async { refused.into_response() });
         }
-        let router = TowerToHyperService::new(routes::open_router(self.state.clone()));
+        let router = TowerToHyperService::new(self.router.clone());
         let answered = router.call(request.map(Body::from));
         Box::pin(async move {
             match answered.await {
@@ -157,8 +161,10 @@ impl HeldSession {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) if error.is_fenced => Err(HoldError::Fenced),
             Ok(Err(error)) => Err(HoldError::Failed(error.text)),
-            // The session was closed before the turn.
-            Err(_) => Err(HoldError::Busy),
+            Err(_) if self.live.is_over() => Err(HoldError::Busy),
+            Err(_) => Err(HoldError::Failed(
+                "the task of the session ended".to_owned(),
+            )),
         }
     }
 
@@ -202,7 +208,7 @@ impl From<ApiError> for HoldError {
     }
 }
 
-/// No request reaches a folder other than that of the program.
+/// Opens no folder: the program has only its own.
 struct NoFolders;
 
 impl OpenWorkspace for NoFolders {

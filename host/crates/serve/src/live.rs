@@ -47,6 +47,8 @@ pub struct LiveSessions {
     ending: CancellationToken,
     /// Longest time in which a question waits for its answer.
     answer_time: Option<Duration>,
+    /// Whether sessions are opened by [`hold_session`](Self::hold_session) alone, and not by a request.
+    opens_held_only: bool,
 }
 
 /// An open session.
@@ -84,7 +86,15 @@ impl LiveSessions {
             open: Arc::default(),
             ending: CancellationToken::new(),
             answer_time: None,
+            opens_held_only: false,
         }
+    }
+
+    /// Leaves the opening of sessions to [`hold_session`](Self::hold_session): a request that comes
+    /// after the end of a session would open it behind the back of its holder.
+    pub(crate) fn with_held_only(mut self) -> Self {
+        self.opens_held_only = true;
+        self
     }
 
     /// Sets the longest time in which a question waits for its answer. After that the answer is no.
@@ -199,6 +209,10 @@ impl LiveSessions {
     async fn opened_or_resumed(&self, id: &str) -> Result<Arc<LiveSession>, ApiError> {
         match self.opened(id).await {
             Some(live) => Ok(live),
+            None if self.opens_held_only => Err(ApiError::conflict(
+                "closing",
+                "the program that had the session open has closed it: send the request again",
+            )),
             None => {
                 let workspace = self.workspaces.host_of_session(id).await?;
                 self.get_or_open(&workspace, id, resume(id)).await

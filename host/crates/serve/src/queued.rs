@@ -1,5 +1,5 @@
 //! Turns that other programs run: the input goes to a queue that outlives this server and them, and
-//! whoever is free takes it.
+//! a free worker takes it.
 
 use std::sync::Arc;
 
@@ -26,6 +26,18 @@ impl ApiState {
     pub(crate) fn queue(&self) -> Option<&Arc<dyn RemoteSessions>> {
         self.remote.as_ref().filter(|remote| remote.has_queue())
     }
+
+    /// Checks that this server runs turns itself.
+    pub(crate) fn check_runs_turns(&self) -> Result<(), ApiError> {
+        match self.queue() {
+            None => Ok(()),
+            Some(_) => Err(ApiError::conflict(
+                "idle",
+                "workers run the turns of this server, and none has the session open: send an input, with which its \
+                 interrupted turn continues",
+            )),
+        }
+    }
 }
 
 /// Stores an input of a session, which need not exist.
@@ -49,6 +61,16 @@ pub(crate) async fn send_order(
         input,
         remote: remote.clone(),
     })
+}
+
+/// Checks that no folder of this server is wanted for a session of workers.
+pub(crate) fn check_workspace(workspace: Option<&str>) -> Result<(), ApiError> {
+    match workspace {
+        None => Ok(()),
+        Some(_) => Err(ApiError::invalid(
+            "workers run the turns of this server, each in the folder that it was started in: `workspace` is not supported",
+        )),
+    }
 }
 
 /// Returns the id of a new session, which begins with its first input.

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::error::ApiError;
 
-/// State of a session that another program holds, as that tells it.
+/// State of a session that another program holds, as the holder reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteState {
     /// Id of the session.
@@ -42,6 +42,9 @@ pub enum RemoteError {
     /// Too much waits already.
     #[error("{0}")]
     Full(String),
+    /// The holder does not answer. It may have done what was asked.
+    #[error("{0}")]
+    Silent(String),
     /// Another failure. The program may have done what was asked.
     #[error("{0}")]
     Failed(String),
@@ -110,7 +113,7 @@ impl From<RemoteError> for ApiError {
             RemoteError::TooLarge(_) => Self::too_long(text),
             RemoteError::Refused(_) => Self::invalid(text),
             RemoteError::Full(_) => Self::too_many(text),
-            RemoteError::Failed(_) => Self::unavailable(text),
+            RemoteError::Silent(_) | RemoteError::Failed(_) => Self::unavailable(text),
         }
     }
 }

@@ -3,9 +3,11 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use futures_util::future::LocalBoxFuture;
 use http::{Method, Request, StatusCode};
 use rind_lib::text::{clean_line, error_chain};
 use rind_nats::call::{CallBody, CallError, SessionCalls};
@@ -30,8 +32,8 @@ const SHOWN: usize = 160;
 pub(super) struct FollowedTurn {
     pub(super) calls: SessionCalls,
     pub(super) session: String,
-    /// Text of its input, by which its beginning is known among the events.
-    pub(super) input: String,
+    /// Id of its input, by which its beginning is known among the events.
+    pub(super) input_id: String,
     /// Whether a person at the terminal answers questions.
     pub(super) has_terminal: bool,
     /// Whether events are printed as lines of JSON.
@@ -120,13 +122,18 @@ impl FollowedTurn {
         }
         let mut events = EventLines::new(answer.into_body());
         let mut questions: VecDeque<OpenQuestion> = VecDeque::new();
+        let mut asking: Option<AskingPerson<'_>> = None;
         loop {
+            if asking.is_none() {
+                asking = questions.pop_front().map(|own| self.begin_asking(own));
+            }
             let event = tokio::select! {
                 event = events.next_event() => event?,
-                answered = self.answer_first(&questions) => {
-                    questions.pop_front();
-                    if let Err(error) = answered {
-                        render::print_warning(&error_chain(&error));
+                answered = ended(&mut asking) => {
+                    let asked = asking.take();
+                    let again = asked.filter(|_| !self.tell_answered(answered));
+                    if let Some(again) = again {
+                        questions.push_front(again.question);
                     }
                     continue;
                 }
@@ -139,7 +146,7 @@ impl FollowedTurn {
                 continue;
             };
             let is_main = value["agent"] == "main";
-            if value["type"] == "turn-start" && is_main && value["input"] == *self.input {
+            if value["type"] == "turn-start" && is_main && value["input_id"] == *self.input_id {
                 self.has_begun.set(true);
             }
             if !self.has_begun() {
@@ -148,14 +155,19 @@ impl FollowedTurn {
             if self.is_json {
                 render::print_answer(format_args!("{}\n", event.json));
             }
-            self.show_event(&value, &mut questions);
+            self.show_event(&value, &mut questions, &mut asking);
             if value["type"] == "turn-end" && is_main {
                 return Ok(true);
             }
         }
     }
 
-    fn show_event(&self, event: &Value, questions: &mut VecDeque<OpenQuestion>) {
+    fn show_event(
+        &self,
+        event: &Value,
+        questions: &mut VecDeque<OpenQuestion>,
+        asking: &mut Option<AskingPerson<'_>>,
+    ) {
         match event["type"].as_str() {
             Some("question") => {
                 let question = serde_json::from_value::<OpenQuestion>(event["question"].clone());
@@ -167,7 +179,10 @@ impl FollowedTurn {
                 }
             }
             Some("question-closed") => {
-                if questions.front().is_some_and(|own| event["id"] == *own.id) {
+                // An answer that is on its way says itself what became of it.
+                let is_over =
+                    |own: &AskingPerson<'_>| event["id"] == *own.question.id && !own.is_given.get();
+                if asking.take_if(|own| is_over(own)).is_some() {
                     render::say_line("no longer asked");
                 }
                 questions.retain(|own| event["id"] != *own.id);
@@ -182,12 +197,24 @@ impl FollowedTurn {
         }
     }
 
-    /// Asks the person at the terminal the first question and passes the answer on; waits for ever
-    /// where there is none.
-    async fn answer_first(&self, questions: &VecDeque<OpenQuestion>) -> Result<(), CallError> {
-        let Some(question) = questions.front() else {
-            return std::future::pending().await;
-        };
+    /// Asks the person at the terminal a question, and passes the answer on.
+    fn begin_asking(&self, question: OpenQuestion) -> AskingPerson<'_> {
+        let is_given = Rc::new(Cell::new(false));
+        let (asked, given) = (question.clone(), is_given.clone());
+        AskingPerson {
+            question,
+            is_given,
+            answered: Box::pin(async move { self.answer_question(&asked, &given).await }),
+        }
+    }
+
+    /// Waits for the person's answer, for ever where the input ends: another person may answer. Returns
+    /// the status of the holder's answer.
+    async fn answer_question(
+        &self,
+        question: &OpenQuestion,
+        is_given: &Cell<bool>,
+    ) -> Result<StatusCode, CallError> {
         let own = OwnQuestion {
             screen: screen_of(&question.about),
             words: words_of(&question.about),
@@ -197,16 +224,48 @@ impl FollowedTurn {
             .ask_approval(|line| parse_own(line, &own.words), AskedAnswer::is_no)
             .await;
         let Some(AskedAnswer::Own(word)) = given else {
-            // No more input: another person may answer.
             return std::future::pending().await;
         };
+        is_given.set(true);
         let path = format!("/v1/questions/{}", question.id);
         let body = json!({ "answer": word }).to_string();
         let answer = self.ask_path(Method::POST, &path, &body).await?;
-        if answer.status() == StatusCode::NOT_FOUND {
-            render::say_line("no longer asked");
+        Ok(answer.status())
+    }
+
+    /// Says what became of an answer, unless it was taken. Returns whether the question is over.
+    fn tell_answered(&self, answered: Result<StatusCode, CallError>) -> bool {
+        match answered {
+            Ok(status) if status.is_success() => true,
+            Ok(StatusCode::NOT_FOUND) => {
+                render::say_line("no longer asked");
+                true
+            }
+            Ok(status) => {
+                render::print_warning(&format!("the answer was not taken: HTTP {status}"));
+                false
+            }
+            Err(error) => {
+                render::print_warning(&error_chain(&error));
+                false
+            }
         }
-        Ok(())
+    }
+}
+
+/// A question that the person at the terminal is asked.
+struct AskingPerson<'a> {
+    question: OpenQuestion,
+    /// Whether the person has answered, and the answer is on its way.
+    is_given: Rc<Cell<bool>>,
+    answered: LocalBoxFuture<'a, Result<StatusCode, CallError>>,
+}
+
+/// Waits for the end of a question that is asked, if there is one.
+async fn ended(asking: &mut Option<AskingPerson<'_>>) -> Result<StatusCode, CallError> {
+    match asking {
+        Some(own) => own.answered.as_mut().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -229,19 +288,30 @@ fn screen_of(about: &QuestionAbout) -> QuestionScreen {
             tool,
             effect_class,
             plugin,
+            by,
             may,
             arguments,
             reasons,
             always,
-            ..
+            no_always,
         } => {
+            let head = match by {
+                Some(by) => head
+                    .own_words("plugin ")
+                    .their_words(PLUGIN, by)
+                    .own_words(" calls "),
+                None => head,
+            };
             let head = head.their_words(BOLD, tool);
             let head = match plugin {
                 Some(plugin) => head.own_words(" of plugin ").their_words(PLUGIN, plugin),
                 None => head,
             };
             let head = head
-                .own_words(" wants to run on another machine (")
+                .own_words(match by {
+                    Some(_) => ", which wants to run on another machine (",
+                    None => " wants to run on another machine (",
+                })
                 .their_words(DIM, effect_class)
                 .own_words(")");
             let lines = arguments.iter().map(|line| {
@@ -261,6 +331,8 @@ fn screen_of(about: &QuestionAbout) -> QuestionScreen {
                     .own_words("always covers ")
                     .their_words(BOLD, covers)
             });
+            let not_covered = no_always.iter();
+            let not_covered = not_covered.map(|why| QuestionLine::new("  ").their_words(DIM, why));
             QuestionScreen {
                 parts: vec![
                     vec![head],
@@ -268,7 +340,7 @@ fn screen_of(about: &QuestionAbout) -> QuestionScreen {
                     may.into_iter().collect(),
                     reasons.collect(),
                 ],
-                covers: covers.collect(),
+                covers: covers.chain(not_covered).collect(),
                 keys: match always {
                     Some(_) => "[y]es, [a]lways in this session, or [n]o".to_owned(),
                     None => "[y]es, or [n]o".to_owned(),
@@ -297,8 +369,11 @@ fn screen_of(about: &QuestionAbout) -> QuestionScreen {
 /// Returns the mark of a line, or a mark of its own for one that this program does not know: a blank
 /// one would let the text imitate the question.
 fn known_mark(mark: &str) -> &str {
-    let is_short = mark.len() <= 4 && mark.trim().len() == 1 && mark.is_ascii();
-    if is_short { mark } else { "| " }
+    let is_shown = mark
+        .bytes()
+        .all(|byte| byte == b' ' || byte.is_ascii_graphic());
+    let is_short = mark.len() <= 4 && mark.trim().len() == 1;
+    if is_short && is_shown { mark } else { "| " }
 }
 
 /// Reads the events of a stream of server-sent events.
@@ -380,7 +455,7 @@ mod tests {
     #[test]
     fn a_mark_that_would_imitate_the_question_is_replaced() {
         assert_eq!(known_mark("$ "), "$ ");
-        for mark in ["", "  ", "yes: no", "\u{2588} "] {
+        for mark in ["", "  ", "\u{1b}", "\u{1b} ", "yes: no", "\u{2588} "] {
             assert_eq!(known_mark(mark), "| ", "{mark}");
         }
     }

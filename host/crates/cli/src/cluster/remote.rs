@@ -115,6 +115,7 @@ fn failure(error: CallError) -> RemoteError {
     match error {
         CallError::NoHolder => RemoteError::NoHolder,
         CallError::TooLarge => RemoteError::TooLarge(error.to_string()),
+        CallError::Silent => RemoteError::Silent(error.to_string()),
         CallError::Nats(NatsError::Config { .. } | NatsError::GivenUp { .. }) => {
             RemoteError::Refused(error.to_string())
         }

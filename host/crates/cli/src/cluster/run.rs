@@ -48,7 +48,7 @@ pub(crate) async fn run_remote(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let turn = FollowedTurn {
         calls: SessionCalls::new(&sessions),
         session: session.clone(),
-        input: prompt,
+        input_id: id.clone(),
         has_terminal: std::io::stdin().is_terminal()
             && std::io::stderr().is_terminal()
             && args.prompt.as_deref() != Some("-"),
@@ -90,8 +90,8 @@ fn print_end(session: &str, ended: &EndedTurn) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Follows a turn to its end. The first Ctrl-C interrupts it; `None` if it does not run, or at the
-/// second one.
+/// Follows a turn to its end. The first Ctrl-C interrupts it; `None` if it has not begun or no
+/// longer runs, or at the second one.
 async fn follow_to_end(
     turn: &FollowedTurn,
     end: impl Future<Output = Result<EndedTurn, NatsError>>,
@@ -105,7 +105,8 @@ async fn follow_to_end(
             ended = &mut end => break ended?,
             pressed = tokio::signal::ctrl_c() => {
                 pressed.context("listen for Ctrl-C")?;
-                if is_interrupted || !turn.interrupt().await? {
+                // Before the own turn, another one may run in the session.
+                if is_interrupted || !turn.has_begun() || !turn.interrupt().await? {
                     return Ok(None);
                 }
                 is_interrupted = true;

@@ -51,11 +51,12 @@ fn check_workers(status: &ClusterStatus) -> DoctorCheck {
         .queues
         .iter()
         .filter(|queue| {
-            let is_served = status
-                .workers
-                .iter()
-                .any(|worker| worker.class == queue.class && !worker.is_draining);
-            !is_served || queue.oldest_ms >= LONG_WAIT_MS
+            let workers = status.workers.iter();
+            let own = workers.filter(|worker| worker.class == queue.class);
+            let is_served = own.clone().any(|worker| !worker.is_draining);
+            // Turns that run have wakes as well.
+            let is_waiting = queue.wakes > own.map(|worker| worker.busy).sum();
+            !is_served || (is_waiting && queue.oldest_ms >= LONG_WAIT_MS)
         })
         .map(|queue| queue.class.as_str())
         .collect();

@@ -13,7 +13,7 @@ use rind_lib::session::SessionAddress;
 use tokio::task::AbortHandle;
 
 use super::SessionCalls;
-use super::parts::{FROM, PART, PartKind, head_headers, read_request};
+use super::parts::{FROM, PART, PATH, PartKind, head_headers, read_request};
 use crate::NatsError;
 use crate::worker::root_address;
 
@@ -62,7 +62,7 @@ impl SessionCalls {
         let at = root_address(session)?;
         let mut requests = self.subscribe(self.subject(&at)).await?;
         let held = self.held_subject(&at);
-        // Only those who wait for the session hear it. Others find the holder when they ask.
+        // Readers that wait for the session hear this; others find the holder when they ask.
         if let Err(error) = self.parts.link.client().publish(held, Bytes::new()).await {
             tracing::debug!(%error, "readers that wait for a session find out late that it is open here");
         }
@@ -100,7 +100,16 @@ impl SessionCalls {
             from: uuid::Uuid::new_v4().to_string(),
         };
         let headers = message.headers.unwrap_or_default();
-        let Ok(permit) = self.answering.clone().try_acquire_owned() else {
+        let path = headers.get(PATH).map_or("", |path| path.as_str());
+        let is_stream = path
+            .split('?')
+            .next()
+            .is_some_and(|path| path.ends_with("/events"));
+        let permits = match is_stream {
+            true => &self.streaming,
+            false => &self.answering,
+        };
+        let Ok(permit) = permits.clone().try_acquire_owned() else {
             tokio::spawn(async move {
                 let _ = caller.refuse(http::StatusCode::TOO_MANY_REQUESTS).await;
             });

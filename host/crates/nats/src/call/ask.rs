@@ -13,8 +13,8 @@ use super::{MAX_CALL_BYTES, SessionCalls};
 use crate::NatsError;
 use crate::worker::root_address;
 
-/// Time without a part of the answer after which the holder is given up. It sends one every four
-/// seconds.
+/// Time without a part of the answer after which the holder is given up. A holder sends a part at
+/// least every four seconds.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// Time in which a program that took a lease answers for the session.
@@ -39,7 +39,7 @@ pub enum CallError {
          worker continues the session soon"
     )]
     Silent,
-    /// The answer is none.
+    /// The answer cannot be read.
     #[error("the program that has the session open gave an answer that cannot be read")]
     Unreadable,
     /// The servers cannot be reached.
@@ -102,7 +102,7 @@ impl SessionCalls {
     /// # Errors
     /// The servers cannot be reached, or the holder does not answer.
     pub async fn is_held(&self, session: &str) -> Result<bool, CallError> {
-        // Any answer will do: this request is none, and is refused.
+        // The path belongs to no session, so a holder refuses it; the refusal shows that there is one.
         let mut request = Request::new(Bytes::new());
         *request.uri_mut() = http::Uri::from_static("/");
         match self.ask(session, request).await {

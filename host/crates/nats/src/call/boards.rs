@@ -17,7 +17,7 @@ use super::SessionCalls;
 use crate::NatsError;
 use crate::names::last_id;
 
-/// Longest time in which holders answer. One that was killed never does.
+/// Longest time in which holders answer. Holders that were killed do not answer.
 const WINDOW: Duration = Duration::from_millis(600);
 
 /// Pause without an answer after which it is checked whether holders are missing.
@@ -55,7 +55,7 @@ impl Drop for AnsweredBoards {
 }
 
 impl SessionCalls {
-    /// Tells whoever asks about the sessions of this program, until the result is dropped. `tell`
+    /// Answers questions about the sessions of this program until the result is dropped. `tell`
     /// returns their ids and what is told about them.
     ///
     /// # Errors
@@ -114,14 +114,15 @@ impl SessionCalls {
             .map_err(|error| NatsError::unanswered(WHAT, error))?;
         let until = Instant::now() + WINDOW;
         let mut boards: Vec<HolderBoard> = Vec::new();
-        loop {
+        let mut n_messages = 0;
+        while Instant::now() < until && n_messages < MAX_BOARDS {
+            n_messages += 1;
             let quiet = (Instant::now() + QUIET).min(until);
             match tokio::time::timeout_at(quiet, answers.next()).await {
                 Ok(Some(message)) if message.status.is_some() => break,
-                Ok(Some(_)) if boards.len() >= MAX_BOARDS => break,
                 Ok(Some(message)) => boards.extend(serde_json::from_slice(&message.payload).ok()),
                 Ok(None) => return Err(NatsError::Ended),
-                Err(_) if Instant::now() >= until || self.are_complete(&boards).await? => break,
+                Err(_) if self.are_complete(&boards).await? => break,
                 Err(_) => {}
             }
         }
@@ -132,7 +133,7 @@ impl SessionCalls {
     /// Whether every session with a lease is on a board or is held here.
     async fn are_complete(&self, boards: &[HolderBoard]) -> Result<bool, NatsError> {
         let names = &self.parts.streams.names;
-        let stream = format!("KV_{}", names.lease_bucket());
+        let stream = names.lease_stream();
         let told: BTreeSet<&str> = boards
             .iter()
             .flat_map(|board| board.sessions.iter().map(String::as_str))

@@ -29,8 +29,12 @@ use rind_lib::session::SessionAddress;
 /// Maximum size of a request's body, in bytes. Messages of NATS have at most 1 MB by default.
 pub const MAX_CALL_BYTES: usize = 700 << 10;
 
-/// Maximum number of requests that a program answers at once. Streams of events last long.
-const MAX_ANSWERING: usize = 256;
+/// Maximum number of requests that a program answers at once, without streams of events.
+const MAX_ANSWERING: usize = 64;
+
+/// Maximum number of streams of events that a program sends at once. They last long, and leave room
+/// for the answers to questions.
+const MAX_STREAMS: usize = 192;
 
 /// Sends and answers requests about sessions.
 #[derive(Clone)]
@@ -38,6 +42,8 @@ pub struct SessionCalls {
     parts: Arc<StoreParts>,
     /// Permits for the requests that are being answered.
     answering: Arc<Semaphore>,
+    /// Permits for the streams of events.
+    streaming: Arc<Semaphore>,
 }
 
 impl std::fmt::Debug for SessionCalls {
@@ -55,6 +61,7 @@ impl SessionCalls {
         Self {
             parts: sessions.parts().clone(),
             answering: Arc::new(Semaphore::new(MAX_ANSWERING)),
+            streaming: Arc::new(Semaphore::new(MAX_STREAMS)),
         }
     }
 

@@ -70,7 +70,7 @@ pub(super) fn request_headers(request: &Request<Bytes>) -> HeaderMap {
     headers
 }
 
-/// Reads a request; `None` if it is none.
+/// Reads a request; `None` if the message is no request.
 pub(super) fn read_request(headers: &HeaderMap, body: Bytes) -> Option<Request<Bytes>> {
     let mut request = Request::builder()
         .method(headers.get(METHOD)?.as_str())
@@ -93,7 +93,7 @@ pub(super) fn head_headers<B>(answer: &Response<B>) -> HeaderMap {
     headers
 }
 
-/// Reads the first part of an answer; `None` if it is none.
+/// Reads the first part of an answer; `None` if the message is no answer.
 pub(super) fn read_head<B>(headers: &HeaderMap, body: B) -> Option<Response<B>> {
     let status: u16 = headers.get(STATUS)?.as_str().parse().ok()?;
     let mut answer = Response::builder().status(status).body(body).ok()?;

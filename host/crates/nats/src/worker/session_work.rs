@@ -129,14 +129,15 @@ impl SessionWork {
         outcome: &mut WorkOutcome,
     ) -> Result<WakeEnd, NatsError> {
         loop {
-            match self.run_waiting(at, claimed, outcome).await? {
-                WakeEnd::Done => {}
-                again @ WakeEnd::Again(_) => return Ok(again),
-            }
-            tokio::select! {
-                () = claimed.idle() => {}
-                () = self.now.cancelled() => return Ok(WakeEnd::Done),
-                () = self.lease_ends(at) => return Ok(WakeEnd::Done),
+            let end = self.run_waiting(at, claimed, outcome).await?;
+            // Turns that people ordered here go on.
+            let is_idle = tokio::select! {
+                () = claimed.idle() => true,
+                () = self.now.cancelled() => false,
+                () = self.lease_ends(at) => false,
+            };
+            if !is_idle || matches!(end, WakeEnd::Again(_)) {
+                return Ok(end);
             }
             if self.inbox.first_input(at).await?.is_none() {
                 return Ok(WakeEnd::Done);
@@ -176,7 +177,12 @@ impl SessionWork {
                     let attempts = TurnAttempts { cause, ..attempts };
                     return self.note_failure(at, &input, attempts, outcome).await;
                 }
-                Some(Err(TurnFailure::Busy | TurnFailure::Fenced)) => {
+                // The session takes no input now; the turn did not begin.
+                Some(Err(TurnFailure::Busy)) => {
+                    self.inbox.set_attempts(at, &before).await?;
+                    return Ok(WakeEnd::Again(BUSY_PAUSE));
+                }
+                Some(Err(TurnFailure::Fenced)) => {
                     outcome.is_fenced = true;
                     tell_fenced(at);
                     return Ok(WakeEnd::Again(BUSY_PAUSE));

@@ -39,7 +39,7 @@ pub struct QueueLength {
     pub class: String,
     /// Sessions with work for workers, including those that a worker has now.
     pub wakes: usize,
-    /// Milliseconds since the wake that has waited longest.
+    /// Milliseconds since the oldest of these wakes; it may be of a turn that runs.
     pub oldest_ms: u64,
 }
 
@@ -58,7 +58,7 @@ impl TurnInbox {
                 .await?
                 .len();
         }
-        let leases = format!("KV_{}", names.lease_bucket());
+        let leases = names.lease_stream();
         let mut classes: BTreeMap<String, usize> = BTreeMap::new();
         for wake in link.subjects(&self.names.stream("WAKE"), ">").await? {
             if let Some(class) = wake.rsplit('.').nth(1) {
@@ -84,7 +84,7 @@ impl TurnInbox {
         })
     }
 
-    /// Returns the milliseconds since the oldest wake of a class.
+    /// Returns the milliseconds since the oldest wake of a class, which may be of a turn that runs.
     pub(crate) async fn queue_age(&self, class: &str) -> Result<u64, NatsError> {
         let (stream, wakes) = (self.names.stream("WAKE"), self.names.wakes(class));
         let first = self.parts.link.next(&stream, &wakes, 1).await?;

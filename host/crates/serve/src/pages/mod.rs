@@ -200,6 +200,7 @@ async fn go_on(
     State(state): State<ApiState>,
     Path(id): Path<String>,
 ) -> Result<Redirect, PageError> {
+    state.check_runs_turns()?;
     state.sessions.order_continue(&id).await?;
     Ok(Redirect::to(&format!("/sessions/{id}#end")))
 }

@@ -13,7 +13,7 @@ use crate::ApiState;
 use crate::error::ApiError;
 use crate::forward::remote_states;
 use crate::live::LiveState;
-use crate::queued::new_session;
+use crate::queued::{check_workspace, new_session};
 
 /// Number of sessions in a list, unless the request says another one.
 const LISTED: usize = 50;
@@ -188,7 +188,10 @@ pub(crate) async fn create(
     JsonBody(new): JsonBody<NewSession>,
 ) -> Result<(StatusCode, Json<MadeSession>), ApiError> {
     let id = match state.queue() {
-        Some(_) => new_session(new.id)?,
+        Some(_) => {
+            check_workspace(new.workspace.as_deref())?;
+            new_session(new.id)?
+        }
         None => state.sessions.create_session(new.id, new.workspace).await?,
     };
     Ok((StatusCode::CREATED, Json(MadeSession { id })))

@@ -84,7 +84,8 @@ pub(crate) struct SteerBody {
 pub(crate) struct AcceptedTurn {
     /// Id of the session.
     pub(crate) session: String,
-    /// Number of the last event before the turn: pass it as `after` to follow the turn.
+    /// Number of the last event before the turn: pass it as `after` to follow the turn. 0 if workers
+    /// run the turns.
     pub(crate) after: u64,
 }
 
@@ -136,6 +137,7 @@ pub(crate) async fn go_on(
     headers: HeaderMap,
     JsonBody(body): JsonBody<GoOn>,
 ) -> Result<Response, ApiError> {
+    state.check_runs_turns()?;
     let ordered = state.sessions.order_continue(&id).await?;
     respond(&id, ordered, body.wait, &headers).await
 }

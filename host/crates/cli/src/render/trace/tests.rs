@@ -15,6 +15,7 @@ fn turn_start(turn: u32) -> Event {
         input: "go".to_owned(),
         source: Source::Terminal,
         command: None,
+        input_id: None,
     }
 }
 
