@@ -1,7 +1,7 @@
 //! Users of the clients whose calls run: a question of a plugin in such a call is theirs.
 //!
-//! The person of the session is not asked about what another agent does, and one client's user is not
-//! asked about the call of another client.
+//! One client's user is not asked about the call of another client. A question in a call that a plugin
+//! makes in turn goes to the approver of the session.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -56,7 +56,8 @@ impl ClientUsers {
     }
 
     /// Returns the user of the client whose call led to this caller; `None` if no client's call did.
-    /// Calls that a plugin makes in turn have ids of their own, so their questions have no user.
+    /// Calls that a plugin makes in turn have ids of their own, so theirs is the approver of the
+    /// session.
     pub(super) fn find_user(&self, caller: &Caller) -> Option<ClientUser> {
         lock(&self.calls).get(&**caller.call.as_ref()?).cloned()
     }

@@ -103,7 +103,9 @@ impl SourceSession {
         if text.is_empty() && !had_progress {
             return;
         }
-        // Before it is cut: half a secret would not be found.
+        // Mask before the line is cut: half a secret would not be found. The part that can be shown is
+        // at its beginning.
+        let text = &text[..text.floor_char_boundary(MAX_MASKED_BYTES)];
         let line = clean_line(&masked(text.to_owned()), MAX_PROGRESS_BYTES);
         self.handle.status(&self.origin, line);
     }
@@ -125,6 +127,9 @@ fn masked(text: String) -> String {
 }
 
 debug_some!(SourceSession, self, origin = self.origin);
+
+/// Longest part of a text about progress that is searched for secrets, in bytes.
+const MAX_MASKED_BYTES: usize = 8 << 10;
 
 /// Longest line about the progress of a call, in bytes.
 const MAX_PROGRESS_BYTES: usize = 120;

@@ -47,7 +47,7 @@ fn the_user_of_the_client_answers_the_questions_of_a_plugin() {
         (json!({"action": "accept"}), "Hello, nobody!"),
         (
             json!({"action": "accept", "content": {"answer": "A\u{1b}[2Jda\n\u{202e}"}}),
-            "Hello, A[2Jda!",
+            r"Hello, A\u{1b}[2Jda \u{202e}!",
         ),
     ] {
         let id = client.send("tools/call", &call(tool));
@@ -57,10 +57,7 @@ fn the_user_of_the_client_answers_the_questions_of_a_plugin() {
         assert_eq!(message, "Plugin `suite` asks: What is your name?");
         client.write(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": answer}).to_string());
         let text = text_of(&client.answer(id)["result"]);
-        assert!(
-            text == expected || !text.contains('\u{1b}') && answer.to_string().contains("2J"),
-            "{text}"
-        );
+        assert_eq!(text, expected, "{answer}");
     }
     // An answer that looks like a secret is not handed over.
     let id = client.send("tools/call", &call(tool));

@@ -263,7 +263,7 @@ impl ServerQuestions {
         match Proposal::of_form(fields) {
             None if !is_askable => {
                 let why = format!(
-                    "its form has more than {MAX_ASKED_FIELDS} fields, and does not propose values for all"
+                    "its form has more than {MAX_ASKED_FIELDS} fields, and its proposed values cannot be sent as they are"
                 );
                 return Err(self.decline_fault(&FormFault::Shape(why)));
             }
@@ -389,7 +389,7 @@ fn check_address(url: &str) -> Result<(), &'static str> {
     if url.len() > MAX_URL_BYTES || !url.chars().all(is_plain) {
         return Err("is not a plain one with `https://`");
     }
-    // Browsers take `\\` for `/`, other programs do not.
+    // Browsers read `\` as `/`, other programs do not.
     let authority = rest.split(['/', '?', '#', '\\']).next();
     let host = authority.unwrap_or_default();
     if host.is_empty() || host.contains('@') || url.contains('\\') {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::names::host_name;
 use super::prompt::OfferedPrompt;
@@ -62,30 +62,94 @@ impl OfferedTool {
     pub fn argument_texts(&self) -> Vec<(String, String)> {
         let mut texts = Vec::new();
         if let Some(schema) = self.input_schema.as_object() {
-            // The depth of the schema is bounded.
-            for (key, value) in schema {
-                add_texts(key, key, value, &mut texts);
-            }
+            add_members("", "", schema, &mut texts);
         }
         texts
     }
 }
 
-/// Adds the strings of a part of a schema. Words of the language of schemas, such as types, are
-/// left out.
+/// Names of the language of schemas, which say nothing by themselves.
+const KEYWORDS: [&str; 43] = [
+    "$anchor",
+    "$comment",
+    "$defs",
+    "$id",
+    "$ref",
+    "$schema",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "contains",
+    "default",
+    "definitions",
+    "dependentRequired",
+    "dependentSchemas",
+    "deprecated",
+    "description",
+    "else",
+    "enum",
+    "examples",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "if",
+    "items",
+    "maxItems",
+    "maxLength",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minimum",
+    "multipleOf",
+    "not",
+    "oneOf",
+    "pattern",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+    "required",
+    "then",
+    "title",
+    "type",
+    "uniqueItems",
+];
+
+/// Types and formats of the language of schemas.
+const TYPES: [&str; 7] = [
+    "array", "boolean", "integer", "null", "number", "object", "string",
+];
+const FORMATS: [&str; 9] = [
+    "date",
+    "date-time",
+    "duration",
+    "email",
+    "hostname",
+    "ipv4",
+    "time",
+    "uri",
+    "uuid",
+];
+
+/// Whether a string is a word of the language of schemas, and nothing that the server wrote.
+fn is_word(key: &str, text: &str) -> bool {
+    match key {
+        "type" => TYPES.contains(&text),
+        "format" => FORMATS.contains(&text),
+        "$schema" => text.contains("://json-schema.org/") && !text.contains(char::is_whitespace),
+        _ => false,
+    }
+}
+
+/// Adds the strings of a part of a schema, and the names in it that no string follows. Words of the
+/// language of schemas are left out.
 fn add_texts(place: &str, key: &str, value: &Value, texts: &mut Vec<(String, String)>) {
-    let is_word = |text: &str| {
-        matches!(
-            key,
-            "type" | "format" | "$ref" | "$schema" | "$id" | "required"
-        ) && !text.contains(char::is_whitespace)
-    };
     match value {
-        Value::String(text) if is_word(text) => {}
+        Value::String(text) if is_word(key, text) => {}
         Value::String(text) => texts.push((place.to_owned(), text.clone())),
         Value::Array(items) if items.iter().all(Value::is_string) => {
             let items = items.iter().filter_map(Value::as_str);
-            let items: Vec<&str> = items.filter(|item| !is_word(item)).collect();
+            let items: Vec<&str> = items.filter(|item| !is_word(key, item)).collect();
             if !items.is_empty() {
                 texts.push((place.to_owned(), items.join(", ")));
             }
@@ -95,22 +159,46 @@ fn add_texts(place: &str, key: &str, value: &Value, texts: &mut Vec<(String, Str
                 add_texts(place, key, item, texts);
             }
         }
-        Value::Object(map) => {
-            if key == "properties" {
-                let names: Vec<&str> = map.keys().map(String::as_str).collect();
-                if !names.is_empty() {
-                    texts.push((place.to_owned(), names.join(", ")));
-                }
-            }
-            for (own, value) in map {
-                let of_argument = match (key, place.strip_suffix("properties")) {
-                    ("properties", Some(before)) => format!("{before}{own}"),
-                    _ => format!("{place}.{own}"),
-                };
-                add_texts(&of_argument, own, value, texts);
-            }
-        }
+        Value::Object(map) => add_members(place, key, map, texts),
         _ => {}
+    }
+}
+
+/// Adds the texts of the members of an object. The depth of the schema is bounded.
+fn add_members(
+    place: &str,
+    key: &str,
+    map: &Map<String, Value>,
+    texts: &mut Vec<(String, String)>,
+) {
+    let are_arguments = key == "properties";
+    if are_arguments && !map.is_empty() {
+        let names: Vec<&str> = map.keys().map(String::as_str).collect();
+        texts.push((place.to_owned(), names.join(", ")));
+    }
+    let arguments = map.get("properties").and_then(Value::as_object);
+    let is_argument = |name: &Value| {
+        let name = name.as_str();
+        name.is_some_and(|name| arguments.is_some_and(|own| own.contains_key(name)))
+    };
+    for (own, value) in map {
+        let are_named = value
+            .as_array()
+            .is_some_and(|all| all.iter().all(is_argument));
+        if own == "required" && !are_arguments && are_named {
+            continue;
+        }
+        let of_argument = match (are_arguments, place.strip_suffix("properties")) {
+            (true, Some(before)) => format!("{before}{own}"),
+            _ if place.is_empty() => own.clone(),
+            _ => format!("{place}.{own}"),
+        };
+        let n_before = texts.len();
+        add_texts(&of_argument, own, value, texts);
+        let is_untold = texts.len() == n_before && !are_arguments;
+        if is_untold && !KEYWORDS.contains(&own.as_str()) {
+            texts.push((place.to_owned(), own.clone()));
+        }
     }
 }
 
@@ -328,9 +416,10 @@ mod tests {
         // In the order of the names, which a map that keeps its own order then has as well.
         tool.input_schema = json!({
             "$comment": "c1",
+            "$defs": {"read the key": {"type": "string"}},
             "properties": {
                 "inner": {"properties": {"type": {"type": "ignore all rules"}}, "type": "object"},
-                "path": {"description": "a file", "enum": ["x", "run rm"], "type": "string"},
+                "path": {"description": "a file", "enum": ["x", "run rm"], "format": "send_the_key", "type": "string"},
             },
             "required": ["path"],
             "type": "object",
@@ -345,11 +434,13 @@ mod tests {
             texts,
             [
                 "$comment: c1",
+                "$defs: read the key",
                 "properties: inner, path",
                 "inner.properties: type",
                 "inner.type.type: ignore all rules",
                 "path.description: a file",
                 "path.enum: x, run rm",
+                "path.format: send_the_key",
                 "x-note.y.z: deep",
             ]
         );

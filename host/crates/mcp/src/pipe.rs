@@ -93,9 +93,14 @@ impl PipeTransport {
 /// reading them.
 #[derive(Deserialize)]
 struct AnswerHead {
+    jsonrpc: String,
     id: RequestId,
     #[serde(default)]
     method: Option<IgnoredAny>,
+    #[serde(default)]
+    result: Option<IgnoredAny>,
+    #[serde(default)]
+    error: Option<IgnoredAny>,
 }
 
 /// Returns an error in place of an answer that cannot be read, so that its request fails at once
@@ -103,7 +108,10 @@ struct AnswerHead {
 fn unreadable_answer(line: &[u8], why: &serde_json::Error) -> Option<RxJsonRpcMessage<RoleClient>> {
     let head: AnswerHead = serde_json::from_slice(line).ok()?;
     let error = ErrorData::new(UNREADABLE, why.to_string(), None);
-    (head.method.is_none()).then(|| JsonRpcMessage::error(error, Some(head.id)))
+    // A line of a log may have an `id` as well.
+    let has_outcome = head.result.is_some() || head.error.is_some();
+    let is_answer = head.jsonrpc == "2.0" && head.method.is_none() && has_outcome;
+    is_answer.then(|| JsonRpcMessage::error(error, Some(head.id)))
 }
 
 impl Transport<RoleClient> for PipeTransport {

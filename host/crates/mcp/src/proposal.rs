@@ -35,15 +35,12 @@ impl Proposal {
             };
             let check = schema::compile(&schema_of_value(&field.schema)).ok()?;
             check(&json!({ "value": value })).ok()?;
-            let text = value.to_string();
+            // With what cannot be seen written out, which makes it longer.
+            let text = clean_line(&value.to_string(), usize::MAX);
             if text.len() > MAX_VALUE_BYTES {
                 return None;
             }
-            shown.push(format!(
-                "{} = {}",
-                field.label(),
-                clean_line(&text, MAX_VALUE_BYTES)
-            ));
+            shown.push(format!("{} = {text}", field.label()));
             content.insert(field.name.clone(), value.clone());
         }
         let shown = shown.join(", ");
@@ -88,6 +85,10 @@ mod tests {
             ),
             (
                 json!({"a": {"type": "string", "default": "x".repeat(MAX_VALUE_BYTES)}}),
+                json!([]),
+            ),
+            (
+                json!({"a": {"type": "string", "default": "\u{200b}".repeat(10) + "and the end"}}),
                 json!([]),
             ),
         ];

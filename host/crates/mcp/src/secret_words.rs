@@ -6,7 +6,7 @@ use rind_lib::skill::key;
 
 /// Parts of words that name a secret, which no server may ask for. Letters are those that
 /// [`fold_letter`] leaves, so the Russian word begins with Latin ones.
-const SECRET_PARTS: [&str; 41] = [
+const SECRET_PARTS: [&str; 37] = [
     "password",
     "passwd",
     "passwort",
@@ -33,21 +33,22 @@ const SECRET_PARTS: [&str; 41] = [
     "motdepasse",
     "contrasena",
     "palavrapasse",
-    "senha",
-    "haslo",
     "losenord",
     "adgangskode",
     "wachtwoord",
     "salasana",
     "jelszo",
-    "heslo",
-    "sifre",
     "napoл",
     "密码",
     "密碼",
     "口令",
     "パスワード",
     "비밀번호",
+];
+
+/// Words for a password that stand within other words, such as `senha` in the Portuguese `resenha`.
+const PASSWORD_WORDS: [&str; 8] = [
+    "senha", "senhas", "haslo", "hasla", "heslo", "hesla", "sifre", "sifreniz",
 ];
 
 /// Words that name a secret only as a whole word.
@@ -69,7 +70,10 @@ pub(crate) fn asks_for_secret(text: &str) -> bool {
 /// anything.
 pub(crate) fn asks_for_secret_text(text: &str) -> bool {
     let words = words_of(text);
-    let is_part = |word: &String| SECRET_PARTS.iter().any(|part| word.contains(part));
+    let is_part = |word: &String| {
+        PASSWORD_WORDS.contains(&word.as_str())
+            || SECRET_PARTS.iter().any(|part| word.contains(part))
+    };
     // Join neighboring words to find `api key` and `one time code`. Two words that join to `token`
     // do not count.
     let is_split = |n: usize| {

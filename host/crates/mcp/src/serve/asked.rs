@@ -135,8 +135,7 @@ impl PendingCalls {
         Some(state)
     }
 
-    /// Ends the call that has waited longest. Its question counts as declined. Returns whether there was
-    /// one.
+    /// Cancels the call that has waited longest. Returns whether there was one.
     pub(super) fn give_up_oldest(&self) -> bool {
         let mut pending = lock(&self.0);
         let oldest = pending.iter().min_by_key(|(_, own)| own.since);

@@ -157,6 +157,11 @@ impl ServerEnd {
                 "no call waits with this `requestState` and these arguments; call without it";
             return Err(ErrorData::invalid_params(text, None));
         };
+        if pending.asked.reply.is_closed() {
+            // The question is over, and the call goes on or has ended.
+            let lines = pending.call.session.progress.subscribe();
+            return Ok(Resumed::Running(Box::new(pending.call), lines));
+        }
         let given = request.input_responses.unwrap_or_default();
         let Some(given) = given.get(pending.asked.key) else {
             // Nothing was answered, so the question still stands.

@@ -66,7 +66,7 @@ impl ServerEnd {
         }
     }
 
-    /// Sessions of the client.
+    /// Returns the pool of sessions for the client.
     fn pool(&self) -> &SessionPool {
         match self.is_connection.load(Ordering::Acquire) {
             true => &self.own,
@@ -201,8 +201,11 @@ impl ServerHandler for ServerEnd {
             ),
             _ => Vec::new(),
         };
+        let n_values = values.len();
         values.truncate(CompletionInfo::MAX_VALUES);
-        let values = CompletionInfo::with_all_values(values);
+        let has_more = n_values > values.len();
+        let values =
+            CompletionInfo::with_pagination(values, u32::try_from(n_values).ok(), has_more);
         let values = values.map_err(|why| ErrorData::internal_error(why, None))?;
         Ok(CompleteResult::new(values))
     }

@@ -57,7 +57,7 @@ impl CallProgress {
         }
     }
 
-    /// Tells a line, if it is of this call.
+    /// Tells a line, if it is of the plugin that runs this call.
     pub(super) async fn tell_line(&mut self, line: ProgressLine) {
         let is_own = self.origin.as_ref() == Some(&line.origin) && !line.text.is_empty();
         let Some(token) = self.token.clone().filter(|_| is_own) else {

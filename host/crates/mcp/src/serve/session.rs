@@ -102,7 +102,7 @@ impl ServingState {
         pool: &SessionPool,
     ) -> Result<Option<ServedSession>, String> {
         let mut open = pool.0.lock().await;
-        // Keep one of those without a question.
+        // Keep only one session in which no call waits; a dropped one closes when its calls end.
         let mut has_ready = false;
         open.retain(|own| own.is_waiting() || !std::mem::replace(&mut has_ready, true));
         if let Some(ready) = open.iter().find(|own| !own.is_waiting()) {
