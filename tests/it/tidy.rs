@@ -149,6 +149,7 @@ fn a_program_that_embeds_the_host_depends_on_two_crates_of_it() {
 fn the_program_alone_and_with_the_tests_is_built_of_the_same_builds() {
     let alone = depends::tree(&["-p", "rind"]);
     none(depends::check_shared(&alone, &depends::tree(&[])));
+    none(depends::check_once(&depends::planned_builds()));
 }
 
 #[test]

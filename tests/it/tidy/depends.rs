@@ -1,7 +1,9 @@
 //! Crates that the host depends on, as cargo resolves them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
+
+use serde_json::Value;
 
 use super::tree::root;
 
@@ -75,6 +77,52 @@ pub(super) fn check_shared(alone: &BTreeSet<String>, with_tests: &BTreeSet<Strin
         .collect()
 }
 
+/// Crates that read Rust for `rind derive`, with places in the text; macros are compiled against them without.
+const READERS_OF_RUST: [&str; 3] = ["proc-macro2", "quote", "syn"];
+
+/// Builds of libraries for the program, as cargo plans them: the identifier of a package for each build. The plan is an unstable
+/// option of cargo; `cargo tree` does not tell features of the build script's side from those of the program's.
+pub(super) fn planned_builds() -> Vec<String> {
+    let output = Command::new("cargo")
+        .args(["build", "--locked", "--offline", "-p", "rind"])
+        .args(["--unit-graph", "-Z", "unstable-options"])
+        .env("RUSTC_BOOTSTRAP", "1")
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let plan: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let units = plan["units"].as_array().unwrap();
+    let of_library = units
+        .iter()
+        .filter(|unit| unit["mode"] == "build" && unit["target"]["kind"][0] == "lib");
+    of_library
+        .map(|unit| unit["pkg_id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Packages that are built twice, for the build script or a macro and for the program, because their features differ. Each crate that
+/// depends on them is then built twice as well: of wasmtime, that takes minutes.
+pub(super) fn check_once(builds: &[String]) -> Vec<String> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for package in builds {
+        *counts.entry(package).or_default() += 1;
+    }
+    let is_reader = |package: &str| {
+        READERS_OF_RUST
+            .iter()
+            .any(|name| package.contains(&format!("#{name}@")))
+    };
+    counts
+        .into_iter()
+        .filter(|(package, count)| *count > 1 && !is_reader(package))
+        .map(|(package, count)| {
+            format!("{package} is built {count} times: unite its features in `[build-dependencies]` of host/program/Cargo.toml")
+        })
+        .collect()
+}
+
 #[test]
 fn a_crate_of_the_command_line_and_one_with_other_features_are_found() {
     let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
@@ -88,4 +136,12 @@ fn a_crate_of_the_command_line_and_one_with_other_features_are_found() {
     let found = check_shared(&alone, &with_tests);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].contains("serde v1.0.0 derive,std"), "{found:?}");
+    let builds = [
+        "r#a@1.0.0",
+        "r#a@1.0.0",
+        "r#a@2.0.0",
+        "r#syn@2.0.0",
+        "r#syn@2.0.0",
+    ];
+    assert_eq!(check_once(&builds.map(str::to_owned)).len(), 1);
 }
