@@ -252,19 +252,19 @@ pub enum Event {
         /// Text that was added.
         text: String,
     },
-    /// The model writes and nothing of it is shown yet: hooks judge the answer when it is whole, or
+    /// The model writes and nothing of it is shown yet: hooks judge the complete answer, or
     /// reasoning is not shown.
     TextHeld {
         /// Whether the model reasons, which is shown only where no hook judges the model's text.
         is_thinking: bool,
-        /// Plugins that hold text back until it is whole.
+        /// Plugins that hold text back until it is complete.
         by: Vec<String>,
     },
     /// Shown text of an answer is void: hooks changed it later, or the request is sent again.
     Correction {
         /// Shown text.
         shown: String,
-        /// Replacement; empty when that is still to come.
+        /// Replacement; empty if it is not known yet.
         text: String,
     },
     /// The model reasoned on. Not sent where hooks judge the model's text.
@@ -339,7 +339,7 @@ pub enum Event {
         /// Name of its preset; absent without one.
         #[serde(skip_serializing_if = "Option::is_none")]
         preset: Option<String>,
-        /// Whether it worked before and goes on now; `task` is then the further message.
+        /// Whether it worked before and continues now; `task` is then the further message.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_continued: bool,
         /// Id of the tool call that started it.

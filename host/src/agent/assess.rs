@@ -1,11 +1,11 @@
-//! The built-in assessment: a first look at the input, cheap and local.
+//! The built-in assessment: a first check of the input, cheap and local.
 //!
 //! The assessment is a table of cues and a few sums, so that it takes no time and its reasons can be
 //! shown. It does not claim to understand: plugins that do better act at `post-assess`.
 
 use crate::point::payload::{Assessment, Decision};
 
-/// Below this confidence a turn is not taken on directly.
+/// Below this confidence a turn is not started directly.
 pub(super) const ASK_FIRST_BELOW: f64 = 0.35;
 
 /// Confidence in a plain request.

@@ -13,10 +13,11 @@ use super::spec::AgentSpec;
 use crate::message::{Content, Message, Role, ToolCall, ToolResult};
 use crate::tool::background::{BackgroundCommand, number_of};
 
-/// Beginning of the note on commands of an earlier run. A command in such a note is not told again.
+/// Prefix of the note on commands of an earlier run. A command in such a note is not reported
+/// again.
 const GONE: &str = "[commands in the background ended with the program that ran them: ";
 
-/// Most ids that a note names.
+/// Maximum number of ids that a note names.
 const MAX_NAMED: usize = 16;
 
 /// Returns a note for the model at the beginning of a turn, if there is something that it cannot know.
@@ -29,7 +30,7 @@ pub(super) fn take_notes(agent: &mut LiveAgent) -> Option<String> {
     (!notes.is_empty()).then(|| notes.join("\n"))
 }
 
-/// Returns a note on the agent's commands that ended since it was told last.
+/// Returns a note on the agent's commands that ended since the last note.
 fn ended_note(spec: &AgentSpec) -> Option<String> {
     let own = spec.background.of_agent(&spec.name);
     let line = |command: &Arc<BackgroundCommand>| {

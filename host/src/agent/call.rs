@@ -24,7 +24,7 @@ use crate::tool::registry::ToolEntry;
 use crate::tool::schema;
 use crate::tool::subject::Subject;
 
-/// Beginning of the refusal of a call of a tool that is not there.
+/// Prefix of the refusal of a call of a tool that is not there.
 pub const NO_TOOL: &str = "there is no tool `";
 
 /// Result of a call that the person was faster than.
@@ -307,7 +307,8 @@ impl<'a> ToolGate<'a> {
         Ok(subject)
     }
 
-    /// Returns the names of the tools that the request describes: those of others would be many.
+    /// Returns the names of the tools that the request describes, because a list of all tools would
+    /// be long.
     fn described_names<'n>(&self, active: &'n [String]) -> Vec<&'n str> {
         let tools = self.scope.skills.tools();
         let is_deferred = |name: &String| {

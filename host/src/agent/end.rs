@@ -21,11 +21,11 @@ const NO_ANSWER: &str = "[the model gave no answer: ";
 /// Last line of the output of a turn whose answer does not match its schema.
 const WRONG_ANSWER: &str = "[the answer does not match the schema: ";
 
-/// Beginning of the last line of the output of a turn whose loop failed; the name of its plugin
+/// Prefix of the last line of the output of a turn whose loop failed; the name of its plugin
 /// follows.
 const LOOP_FAILED: &str = "[the loop of plugin ";
 
-/// Beginning of the last line of the output of a turn whose session could not be written.
+/// Prefix of the last line of the output of a turn whose session could not be written.
 const HOST_FAILED: &str = "[the host failed: ";
 
 /// Advice about a session that cannot be written.

@@ -26,7 +26,7 @@ use crate::point::outcome::{Effect, Level};
 use crate::point::trace::AccessRecord;
 use crate::session::{Error, Session};
 
-/// Most messages that a plugin is given at once (`wit/session.wit`).
+/// Maximum number of messages that a plugin is given at once (`wit/session.wit`).
 const MAX_MESSAGES: usize = 1_000;
 
 /// Longest name of an entry of a plugin's own, in bytes.

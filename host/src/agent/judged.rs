@@ -11,7 +11,7 @@ use crate::lock::lock;
 /// Longest texts of a call whose judgement is kept for the next event about it.
 const MAX_KEPT_BYTES: usize = 16 << 10;
 
-/// Most calls whose judgement is kept.
+/// Maximum number of calls whose judgement is kept.
 const MAX_KEPT_CALLS: usize = 32;
 
 /// A call that hooks have judged. It is in several events, and is judged for the first of them

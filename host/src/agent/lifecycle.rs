@@ -200,8 +200,8 @@ impl LiveAgent {
         scope
     }
 
-    /// Whether it is the agent whose session the user knows. Only that one's session starts and
-    /// ends: a subagent has `subagent-start` and `subagent-end`.
+    /// Whether it is the agent whose session the user knows. Only the main agent's session starts
+    /// and ends: a subagent has `subagent-start` and `subagent-end`.
     pub(super) fn is_main(&self) -> bool {
         self.family.parent.is_none()
     }
@@ -241,7 +241,7 @@ impl LiveAgent {
         }
     }
 
-    /// Ends the commands in the background, and tells which did run.
+    /// Ends the commands in the background, and reports those that were running.
     async fn close_background(&self) {
         let ended = self.spec.background.close_commands().await;
         if !ended.is_empty() {
@@ -288,7 +288,7 @@ impl LiveAgent {
             .put_in_place(&mut self.spec, &self.dispatcher, scope);
     }
 
-    /// Returns the queue of plugins that take the place of others.
+    /// Returns the queue of plugins that replace loaded ones.
     pub(crate) fn replacements(&self) -> PluginReplacements {
         self.replacements.clone()
     }

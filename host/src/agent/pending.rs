@@ -28,7 +28,7 @@ struct RequestAttempts {
     text: String,
     /// Text of attempts that broke off. The provider bills them too.
     lost: String,
-    /// Number of attempts that broke off after some text came.
+    /// Number of attempts that broke off after some text had arrived.
     n_lost: u64,
 }
 
@@ -154,7 +154,7 @@ impl<'a> PendingRequest<'a> {
         self.count_usage(input.saturating_mul(n_lost + 1), written, why)
     }
 
-    /// Counts attempts without an answer: the tokens sent, and those that came.
+    /// Counts attempts without an answer: the tokens sent, and those received.
     fn count_usage(&self, input: u64, written: u64, why: &str) -> (Usage, Option<f64>) {
         let usage = Usage {
             input_tokens: input,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::lock::lock;
 use crate::text::clean_line;
 
-/// Most blocked calls that are kept: a model may repeat one again and again.
+/// Maximum number of blocked calls that are kept: a model may repeat a call many times.
 const MAX_BLOCKED: usize = 8;
 
 /// Longest description of a blocked call, in bytes.

@@ -25,7 +25,7 @@ pub(crate) struct PluginReplacement {
     pub(crate) tools: Vec<SharedTool>,
     /// Loop of the agent, if the plugin has one. It has one if it orders the turns of the session.
     pub(crate) agent_loop: Option<Arc<dyn AgentLoop>>,
-    /// Event that tells of it.
+    /// Event that reports the replacement.
     pub(crate) event: Event,
 }
 

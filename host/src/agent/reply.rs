@@ -1,5 +1,5 @@
-//! An answer of the model: whether it is whole, and the repairs that are made before it becomes a
-//! message.
+//! An answer of the model: whether it is complete, and the repairs that are made before it becomes
+//! a message.
 
 use std::collections::HashSet;
 use std::sync::Arc;

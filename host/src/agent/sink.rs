@@ -155,8 +155,8 @@ impl EffectOutlet {
                 value,
             }),
             Effect::Store(stored) => {
-                // State that the plugin set before is written first, as for its own calls
-                // of `store`. An error comes with the next entry.
+                // State that the plugin set before is written first, as for its own calls of
+                // `store`. An error is returned with the next entry.
                 let _ = self.session.write_waiting();
                 (self.keep)(plugin, &stored.key, &stored.value);
             }

@@ -141,7 +141,7 @@ impl<'a> LiveAnswer<'a> {
         let cancel = cancel.child_token();
         let (sender, pieces) = unbounded_channel();
         let mut told = ToldStates::default();
-        // The sender goes with the request: when the answer is whole, nothing more comes.
+        // The sender goes with the request: once the answer is complete, no further events arrive.
         let sending = async {
             let mut on = move |event| {
                 heard.hear_event(&event);

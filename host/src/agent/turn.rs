@@ -72,7 +72,7 @@ pub(super) struct TurnRun<'a> {
     pub(super) answer: AnswerState,
     /// The last answer, as long as its calls have no results.
     pub(super) open: Option<SeenReply>,
-    /// Whether the end of the present step was not told yet.
+    /// Whether the end of the current step was not announced yet.
     pub(super) is_in_step: bool,
     /// Check of answers that must match a schema.
     pub(super) answers: AnswerCheck,

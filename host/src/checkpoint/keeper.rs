@@ -56,7 +56,7 @@ struct KeeperState {
     opened: Option<OpenedStore>,
     /// Whether opening failed: it is not tried again.
     has_failed: bool,
-    /// Reason why snapshots were given up.
+    /// Reason why no more snapshots are made.
     is_too_large: Option<ScanFailure>,
     /// Records of calls between two snapshots that have no end yet.
     open_calls: Vec<u64>,

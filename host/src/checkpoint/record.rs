@@ -1,7 +1,7 @@
 //! Records of the calls that changed files, in an append-only file of JSON lines.
 //!
 //! A record begins with a line before anything changes, and ends with a second line. A record
-//! without its end is of a call or a rewind that was interrupted. The module must not know how
+//! without an end belongs to a call or a rewind that was interrupted. The module must not know how
 //! changes are found or put back. Start from [`ChangeRecord`] and [`ChangeLog`].
 
 use std::fs::{File, OpenOptions};

@@ -1,8 +1,9 @@
 //! Responses that are streams of events: their lines are handed over as they come.
 //!
-//! A server that asks something or tells of its progress during a request keeps the response open. If
-//! the response were read to its end first, the question would never be answered. Secrets are masked line by line: no
-//! header can hold a secret with a line break, and none is cut where a line is whole.
+//! A server that asks something or reports progress during a request keeps the response open. If
+//! the response were read to its end first, the question would never be answered. Secrets are
+//! masked line by line: no header can hold a secret with a line break, and none is cut where a line
+//! is whole.
 //!
 //! Start from [`Egress::send_for_events`].
 
@@ -107,7 +108,7 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
 struct OpenBody {
     reached: ReachedResponse,
     mask: CredentialMask,
-    /// Bytes of a line whose end has not come.
+    /// Bytes of a line whose end has not arrived.
     begun: Vec<u8>,
     n_bytes: usize,
 }

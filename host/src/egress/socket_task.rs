@@ -85,7 +85,7 @@ impl SocketTask {
         }
     }
 
-    /// Serves the connection until it ends or is given up.
+    /// Serves the connection until it ends or is abandoned.
     pub(super) async fn run(mut self, closing: CancellationToken) {
         let reason = tokio::select! {
             biased;
@@ -153,7 +153,7 @@ impl SocketTask {
         }
     }
 
-    /// Takes in what came. The error is the reason of the end.
+    /// Handles one received frame. The error is the reason why the connection ends.
     fn take_in(&mut self, came: Option<Result<Message, WireError>>) -> Result<(), String> {
         let frame = match came {
             None => return Err("the server closed the connection".to_owned()),

@@ -1,6 +1,6 @@
 //! Results that events name: of slash commands, of runs of loops, and of subagents.
 //!
-//! The module must not know how a result comes about. Start from [`SubagentState`].
+//! The module must not know how a result is produced. Start from [`SubagentState`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

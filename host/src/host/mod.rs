@@ -82,7 +82,7 @@ struct SharedParts {
     approver: Arc<dyn Approver>,
     observers: Vec<Observer>,
     config: AgentConfig,
-    /// Keeps values that native hooks put into a store.
+    /// Callback that persists values which native hooks put into their store.
     keep: Option<KeepInStore>,
     /// Whether the answers that were given while plugins were loaded are on the disk.
     has_kept_answers: AtomicBool,
@@ -121,8 +121,8 @@ impl Host {
         &self.0.skills
     }
 
-    /// Plugins that were found and do not run, each with the cause. Every session tells of them as
-    /// events, too.
+    /// Plugins that were found and do not run, each with the cause. Every session also emits them
+    /// as events.
     #[must_use]
     pub fn left_out(&self) -> &[LeftOut] {
         &self.0.plugins.left_out

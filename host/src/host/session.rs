@@ -52,7 +52,7 @@ impl SessionBuilder {
         }
     }
 
-    /// Asks another model.
+    /// Uses this provider and model instead of the host's.
     pub fn provider(mut self, provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         (self.provider, self.model) = (provider, model.into());
         self
@@ -159,8 +159,8 @@ impl SessionBuilder {
 
 debug_some!(SessionBuilder, self, model = self.model);
 
-/// An open session with its agent. It runs one turn at a time. Dropped, everything that it runs
-/// ends, and it can be resumed; only [`close`](Self::close) calls the hooks of `session-end`.
+/// An open session with its agent. It runs one turn at a time. Dropping it ends everything that it
+/// runs, and it can be resumed later; only [`close`](Self::close) calls the hooks of `session-end`.
 pub struct Session {
     pub(super) agent: LiveAgent,
     pub(super) offers: SessionOffers,

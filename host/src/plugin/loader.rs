@@ -41,7 +41,7 @@ pub(super) struct PluginLoader<'a> {
     pub(super) options: &'a LoadOptions,
 }
 
-/// Plugin that was loaded as far as it comes without another answer of the operator.
+/// Plugin that was loaded up to the step that needs another answer of the operator.
 pub(super) enum LoadResult {
     Runs(LoadedPlugin),
     Waits(DecidedPlugin),

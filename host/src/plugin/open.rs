@@ -139,8 +139,8 @@ impl PluginSet {
         self.plugins.iter().map(store).collect()
     }
 
-    /// The points of others that a plugin implements, with the kind that their owner gave them: a
-    /// gate of a plugin's own refuses when an implementer fails, like any gate.
+    /// The points of other plugins that a plugin implements, with the kind that their owner gave
+    /// them: a gate of a plugin's own refuses when an implementer fails, like any gate.
     fn points_of<'a>(&self, manifest: &'a Manifest) -> Vec<(&'a str, PointKind)> {
         let kind = |full_name: &'a String| {
             let (owner, name) = full_name.split_once('.')?;

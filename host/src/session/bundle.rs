@@ -118,8 +118,8 @@ impl Read for Exactly {
     }
 }
 
-/// Writes a private file that appears at `path` only once it is whole, and waits until it is on the
-/// disk.
+/// Writes a private file that appears at `path` only once it is complete, and waits until it is on
+/// the disk.
 pub fn save(
     path: &Path,
     write: &mut dyn FnMut(&mut dyn Write) -> Result<(), Error>,

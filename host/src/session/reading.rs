@@ -1,8 +1,8 @@
 //! Entries of a session with the numbers of their lines, read from outside.
 //!
 //! Owns how a session or the session of a subagent is found below the store without following
-//! links, and that a damaged line is told and hides no other. Takes no lock, so the session may be
-//! open in another process. Start from [`SessionStore::read_lines`].
+//! links, and that a damaged line is reported and hides no other line. Takes no lock, so the
+//! session may be open in another process. Start from [`SessionStore::read_lines`].
 
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::PathBuf;

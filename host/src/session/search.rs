@@ -1,9 +1,9 @@
 //! Search for a text in all sessions, and in those of their subagents and archived turns.
 //!
-//! Owns which texts of a session can be found, and that a damaged file or line is told and stops
-//! nothing. The search reads the files from their beginning to their end, and those without the text
-//! as bytes alone; a line is parsed only if its bytes hold the text. There is no index, so nothing
-//! can be stale. Start from [`search_sessions`].
+//! Owns which texts of a session can be found, and that a damaged file or line is reported and does
+//! not stop the search. The search reads the files from their beginning to their end, and those
+//! without the text as bytes alone; a line is parsed only if its bytes hold the text. There is no
+//! index, so nothing can be stale. Start from [`search_sessions`].
 
 mod likely;
 mod texts;

@@ -130,7 +130,7 @@ pub trait Journal: Send {
     ///
     /// # Errors
     /// Nothing of the frame is kept, and the caller may retry; or an earlier frame did not survive,
-    /// which is told once with its reason, and nothing is appended any more.
+    /// which is reported once with its reason, and nothing is appended any more.
     fn append(&mut self, frame: &[u8]) -> Result<(), Error>;
 
     /// Appends a frame together with the next one or at the next

@@ -1,4 +1,4 @@
-//! Events of a session, turn by turn, for people and programs that look at it from outside.
+//! Events of a session, turn by turn, for people and programs that watch it from outside.
 //!
 //! Owns the model of a turn that `show` and `export` share: what was said, calls with what hooks
 //! decided about them, subagents, archived turns, and the parts of the system prompt. It is made of

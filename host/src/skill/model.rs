@@ -157,7 +157,7 @@ pub trait Available: Sync {
     fn variable(&self, name: &str) -> bool;
 }
 
-/// Machine that has everything, for callers that only look at a skill's text.
+/// Machine on which every requirement is met, for callers that only read a skill's text.
 #[derive(Clone, Copy, Debug)]
 pub struct AllAvailable;
 

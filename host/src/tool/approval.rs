@@ -143,7 +143,7 @@ impl Question {
         self
     }
 
-    /// Makes the question one about the use of a skill, told in these lines.
+    /// Turns the question into one about the use of a skill, described by these lines.
     #[must_use]
     pub(crate) fn about_skill(mut self, skill: &str, lines: Vec<ShownLine>) -> Self {
         self.skill = Some(one_line(skill));

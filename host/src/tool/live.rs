@@ -23,7 +23,8 @@ const KEPT_BYTES: usize = 16 << 10;
 /// Longest line that is returned, in bytes.
 const MAX_LINE_BYTES: usize = 400;
 
-/// Characters of the beginning of a secret that are not shown at the end of an output.
+/// Minimum number of characters: an output that ends with this much of the start of a secret is cut
+/// there.
 const LEAST_BEGUN: usize = 3;
 
 /// Outputs of the calls that run in a session. Cheap to clone.

@@ -26,7 +26,7 @@ pub(crate) fn describe_workspace(max_entries: usize) -> String {
     }
     let mut lines = Vec::new();
     let mut n_left = max_entries;
-    // The top level comes whole before anything below it takes its room.
+    // List the complete top level before entries below it use up the room.
     let mut n_for_below = max_entries.saturating_sub(top.len());
     for entry in &top {
         if n_left == 0 {

@@ -19,7 +19,7 @@ const MAX_SESSIONS: usize = 200;
 /// Sums that are used again at most. Sessions that begin within [`READ_HOLDS`] add theirs.
 const MAX_READ: usize = 2 * MAX_SESSIONS;
 
-/// Beginning of the keys of sessions. Their ids sort by time.
+/// Prefix of the keys of sessions. Their ids sort by time.
 const PREFIX: &str = "session/";
 
 /// Key of [`EarlierSessions`].

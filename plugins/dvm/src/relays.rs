@@ -104,7 +104,7 @@ impl Relays {
         n
     }
 
-    /// Reads what came, on all connections, at most `max` messages of each.
+    /// Reads the messages that arrived on all connections, at most `max` of each.
     pub(crate) fn read(&mut self, now: u64, max: usize) -> Vec<RelaySaid> {
         let mut said = Vec::new();
         for relay in &mut self.0 {

@@ -1,5 +1,5 @@
 //! Keeps a repository safe from a model that works in it: no forced push, and no commit on a
-//! protected branch without a yes.
+//! protected branch without an approval.
 
 #[rind_sdk::plugin]
 mod git_guard {
@@ -88,8 +88,8 @@ mod git_guard {
         Ok(repository_place(&config::all()?).0)
     }
 
-    /// Reads where a change would be, and whether it needs no yes there; the line of status shows
-    /// it.
+    /// Determines the branch that a change would affect, and whether it may go there without an
+    /// approval; the status line shows both.
     fn repository_place(settings: &GuardSettings) -> (String, bool) {
         let head = files::read("workspace/.git/HEAD", 0, 1_024).unwrap_or_default();
         let head = String::from_utf8_lossy(&head);

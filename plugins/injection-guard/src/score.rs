@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Most bytes of a text that are looked at.
+/// Maximum number of bytes of a text that are examined.
 const MAX_BYTES: usize = 512 * 1024;
 
 /// Maximum distance of signs that are added up, in bytes.
@@ -25,7 +25,7 @@ const EXCERPT: usize = 100;
 pub(crate) struct TextSuspicion {
     /// Reasons, strongest first.
     pub(crate) reasons: Vec<&'static str>,
-    /// Beginning of the stretch.
+    /// Prefix of the stretch.
     pub(crate) excerpt: String,
     /// Whether a reader of the text does not see it.
     pub(crate) is_invisible: bool,
@@ -194,7 +194,8 @@ impl RulePatterns {
     }
 }
 
-/// Whether there may be signs in the meaning of the words. Most texts are read no further.
+/// Whether the text contains a word that the detailed rules need. Most texts do not, and are not
+/// examined further.
 fn may_speak(text: &str) -> bool {
     let all = &*PATTERNS;
     word_starts(text).any(|start| {

@@ -48,7 +48,7 @@ impl WordSpan {
     }
 }
 
-/// Returns the positions at which the words of a text start. Looks at each byte once, because it
+/// Returns the positions at which the words of a text start. Examines each byte once, because it
 /// runs over everything that the model reads.
 pub(crate) fn word_starts(text: &str) -> impl Iterator<Item = usize> {
     let bytes = text.as_bytes();
@@ -211,7 +211,7 @@ impl OpenQuotes {
         for character in gap.chars() {
             match character {
                 '\n' if last == '\n' => {
-                    // A quote that was not closed ends with its paragraph.
+                    // An unclosed quote ends with its paragraph.
                     *self = Self::default();
                     seen.begins = true;
                 }

@@ -24,7 +24,7 @@ mod memory {
     struct Recall {
         /// Words to look for. Empty for the newest memories.
         query: String,
-        /// Most memories to return, 8 when absent, at most 50.
+        /// Maximum number of memories to return, 8 when absent, at most 50.
         limit: Option<u32>,
     }
 

@@ -3,7 +3,7 @@
 use crate::command::line_commands;
 
 /// Whether a shell line runs a command that one of the patterns describes, and if so whether the
-/// line fails when that does.
+/// line fails when the command does.
 pub(crate) fn check_line(line: &str, patterns: &[String]) -> Option<bool> {
     let commands = line_commands(line);
     let is_check = |words: &[String]| patterns.iter().any(|pattern| fits_pattern(words, pattern));

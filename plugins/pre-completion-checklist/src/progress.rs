@@ -5,7 +5,7 @@ use rind_sdk::serde_json::Value;
 
 use crate::check::check_line;
 
-/// Most files that are named.
+/// Maximum number of files that are named.
 const MAX_FILES: usize = 20;
 
 /// Longest command that is quoted.

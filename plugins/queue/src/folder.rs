@@ -14,7 +14,7 @@ use crate::job::{RESULT_END, is_job_name, stem};
 /// Folder of jobs that were claimed.
 const CLAIMED: &str = "claimed";
 
-/// Most jobs that are listed at once.
+/// Maximum number of jobs that are listed at once.
 const MAX_LISTED: usize = 10_000;
 
 /// Folders of the queue.

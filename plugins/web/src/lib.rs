@@ -30,7 +30,7 @@ mod web {
     struct WebSearch {
         /// Words to search for.
         query: String,
-        /// Most results, 8 when absent, at most 20.
+        /// Maximum number of results, 8 when absent, at most 20.
         count: Option<u8>,
     }
 

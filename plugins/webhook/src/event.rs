@@ -25,7 +25,7 @@ pub(crate) struct AcceptedEvent {
     pub(crate) input: String,
     /// Name of the session that it continues.
     pub(crate) session: Option<String>,
-    /// Id with which it is taken once.
+    /// Id that makes the receiver accept the event only once.
     pub(crate) id: Option<String>,
 }
 

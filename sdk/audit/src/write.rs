@@ -34,7 +34,7 @@ struct LineRef<'a, E> {
 enum Fault {
     /// A line before was cut off.
     Torn { bytes: usize },
-    /// The session knows of lines that are not there.
+    /// The session counts more lines than the file contains.
     Gap {
         missing: u64,
         expected_n: u64,

@@ -169,7 +169,7 @@ mod points {
         ResultOutcome::replace(format!("{}\n[cut]", finished.content(0, 10_000)))
     }
 
-    /// Leaves out text that was typed by mistake while the turn runs.
+    /// Drops text that was typed by mistake while the turn runs.
     #[hook]
     fn steering_received(input: TurnInput) -> SteeringOutcome {
         if input.text.trim().is_empty() {
@@ -256,7 +256,7 @@ mod points {
         log::info(format_args!("{} starts: {}", agent.id, agent.task));
     }
 
-    /// Tells the person of a subagent that failed.
+    /// Notifies the user of a subagent that failed.
     #[hook]
     fn subagent_end(agent: SubagentInfo) -> Observed {
         if agent.is_error {

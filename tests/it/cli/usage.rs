@@ -28,9 +28,9 @@ fn help_names_the_commands_and_the_exit_codes() {
                    granted
       skill        Make, list, check, test, install, migrate and derive skills: guidance that the model
                    reads when it needs it
-      mcp          Add, list, look at and remove MCP servers, whose tools the model may then call
-      session      Look at what earlier turns left behind; alone, choose a session to continue
-      config       Look at the settings
+      mcp          Add, list, inspect and remove MCP servers, whose tools the model may then call
+      session      List and inspect sessions; alone, choose a session to continue
+      config       Show and check the settings
       init         Write a settings file with every setting as a comment
       guard        Let your plugins judge the tool calls of other agents, through the hooks of those
                    agents

@@ -75,7 +75,7 @@ pub enum ClientServerReach {
 
 /// Asks the person behind the client a question with yes or no.
 pub trait ConfirmPerson: Send + Sync {
-    /// Asks. Everything but a yes is a no, also when the client cannot ask yet.
+    /// Asks. Every answer but yes counts as no, also when the client cannot ask yet.
     fn confirm(&self, text: String) -> BoxFuture<'_, bool>;
 
     /// Whether a no may only mean that the question is asked later, with the first prompt.

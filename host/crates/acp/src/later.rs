@@ -1,5 +1,5 @@
 //! Questions from before a session is open, for a client that has no forms: they are asked as
-//! permissions with the first prompt. After a yes the session is opened again.
+//! permissions with the first prompt. If the user agrees, the session is opened again.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 /// client that sends it is told so.
 pub(crate) const MAX_LINE_BYTES: usize = 32 << 20;
 
-/// Bytes that may wait to be written. A client that leaves more unread is given up.
+/// Bytes that may wait to be written. The connection of a client that leaves more unread is closed.
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
 /// Maximum number of lines that wait to be handled; beyond it, reading pauses.
@@ -108,7 +108,7 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     /// Queues a line after the earlier ones. Never blocks: if a client does not read for long, its
-    /// connection is given up.
+    /// connection is closed.
     pub(crate) fn put_line(&self, line: String) {
         if self.broken.is_cancelled() {
             return;

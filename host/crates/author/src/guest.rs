@@ -2,10 +2,11 @@
 //! plugin's own module.
 //!
 //! The entry checks each value that the plugin returns against the contract, because the engines
-//! turn a wrong one into a default value or a trap without a word, and it tells of exceptions with
-//! type, message and place. It also checks what the plugin gives to functions of the host. This
-//! module fills the templates in `guest` with the types that the plugin's exports return and its
-//! imports take. It must not know how components are built. Start from [`GuestEntry::entry_of`].
+//! turn a wrong one into a default value or a trap without a word, and it reports exceptions with
+//! type, message and source position. It also checks what the plugin gives to functions of the
+//! host. This module fills the templates in `guest` with the types that the plugin's exports return
+//! and its imports take. It must not know how components are built. Start from
+//! [`GuestEntry::entry_of`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -19,7 +19,7 @@ const INSTALL: &str = "npm install";
 /// Import that `console` writes to.
 const LOG: &str = "log";
 
-/// Beginning of the paths by which modules import functions of the host.
+/// Prefix of the module paths that import functions of the host.
 const HOST: &str = "rind:plugin/";
 
 /// Metafile of esbuild.

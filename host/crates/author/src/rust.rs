@@ -235,7 +235,8 @@ impl<'a> CargoCall<'a> {
         Some((shared, package_name(plugin), sources))
     }
 
-    /// Whether cargo, which goes by the times of files, took artifacts of other sources for current.
+    /// Whether cargo, which compares modification times, considered artifacts of other sources up
+    /// to date.
     fn took_other_sources(&self, artifacts: &CargoArtifacts) -> bool {
         self.shared_package()
             .is_some_and(|(shared, package, sources)| {

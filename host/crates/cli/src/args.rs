@@ -54,7 +54,7 @@ pub(super) enum CliCommand {
     /// Run turns of sessions that many machines share over NATS, until SIGTERM
     #[cfg(feature = "nats")]
     Worker(Box<super::cluster::WorkerArgs>),
-    /// Look at the workers and queues of sessions over NATS
+    /// Inspect the workers and queues of sessions over NATS
     #[cfg(feature = "nats")]
     Cluster {
         #[command(subcommand)]
@@ -74,17 +74,17 @@ pub(super) enum CliCommand {
         #[command(subcommand)]
         command: SkillCommand,
     },
-    /// Add, list, look at and remove MCP servers, whose tools the model may then call
+    /// Add, list, inspect and remove MCP servers, whose tools the model may then call
     Mcp {
         #[command(subcommand)]
         command: McpCommand,
     },
-    /// Look at what earlier turns left behind; alone, choose a session to continue
+    /// List and inspect sessions; alone, choose a session to continue
     Session {
         #[command(subcommand)]
         command: Option<SessionCommand>,
     },
-    /// Look at the settings
+    /// Show and check the settings
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
@@ -154,15 +154,15 @@ pub(super) struct RunArgs {
     /// Show an image to the model; may be given several times
     #[arg(long, value_name = "FILE")]
     pub(super) image: Vec<PathBuf>,
-    /// Continue a session: its id, the beginning of it, or `last`; without a prompt, its interrupted
-    /// turn goes on
+    /// Continue a session: its id, the beginning of it, or `last`; without a prompt, its
+    /// interrupted turn continues
     #[arg(long, value_name = "ID", add = completion::complete_sessions())]
     pub(super) resume: Option<String>,
     /// Begin a session with this id, which must be new
     #[arg(long, value_name = "ID", conflicts_with = "resume")]
     pub(super) session: Option<String>,
     /// Take the prompt once: a session that took a prompt with this id gives its outcome again, or
-    /// goes on with its turn if that was interrupted
+    /// continues with its turn if that was interrupted
     #[arg(long, value_name = "ID", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(super) input_id: Option<String>,
     /// Demand an answer that is JSON of the JSON Schema in this file; exit code 1 when the model does

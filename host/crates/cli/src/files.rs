@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use rind_lib::plugin::manifest::Manifest;
 
-/// Time between two looks at the files.
+/// Interval between two checks of the files.
 pub(super) const LOOK: Duration = Duration::from_millis(250);
 
 /// Maximum depth of scanned folders.

@@ -35,7 +35,7 @@ const OLLAMA_HOST: &str = "OLLAMA_HOST";
 /// Longest wait for a server on this machine to list its models.
 const PATIENCE: Duration = Duration::from_millis(800);
 
-/// Most models that are offered.
+/// Maximum number of models that are offered.
 const MAX_OFFERED: usize = 9;
 
 /// Model for a key of OpenRouter, whose choice is left to OpenRouter.

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::exit_code::{Usage, bail_usage};
 use super::render;
 
-/// Most that is read of standard input, in bytes: more than the window of any model.
+/// Maximum number of bytes read from standard input: more than the window of any model.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// Time without standard input after which a notice says that Rind waits for it.
@@ -97,11 +97,11 @@ fn read_beside(prompt: &str, stdin: &Stdin) -> anyhow::Result<String> {
 /// Text of standard input.
 struct PipedText {
     text: String,
-    /// Whether it was given up before its end.
+    /// Whether reading was abandoned before the end.
     is_cut: bool,
 }
 
-/// Whether reading may be given up before the end.
+/// Whether reading may be abandoned before the end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum InputWait {
     ToTheEnd,

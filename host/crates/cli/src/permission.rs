@@ -135,7 +135,7 @@ impl AskProject for TerminalTrust {
     }
 }
 
-/// Asks for a yes that lasts for this run, or until what was shown changes.
+/// Asks for an approval that lasts for this run, or until the content that was shown changes.
 async fn ask_until_changed(screen: QuestionScreen) -> Option<ProjectYes> {
     let parse = |line: &str| match line.to_lowercase().as_str() {
         "y" | "yes" | "o" | "once" => Some(Some(ProjectYes::Once)),

@@ -15,7 +15,7 @@ use rind_lib::text;
 
 const TAB: &str = "    ";
 
-/// Reply to a yes about something that was not shown to its end.
+/// Reply to a "yes" that was typed before the question was shown to its end.
 pub(super) const UNREAD: &str = "view the whole question first: v and Enter";
 
 /// Mark before the rest of a line that is wider than the screen.
@@ -226,7 +226,7 @@ impl QuestionScreen {
         (fitted.rows, fitted.is_cut)
     }
 
-    /// Fits the question into this many rows.
+    /// Fits the question into `n_rows` rows.
     pub(super) fn fit_question(&self, columns: usize, n_rows: usize) -> FittedQuestion {
         let parts: Vec<Vec<String>> = self
             .parts
@@ -296,7 +296,7 @@ async fn read_hidden(prompt: &str) -> Option<String> {
     line
 }
 
-/// Reads a yes or a no.
+/// Parses a yes or a no.
 pub(super) fn yes_or_no(line: &str) -> Option<bool> {
     match line.to_lowercase().as_str() {
         "y" | "yes" => Some(true),

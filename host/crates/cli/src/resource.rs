@@ -1,8 +1,8 @@
 //! Resources of MCP servers that a person names in a typed text: `@SERVER:ADDRESS`.
 //!
-//! Owns which words name a resource and how what comes stands in the input: after the text, with
-//! its origin, between fences that it cannot close. A resource that cannot be had keeps the whole
-//! input from being sent. Start from [`find_mentions`].
+//! Owns which words name a resource and how the fetched text is added to the input: after the typed
+//! text, with its origin, between fences that it cannot close. A resource that cannot be had keeps
+//! the whole input from being sent. Start from [`find_mentions`].
 
 use tokio_util::sync::CancellationToken;
 
@@ -15,13 +15,13 @@ use rind_lib::message::Attachment;
 use rind_lib::point::outcome::Level;
 use rind_mcp::{check_server_name, origin_of};
 
-/// Most resources in one input.
+/// Maximum number of resources in one input.
 const MAX_MENTIONS: usize = 10;
 
-/// Most bytes of text of all resources in one input.
+/// Maximum size of text of all resources in one input, in bytes.
 const MAX_TEXT_BYTES: usize = 512 << 10;
 
-/// Most images of all resources in one input.
+/// Maximum number of images of all resources in one input.
 const MAX_IMAGES: usize = 10;
 
 /// Widest quoted word, in columns.

@@ -146,7 +146,7 @@ pub(super) enum RunInput {
         call: CommandCall,
         /// Whether piped input belongs to the prompt that the command makes.
         reads_stdin: bool,
-        /// Demands on the turn of that prompt.
+        /// Requirements on the turn of the prompt.
         demands: TurnDemands,
     },
 }
@@ -395,7 +395,7 @@ pub(super) async fn run_turn(
     Ok(exit)
 }
 
-/// Most events that are shown at once, before a question or a signal has its turn.
+/// Maximum number of events that are shown at once, before a question or a signal has its turn.
 const MAX_BATCH: usize = 64;
 
 /// Time for which events gather before the next are shown. The turn would otherwise wake this task

@@ -1,4 +1,4 @@
-//! Changes of JSON files with hooks, which keep comments and all hooks of others.
+//! Changes of JSON files with hooks, which keep comments and all hooks of other programs.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstRootNode};

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::event::OwnCall;
 use super::tools::own_path;
 
-/// Most files of a patch.
+/// Maximum number of files of a patch.
 const MAX_FILES: usize = 200;
 
 const BEGIN: &str = "*** Begin Patch";

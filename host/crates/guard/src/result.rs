@@ -12,7 +12,7 @@ const BYTES: &[&str] = &["data", "base64", "blob"];
 /// Keys that mark their object as binary data.
 const KINDS_OF_BYTES: &[&str] = &["mimeType", "media_type"];
 
-/// Most texts of a result that are judged.
+/// Maximum number of texts of a result that are judged.
 const MAX_TEXTS: usize = 1000;
 
 /// A step on the way to a text.

@@ -32,7 +32,7 @@ const TRANSFER: Duration = Duration::from_secs(10);
 /// Time to judge. The program at the hook waits a little longer.
 const JUDGE: Duration = Duration::from_secs(40);
 
-/// Most requests at once. More wait at the socket.
+/// Maximum number of requests at once. More wait at the socket.
 const MAX_RUNNING: usize = 128;
 
 /// Time for running requests to end when the daemon is replaced.

@@ -60,9 +60,9 @@ pub struct AgentTable {
     pub version: &'static str,
     /// Points that are reached.
     pub points: &'static [PointRow],
-    /// Consequence of a hook that fails itself, in words.
+    /// Consequence for the call if the hook itself fails, as text.
     pub on_failure: &'static str,
-    /// Remedy that `install` writes for that.
+    /// Remedy that `install` prints for it.
     pub remedy: &'static str,
     /// Gaps that no guard can close.
     pub gaps: &'static [&'static str],

@@ -14,7 +14,7 @@ use super::literal_calls::{LiteralCall, LiteralValue, read_calls};
 use super::permission::{RuleOrigin, add_rules};
 use super::plan::ImportPlan;
 
-/// Most rules that the alternatives in one pattern may become.
+/// Maximum number of rules that the alternatives in one pattern may become.
 const MAX_ALTERNATIVES: usize = 64;
 
 /// Maximum number of files in a folder of rules.

@@ -64,7 +64,7 @@ pub(crate) enum CallFailure {
     Ended(String),
 }
 
-/// Failure to reach a server, in words that continue "it".
+/// Failure to reach a server, phrased to follow "it".
 pub(crate) enum OpenFailure {
     /// The server refused the first message.
     Refused(String),
@@ -74,7 +74,7 @@ pub(crate) enum OpenFailure {
 }
 
 impl OpenFailure {
-    /// Returns the reason, in words that continue "it".
+    /// Returns the reason, phrased to follow "it".
     pub(crate) fn into_words(self) -> String {
         match self {
             Self::Refused(why) | Self::Unauthorized(why) | Self::Failed(why) => why,
@@ -86,7 +86,7 @@ impl Connection {
     /// Starts a server, or connects to it. Requests over HTTP are recorded with `handle`.
     ///
     /// # Errors
-    /// Reason, in words that continue "it".
+    /// Reason, phrased to follow "it".
     pub(crate) async fn open(
         server: &McpServer,
         handle: &Arc<dyn AgentHandle>,
@@ -117,7 +117,7 @@ impl Connection {
     /// Lists the tools and prompts.
     ///
     /// # Errors
-    /// Reason, in words that continue "it".
+    /// Reason, phrased to follow "it".
     pub(crate) async fn list_offer(&self) -> Result<ServerOffer, String> {
         let (listed, unread) = self.list_tools().await?;
         let (tools, mut refused) = ServerOffer::sort_tools(&self.name, listed);
@@ -261,7 +261,7 @@ impl Connection {
 }
 
 impl CallFailure {
-    /// Returns the reason, in words that continue "it".
+    /// Returns the reason, phrased to follow "it".
     pub(crate) fn into_words(self) -> String {
         match self {
             Self::Refused(why) | Self::Ended(why) => why,
@@ -269,7 +269,7 @@ impl CallFailure {
     }
 }
 
-/// Describes an answer that cannot be read, in words that continue "it".
+/// Describes an answer that cannot be read, phrased to follow "it".
 fn unreadable_words(error: &ErrorData) -> String {
     format!(
         "gave an answer that is not a valid message: {}",

@@ -12,7 +12,7 @@ const MAX_EXCERPT_BYTES: usize = 160;
 /// Bytes that are shown in front of the first difference.
 const BEFORE_BYTES: usize = 24;
 
-/// Most differences in one description.
+/// Maximum number of differences in one description.
 const MAX_SHOWN: usize = 12;
 
 /// A difference.

@@ -23,13 +23,13 @@ use rind_lib::point::caller::Caller;
 use rind_lib::point::handle::{HandleError, PersonAnswer, PersonQuestion, QuestionKind};
 use rind_lib::text::clean_line;
 
-/// Most forms and addresses in one call.
+/// Maximum number of forms and addresses in one call.
 const MAX_FORMS: u32 = 3;
 
-/// Most refused questions of one server that the person is told of in a session.
+/// Maximum number of refused questions per server and session that are reported to the user.
 const MAX_TOLD: u32 = 5;
 
-/// Times that one field is asked for.
+/// Maximum number of times that one field is asked for.
 const MAX_TRIES: u32 = 2;
 
 /// Longest message of a server in a question, in bytes.

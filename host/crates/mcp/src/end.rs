@@ -22,7 +22,7 @@ use rind_lib::lock::lock;
 /// Shows one line about the progress of a call.
 pub(crate) type ShowProgress = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Most lines about progress in a row, and in each second after that.
+/// Maximum number of lines about progress in a row, and in each second after that.
 const MAX_PROGRESS_LINES: u32 = 10;
 
 /// Lets through a bounded number of lines about progress. Each becomes an event.

@@ -18,7 +18,7 @@ pub(crate) const MAX_ASKED_FIELDS: usize = 4;
 /// Maximum number of fields of a form.
 const MAX_FIELDS: usize = 16;
 
-/// Most options that are numbered.
+/// Maximum number of options that are numbered.
 const MAX_OPTIONS: usize = 9;
 
 /// Longest label of a field or option, in bytes.

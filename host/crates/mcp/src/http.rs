@@ -30,8 +30,8 @@ const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const LAST_EVENT: &str = "last-event-id";
 
-/// Most times that streams of one connection are continued, and the shortest wait before each: a
-/// server could end every stream at once.
+/// Maximum number of times that the streams of one connection are continued, and the shortest wait
+/// before each: a server could end every stream at once.
 const MAX_CONTINUED: u32 = 50;
 const CONTINUE_WAIT: Duration = Duration::from_millis(200);
 

@@ -20,7 +20,7 @@ use rind_lib::host::SourceSession;
 use rind_lib::lock::lock;
 use rind_lib::tool::SharedTool;
 
-/// Most starts of a server in a session.
+/// Maximum number of starts of a server in a session.
 const MAX_STARTS: u32 = 4;
 
 /// Age of the last comparison after which a call lists the tools again, because not every server
@@ -30,7 +30,8 @@ const MAX_COMPARED_AGE: Duration = Duration::from_secs(60);
 /// Shortest interval between comparisons that a server brings about by reporting changes.
 const MIN_COMPARE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Most times that the offer may change in a session. After that, nothing of it is offered.
+/// Maximum number of times that the offer may change in a session. After that, nothing of it is
+/// offered.
 const MAX_CHANGES: u32 = 10;
 
 /// The link of one session to one server.
@@ -47,7 +48,7 @@ pub(crate) struct ServerLink {
     told: Mutex<ToldChanges>,
 }
 
-/// Changes that the user was told of.
+/// Changes that were reported to the user.
 #[derive(Default)]
 struct ToldChanges {
     /// The last ones.
@@ -104,7 +105,7 @@ impl ServerLink {
     /// does not run.
     ///
     /// # Errors
-    /// Reason, in words that continue "it".
+    /// Reason, phrased to follow "it".
     pub(crate) async fn ready_connection(self: &Arc<Self>) -> Result<Arc<Connection>, String> {
         let mut state = self.state.lock().await;
         let running = state.connection.take().filter(|own| !own.is_closed());

@@ -26,7 +26,7 @@ const MAX_LISTED_AGE: Duration = Duration::from_secs(60);
 /// Timeout of a completion: the person waits for it at the keys.
 const COMPLETION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Most messages of a prompt.
+/// Maximum number of messages of a prompt.
 const MAX_MESSAGES: usize = 100;
 
 /// Longest quoted address, in bytes.

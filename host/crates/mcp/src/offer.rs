@@ -16,10 +16,10 @@ use rind_lib::text::clean_line;
 use rind_lib::tool::registry::MAX_TOOLS_PER_SOURCE;
 use rind_lib::tool::schema;
 
-/// Most tools of one server.
+/// Maximum number of tools of one server.
 pub const MAX_TOOLS: usize = MAX_TOOLS_PER_SOURCE;
 
-/// Most bytes of the descriptions and schemas of one server.
+/// Maximum size of the descriptions and schemas of one server, in bytes.
 const MAX_OFFER_BYTES: usize = 16 << 20;
 
 /// Longest name that is kept; the protocol allows 128 characters.
@@ -272,7 +272,7 @@ pub(crate) struct OfferBudget {
 }
 
 impl OfferBudget {
-    /// Adds a tool. The error ends the list: words that continue "it".
+    /// Adds a tool. The error ends the list: phrased to follow "it".
     pub(crate) fn add_tool(&mut self, tool: &OfferedTool) -> Result<(), String> {
         self.n_tools += 1;
         if self.n_tools > MAX_TOOLS {
@@ -297,7 +297,7 @@ impl OfferBudget {
         self.add_bytes(why.len())
     }
 
-    /// Counts bytes of a list that are kept. The error ends the list: words that continue "it".
+    /// Counts bytes of a list that are kept. The error ends the list: phrased to follow "it".
     pub(crate) fn add_bytes(&mut self, n_bytes: usize) -> Result<(), String> {
         self.n_bytes = self.n_bytes.saturating_add(n_bytes);
         if self.n_bytes > MAX_OFFER_BYTES {

@@ -23,7 +23,7 @@ const MAX_BYTES: u64 = 256 << 20;
 pub struct ServerPin {
     /// Digest of the settings of the server at that time.
     pub settings: String,
-    /// Time of the yes, RFC 3339.
+    /// Time of the approval, RFC 3339.
     pub given: String,
     /// Offer of the server.
     pub offer: ServerOffer,

@@ -89,7 +89,7 @@ impl PipeTransport {
     }
 }
 
-/// Beginning of an answer whose rest cannot be read. Skipping values has no limit of depth, unlike
+/// Start of an answer whose rest cannot be read. Skipping values has no limit of depth, unlike
 /// reading them.
 #[derive(Deserialize)]
 struct AnswerHead {

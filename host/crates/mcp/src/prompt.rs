@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 use rind_lib::secret::Scanner;
 use rind_lib::text::clean_line;
 
-/// Most prompts of one server.
+/// Maximum number of prompts of one server.
 pub(crate) const MAX_PROMPTS: usize = 1_000;
 
-/// Most arguments of one prompt.
+/// Maximum number of arguments of one prompt.
 const MAX_ARGUMENTS: usize = 32;
 
 /// Longest name of a prompt on its server, in bytes.

@@ -16,16 +16,16 @@ use rind_lib::text::clean_line;
 /// Longest address, in bytes.
 pub(crate) const MAX_URI_BYTES: usize = 2 << 10;
 
-/// Most resources and templates of one server.
+/// Maximum number of resources and templates of one server.
 pub(crate) const MAX_RESOURCES: usize = 10_000;
 
-/// Most bytes of text in one answer.
+/// Maximum size of text in one answer, in bytes.
 pub(crate) const MAX_TEXT_BYTES: usize = 256 << 10;
 
-/// Most parts of one answer.
+/// Maximum number of parts of one answer.
 const MAX_PARTS: usize = 32;
 
-/// Most images of one answer.
+/// Maximum number of images of one answer.
 const MAX_IMAGES: usize = 10;
 
 /// Longest quoted address or type, in bytes.
@@ -50,7 +50,7 @@ impl ResourceList {
     /// Adds a resource or a template, whose texts are cut to a line.
     ///
     /// # Errors
-    /// There are too many; words that continue "it".
+    /// There are too many; phrased to follow "it".
     pub(crate) fn add(
         &mut self,
         uri: String,
@@ -196,8 +196,8 @@ fn fits_template(template: &str, uri: &str) -> bool {
 /// Turns an answer into text and images.
 ///
 /// # Errors
-/// The answer is not what was asked for, too large, or neither text nor images; words that
-/// continue "it".
+/// The answer is not what was asked for, too large, or neither text nor images; phrased to follow
+/// "it".
 pub(crate) fn read_contents(
     uri: &str,
     contents: Vec<ResourceContents>,

@@ -57,7 +57,7 @@ impl fmt::Debug for NatsConfig {
 
 impl NatsConfig {
     /// Returns the settings for servers given as `nats://HOST:PORT`, several with commas between,
-    /// and for one tenant, whose sessions are kept apart from those of others.
+    /// and for one tenant, whose sessions are kept apart from those of other tenants.
     ///
     /// # Errors
     /// There is no server, or the tenant's name has more than lower-case letters, digits and `-`.

@@ -140,7 +140,7 @@ impl SessionSubject {
     }
 
     /// Reads the session and fences its writer; `None` if there is no such session. `writer` is a
-    /// name for people who look at the messages.
+    /// name for people who inspect the messages.
     pub(crate) async fn take(&self, writer: &str) -> Result<Option<TakenSession>, NatsError> {
         let mut read = SessionBytes::default();
         let mut from = 1;

@@ -1,4 +1,4 @@
-//! Components of others that the operator names: their permissions, from flags and policy files.
+//! Third-party components that the operator names: their permissions, from flags and policy files.
 //!
 //! A component has no manifest, so one is made here that requests exactly the permissions that the operator gives.
 //! Policy files have the form of wassette's. Start from [`read_component`].

@@ -280,8 +280,8 @@ pub async fn sources(
     Ok(used)
 }
 
-/// Returns the servers that the files of the trusted project name, with the rights that the settings
-/// give them. Tells of those that are not used.
+/// Returns the servers that the files of the trusted project name, with the rights that the
+/// settings give them. Prints a notice about those that are not used.
 ///
 /// # Errors
 /// The secrets cannot be read.
@@ -444,7 +444,7 @@ async fn ask_about(
     Ok(Some(offer))
 }
 
-/// Creates the pin of a yes that is given now.
+/// Creates a pin for an approval that is given now.
 #[must_use]
 pub fn pin_of(server: &McpServer, offer: rind_mcp::ServerOffer) -> ServerPin {
     ServerPin {

@@ -85,7 +85,7 @@ fn with_reasons(found: &[UnusedPlace]) -> String {
     groups.collect::<Vec<_>>().join(", ")
 }
 
-/// Tells of parts of the project's slash commands that have no effect.
+/// Reports parts of the project's slash commands that have no effect.
 fn tell_parts(setup: &OperatorSetup) {
     let Some(held) = &setup.project else {
         return;
@@ -104,8 +104,8 @@ fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Writes a mark file, and returns whether it was missing. If it cannot be written, the notice is
-/// shown each time.
+/// Writes a marker file, and returns whether it was missing. If the file cannot be written, the
+/// notice is shown every time.
 pub(super) fn is_new(mark: &Path) -> bool {
     if is_there(mark) {
         return false;

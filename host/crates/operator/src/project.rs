@@ -75,7 +75,7 @@ pub struct ProjectQuestion<'a> {
     pub contents: ProjectContents,
 }
 
-/// Lifetime of a yes to a project.
+/// Lifetime of the trust in a project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProjectYes {
     /// Lasts for this run.

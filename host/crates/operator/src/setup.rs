@@ -89,8 +89,8 @@ impl OperatorSetup {
         ask: Option<&dyn AskProject>,
     ) -> anyhow::Result<Self> {
         let answer = project::trusted(&environment, &paths, trust_project, ask).await?;
-        // After a no to the project there is no question about its hooks. Those that were allowed
-        // before are still called: a guard is not lost without a word.
+        // After a no to the project there is no question about its hooks. Hooks that were allowed
+        // before are still called, so that no guard is lost silently.
         let ask = ask.filter(|_| !matches!(answer, ProjectAnswer::NotTrusted));
         let mut setup = Self::read(environment, paths, model, answer.trusted_files())?;
         setup.project_hooks = allowed_hooks(&setup, ask).await?;

@@ -98,7 +98,7 @@ pub struct PreparedRun {
     pub presets: Arc<Skills>,
     /// Way in which the policy decides.
     pub mode: PolicyMode,
-    /// Mode of approval, which may be switched while the run goes on.
+    /// Mode of approval, which may be switched while the run continues.
     pub switch: ModeSwitch,
     /// Store of the sessions; the files of this machine without it.
     pub store: Option<SessionStore>,
@@ -122,7 +122,7 @@ pub struct ReadyRun {
     pub commands: Commands,
     /// The model and why it is this one, in words.
     pub chosen: String,
-    /// Mode of approval, which may be switched while the run goes on.
+    /// Mode of approval, which may be switched while the run continues.
     pub switch: ModeSwitch,
     /// Session of the run; a session to continue has its full id here.
     session: SessionChoice,

@@ -71,7 +71,8 @@ impl ApiAccess {
         })
     }
 
-    /// Creates secrets that are told to no person: for a program whose requests another server has checked.
+    /// Creates secrets that no person gets to see, for a program whose requests another server has
+    /// already checked.
     ///
     /// # Errors
     /// The system has no random numbers.

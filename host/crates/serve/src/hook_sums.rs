@@ -18,7 +18,7 @@ use serde::Serialize;
 pub(crate) struct PluginSums {
     /// Calls that failed.
     pub(crate) failures: u64,
-    /// Failure that came last.
+    /// Most recent failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_failure: Option<HookFailure>,
     /// Sums by point, the slowest hook first.

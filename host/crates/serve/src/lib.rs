@@ -132,7 +132,7 @@ impl ApiServer {
         Arc::new(ServedTurns(self.state.sessions.clone()))
     }
 
-    /// Returns the board that shows the loops. It is to be told of them and of their events.
+    /// Returns the board that shows the loops. Report the sessions and their events to it.
     #[must_use]
     pub fn loop_board(&self) -> Arc<LoopBoard> {
         self.state.loops.clone()

@@ -91,7 +91,7 @@ impl LiveSessions {
     }
 
     /// Leaves the opening of sessions to [`hold_session`](Self::hold_session): a request that comes
-    /// after the end of a session would open it behind the back of its holder.
+    /// after the end of a session would open it without the knowledge of its holder.
     pub(crate) fn with_held_only(mut self) -> Self {
         self.opens_held_only = true;
         self

@@ -170,7 +170,8 @@ impl QuestionBoard {
         let mut waiting = lock(&self.waiting);
         let unknown = || AnswerError::Unknown(id.to_owned());
         let question = waiting.get(id).ok_or_else(unknown)?;
-        // Parse before it is taken from the board: a wrong answer leaves it open.
+        // Parse the answer before the question is taken from the board: a wrong answer leaves the
+        // question open.
         let parsed = question.parse_answer(body)?;
         let question = waiting.remove(id).ok_or_else(unknown)?;
         drop(waiting);

@@ -35,7 +35,7 @@ pub(crate) struct TurnOrder {
     pub(crate) input_id: Option<String>,
     pub(crate) answer_schema: Option<AnswerSchema>,
     pub(crate) max_cost_usd: Option<f64>,
-    /// Whether the outcome is told only once the store has it.
+    /// Whether the outcome is published only once the store has it.
     pub(crate) is_stored_first: bool,
 }
 

@@ -129,7 +129,7 @@ fn same<T: PartialEq + Debug>(what: &str, found: &T, expected: &T) -> Checked {
     Err(format!("{what}: expected {expected:?}, found {found:?}"))
 }
 
-/// Checks that an error is of the expected kind.
+/// Checks that an error has the expected kind.
 fn refused<T>(what: &str, result: Result<T, Error>, is_expected: fn(&Error) -> bool) -> Checked {
     match result {
         Err(error) if is_expected(&error) => Ok(()),

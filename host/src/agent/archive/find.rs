@@ -21,10 +21,10 @@ use crate::text::error_chain;
 /// Prefix of the id of a turn that compaction took out and no holder keeps.
 const TURN: &str = "turn-";
 
-/// Most passages that a search returns.
+/// Maximum number of passages that a search returns.
 const MAX_PASSAGES: usize = 8;
 
-/// Most transcripts whose errors are told.
+/// Maximum number of transcripts whose errors are reported.
 const MAX_ERRORS: usize = 5;
 
 /// A session to search: that of a subagent, or the agent's own, in which its archived turns are

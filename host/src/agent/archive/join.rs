@@ -368,7 +368,7 @@ fn move_out(
         messages,
         holder: Some(holder),
     });
-    // A second copy of the turn that no tool can query would only fill the disk further.
+    // Remove the copy: no tool could query it, so it would only use disk space.
     replaced.inspect_err(|_| session.remove_holder(&agent))?;
     note_archive(session, &due, true);
     session.sync()

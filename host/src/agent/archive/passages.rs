@@ -19,7 +19,7 @@ const AFTER_BYTES: usize = 240;
 /// searched.
 const SEAM_CHARS: usize = 100;
 
-/// Passages of one transcript that are ranked against those of others.
+/// Passages of one transcript that are ranked against those of other transcripts.
 const MAX_OF_ONE: usize = 6;
 
 /// Passages of one transcript that are returned.
@@ -128,8 +128,8 @@ impl PassageSearch {
     }
 }
 
-/// Keeps the passages of one transcript that are likely the best: how rare a word is, only the end
-/// of the search tells.
+/// Keeps the passages of one transcript that are likely the best; the final rank needs the
+/// frequency of each word, which is known only at the end of the search.
 fn keep_likely(own: &mut Vec<Passage>) {
     own.sort_by_key(|passage| Reverse((passage.is_phrase, passage.counts.likeness())));
     own.truncate(MAX_OF_ONE);

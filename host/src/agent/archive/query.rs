@@ -19,11 +19,11 @@ use crate::text::error_chain;
 use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// Most tokens of an answer.
+/// Maximum number of tokens of an answer.
 const MAX_TOKENS: u32 = 4000;
 
-/// Most questions to a model in one turn, those of subagents included: each reads a whole
-/// transcript. A plugin may ask as often.
+/// Maximum number of questions to a model in one turn, those of subagents included: each reads a
+/// whole transcript. A plugin may ask as often.
 const MAX_QUESTIONS: u32 = 20;
 
 /// Maximum length of a search text, in bytes, because each of its words may be searched in every

@@ -7,7 +7,7 @@ use crate::agent::compact::cut_middle;
 use crate::message::{Content, Message, Role};
 use crate::session::{Body, Entry};
 
-/// Most lines that a search shows.
+/// Maximum number of lines that a search shows.
 const MAX_HITS: usize = 40;
 
 /// Longest line that a search shows, in bytes.

@@ -40,7 +40,7 @@ const REQUEST_BYTES: usize = 2000;
 /// Longest line of a result, an error, or of the model's text, in bytes.
 const LINE_BYTES: usize = 240;
 
-/// Most files, errors, results and sayings that are kept: the newest ones.
+/// Maximum number of files, errors, results and sayings that are kept: the newest ones.
 const MAX_KEPT: [usize; 4] = [80, 10, 5, 3];
 
 /// Content of one summary.
@@ -81,8 +81,8 @@ impl SummaryExtract {
         let text = message.joined_text();
         let text = text.trim();
         match message.role {
-            // Messages of plugins and of reflection were for that moment; the actions of the model
-            // after them show the part that matters.
+            // Messages of plugins and of reflection applied to their moment only; the later actions
+            // of the model show the part that matters.
             Role::User
                 if message.plugin.is_some() || message.origin == Some(Origin::Reflection) => {}
             Role::User if !text.is_empty() => {

@@ -8,10 +8,10 @@ use std::collections::HashSet;
 use crate::message::Message;
 use crate::session::Child;
 
-/// Beginning of the line, after the text of the summary.
+/// Prefix of the line, after the text of the summary.
 const HEAD: &str = "\n\n[how to read what this replaces: ";
 
-/// Most holders that are named.
+/// Maximum number of holders that are named.
 const MAX_NAMED: usize = 20;
 
 /// Returns the line for a summary, next to which the messages `stays` remain. It names the holders

@@ -21,7 +21,7 @@ use crate::text::clean_line;
 /// Longest part of a reason that the user sees, in bytes; the agent gets all of it.
 const TOLD_BYTES: usize = 300;
 
-/// Beginning of the message with which reflection sends an answer back. It is no request of the
+/// Prefix of the message with which reflection sends an answer back. It is no request of the
 /// user's.
 pub(super) const MARK: &str = "[reflection] ";
 

@@ -1,4 +1,4 @@
-//! The model's second look at an answer: one request without tools, outside the conversation, that
+//! The model's check of its own answer: one request without tools, outside the conversation, that
 //! looks for claims without evidence.
 //!
 //! Owns the material that the model is shown and the parser of its answer. If anything goes wrong
@@ -18,8 +18,8 @@ use crate::point::outcome::Level;
 use crate::point::payload::{FinishedCall, Reflection, UsedTool};
 use crate::text::clean_line;
 
-/// Most tokens of the verdict. It is short; models that reason before they answer count that as
-/// well.
+/// Maximum number of tokens of the verdict. It is short; models that reason before they answer
+/// count that as well.
 const MAX_ANSWER_TOKENS: u32 = 4_000;
 
 /// Longest part of a tool's arguments that is shown, in bytes.
@@ -72,7 +72,7 @@ impl ReflectionState {
         self.heard.len()
     }
 
-    /// Returns the texts of the user from this number on, as one text; `None` if there are none.
+    /// Returns the user's texts from index `n` on, joined; `None` if there are none.
     pub(in crate::agent) fn heard_since(&self, n: usize) -> Option<String> {
         let new = self.heard.get(n..).filter(|new| !new.is_empty());
         new.map(|new| new.join("\n\n"))

@@ -13,7 +13,7 @@ use crate::message::{Message, Origin, Role, SkillPart};
 use crate::point::outcome::Level;
 use crate::skill::{Skill, Skills};
 
-/// Most skills that one result names; the others are named in the next result.
+/// Maximum number of skills that one result names; the others are named in the next result.
 const MAX_AT_ONCE: usize = 5;
 
 impl SkillScope {

@@ -8,10 +8,10 @@ use super::ready::ReadySkill;
 use super::scope::SkillScope;
 use crate::message::{Message, Origin, Role, SkillPart};
 
-/// Most bytes of the text of one skill after compaction: about 5,000 tokens.
+/// Maximum size of the text of one skill after compaction, in bytes: about 5,000 tokens.
 const ONE_AGAIN_BYTES: usize = 20_000;
 
-/// Most bytes of the texts of all skills after compaction.
+/// Maximum size of the texts of all skills after compaction, in bytes.
 const AGAIN_BYTES: usize = 100_000;
 
 impl SkillScope {

@@ -56,8 +56,8 @@ impl TurnScope {
             .await;
     }
 
-    /// Activates the skills whose text a person's input contains. However a text came in, the model
-    /// never gets it without the skill's limits on calls.
+    /// Activates the skills whose text a person's input contains. Whatever the way on which a text
+    /// enters the conversation, the model never gets it without the skill's limits on calls.
     pub(in crate::agent) async fn enter_prepared(&self, caller: &Caller, input: &str) {
         for ready in self.family.skills.prepared_in(input) {
             let own = self.skills.own.all();

@@ -43,7 +43,7 @@ struct UsedSkill {
     readable: Option<PathBuf>,
 }
 
-/// Most invocations that are remembered for a later turn.
+/// Maximum number of invocations that are remembered for a later turn.
 const MAX_PREPARED: usize = 64;
 
 impl SkillMemory {
@@ -156,7 +156,7 @@ impl SkillMemory {
             .collect()
     }
 
-    /// Notes that the texts in this one came in: once more they spare no question.
+    /// Records that the texts in this message entered the conversation: a second use still asks.
     pub(super) fn came_in(&self, text: &str) {
         let prepared = &mut lock(&self.remembered).prepared;
         for ready in prepared.iter_mut() {

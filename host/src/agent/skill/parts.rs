@@ -37,7 +37,7 @@ impl SkillParts {
     }
 }
 
-/// Whether a message tells of a skill about files.
+/// Whether a message announces a skill about files.
 pub(super) fn tells_of(message: &Message, id: &str) -> bool {
     let is_it = |part: &SkillPart| matches!(part, SkillPart::Description(own) if own == id);
     message.skills.iter().any(is_it)

@@ -18,16 +18,16 @@ use crate::tool::ToolOutput;
 use crate::tool::builtin::{read_held, read_within};
 use crate::tool::workspace::Workspace;
 
-/// Most bytes of one page: nearly every skill is one page.
+/// Maximum size of one page, in bytes: nearly every skill fits in one page.
 const PAGE_BYTES: usize = 64 << 10;
 
-/// Most files that are listed.
+/// Maximum number of files that are listed.
 const MAX_LISTED: usize = 60;
 
 /// Deepest folder whose files are listed.
 const MAX_DEPTH: usize = 5;
 
-/// Most entries that are looked at for the list.
+/// Maximum number of entries that are examined for the list.
 const MAX_SEEN: usize = 2_000;
 
 /// Reads a file of a skill's folder.

@@ -17,7 +17,7 @@ use crate::session::Child;
 use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// Beginning of the ids of subagents that do the work of a skill.
+/// Prefix of the ids of subagents that do the work of a skill.
 const OF_SKILL: &str = "skill-";
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -14,7 +14,7 @@ use crate::text::clean_line;
 use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// Most subagents that are listed, the newest ones.
+/// Maximum number of subagents that are listed, the newest ones.
 const MAX_LISTED: usize = 50;
 
 /// Longest task in a line, in bytes.

@@ -15,13 +15,13 @@ use crate::text::clean_line;
 /// Longest description of a preset that the model reads, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 160;
 
-/// Most bytes of the list of presets: every request carries it.
+/// Maximum size of the list of presets, in bytes: every request carries it.
 const MAX_LIST_BYTES: usize = 2_400;
 
 /// Longest instructions of a file, in bytes: they are part of each request of the subagent.
 const MAX_PROMPT_BYTES: usize = 64 << 10;
 
-/// Most names that an error or the end of the list has.
+/// Maximum number of names in an error or at the end of the list.
 const MAX_NAMED: usize = 20;
 
 /// Longest name that an error repeats, in bytes.
@@ -40,7 +40,7 @@ pub(in crate::agent) const BY_NAME_ONLY: [&str; 6] = [
 /// Tool for the commands that `bash` leaves in the background.
 const BACKGROUND: &str = "background";
 
-/// Tools that look at subagents and change nothing.
+/// Tools that inspect subagents and change nothing.
 const WATCHING: [&str; 2] = ["list_subagents", "query_subagent"];
 
 /// Name that Claude Code's files give the model of the parent.
@@ -55,7 +55,7 @@ pub(in crate::agent) enum PresetTools {
     Working,
     /// No tools.
     Nothing,
-    /// Tools that look at the state of subagents.
+    /// Tools that inspect the state of subagents.
     Watching,
     /// Tools that a file names.
     Listed(ToolScope),

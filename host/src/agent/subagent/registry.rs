@@ -16,10 +16,11 @@ use crate::message::Usage;
 use crate::point::handle::HandleError;
 use crate::session::Session;
 
-/// Most ended subagents whose answers are kept in memory: a host of loops runs for weeks.
+/// Maximum number of ended subagents whose answers are kept in memory: a host of loops runs for
+/// weeks.
 const MAX_ENDED: usize = 64;
 
-/// Most ids that an error names.
+/// Maximum number of ids that an error names.
 const MAX_NAMED: usize = 8;
 
 /// The end of a subagent's work on one task.
@@ -35,7 +36,7 @@ pub(in crate::agent) struct SubagentOutcome {
 }
 
 impl SubagentOutcome {
-    /// The outcome of a subagent that never came to work.
+    /// The outcome of a subagent that never started to work.
     pub(in crate::agent) fn failed(error: HandleError) -> Self {
         Self {
             state: SubagentState::Failed,

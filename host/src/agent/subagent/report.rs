@@ -10,7 +10,7 @@ use crate::session::{Body, Child};
 use crate::text::error_chain;
 use crate::tool::ToolOutput;
 
-/// Most ids that one call waits for.
+/// Maximum number of ids that one call waits for.
 const MAX_AWAITED: usize = 256;
 
 /// Checks the number of ids that a call waits for. Each is looked up among all subagents.

@@ -20,8 +20,8 @@ use crate::point::payload::SubagentInfo;
 use crate::session::{self, Body, Session, SessionSpec};
 use crate::tool::registry::ToolRegistry;
 
-/// Most subagents that the models of one turn start or continue, all levels together. The limit
-/// stops a turn that hands out the same task again and again.
+/// Maximum number of subagents that the models of one turn start or continue, all levels together.
+/// The limit stops a turn that hands out the same task again and again.
 const MAX_SPAWNED: u32 = 16;
 
 /// Work for a subagent, and the means for it.
@@ -34,7 +34,7 @@ pub(in crate::agent) struct SubagentOrder {
     pub(in crate::agent) task: String,
     /// Names of its tools.
     pub(in crate::agent) tools: Vec<String>,
-    /// Most steps that its caller wants it to take.
+    /// Maximum number of its steps, as its caller requests.
     pub(in crate::agent) max_steps: u32,
     pub(in crate::agent) preset: Option<Arc<SubagentPreset>>,
     /// Skill to invoke at its start.

@@ -22,7 +22,7 @@ const LEAST_USD: f64 = 0.000_001;
 /// Costs of the turns of one loop. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct LoopSpending {
-    /// Most that a day may cost, in US dollars; `None` for no limit.
+    /// Maximum cost of a day, in US dollars; `None` for no limit.
     limit: Option<f64>,
     costs: Arc<Mutex<LoopCosts>>,
 }
@@ -32,7 +32,7 @@ pub(super) struct LoopSpending {
 struct LoopCosts {
     /// Costs of ended turns and when they ended.
     spent: VecDeque<(Instant, f64)>,
-    /// Most that the running turns may still cost.
+    /// Maximum further cost of the running turns.
     reserved: f64,
 }
 

@@ -9,7 +9,7 @@ use wasmtime::component::{Type, Val};
 use super::functions::ForeignFunction;
 use super::schemas::{is_bytes, is_nullable};
 
-/// Most bytes of one list of bytes: each takes the memory of a whole value.
+/// Maximum length of a list of bytes: each byte takes the memory of a whole value.
 const MAX_LIST_BYTES: usize = 1 << 20;
 
 impl ForeignFunction {

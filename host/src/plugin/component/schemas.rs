@@ -18,14 +18,15 @@
 use serde_json::{Map, Value, json};
 use wasmtime::component::Type;
 
-/// Most types and names within the parameters and results of one function. Types that are used twice are
-/// written out twice, so that few bytes of a component can stand for millions of types.
+/// Maximum number of types and names within the parameters and results of one function. Types that
+/// are used twice are written out twice, so that few bytes of a component can stand for millions of
+/// types.
 pub(super) const MAX_TYPES: usize = 4096;
 
 /// Returns the schema of a type, and takes the number of types within it from `room`.
 ///
 /// # Errors
-/// The type has no JSON form, or there is no room; in words that continue the name of the parameter.
+/// The type has no JSON form, or there is no room; phrased to follow the name of the parameter.
 pub(super) fn schema_of(ty: &Type, room: &mut usize) -> Result<Value, String> {
     take_room(room, 1)?;
     Ok(match ty {

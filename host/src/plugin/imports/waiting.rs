@@ -27,7 +27,7 @@ const MIN_WAIT: Duration = Duration::from_millis(10);
 /// Longest wait for a time. Later ones are years away.
 const MAX_WAIT: Duration = Duration::from_secs(100 * 365 * 86_400);
 
-/// Pause between two looks at the watched paths.
+/// Interval between two checks of the watched paths.
 const LOOK_PAUSE: Duration = Duration::from_millis(500);
 
 /// Pause after a look, as a multiple of the time that it took: a folder of ten thousand entries must

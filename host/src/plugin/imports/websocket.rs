@@ -21,7 +21,7 @@ const NAME: &str = "websocket";
 pub(super) struct RunSockets {
     open: BTreeMap<u32, Arc<SocketConnection>>,
     last: u32,
-    /// Notified when something came on any of them.
+    /// Notified when something arrives on any of them.
     arrived: Arc<Notify>,
 }
 

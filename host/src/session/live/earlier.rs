@@ -1,5 +1,5 @@
-//! Facts about the previous run that a person is told: status lines of plugins, answers that ended
-//! with it, and what the session has cost.
+//! Facts about the previous run for the user: status lines of plugins, answers that ended with it,
+//! and what the session has cost.
 
 use std::collections::BTreeMap;
 

@@ -246,7 +246,8 @@ impl Sessions for SessionFiles {
     ) -> Result<(), Error> {
         let (from, folder) = (self.folder_of(from)?, self.path_of(to));
         let failed = |source| Error::write_error(&folder, source);
-        // The copy gets its name once it is whole, so that a stopped fork leaves no half of one.
+        // The copy gets its name once it is complete, so that an interrupted fork leaves no partial
+        // session.
         let aside = TemporaryFolder::new_in(FORKED, &self.root).map_err(failed)?;
         let half = aside.path().join("session");
         private_folder(&half).map_err(failed)?;

@@ -17,8 +17,8 @@ use crate::text::clean_line;
 use crate::tool::live::LiveOutput;
 use crate::tool::process::OnBytes;
 
-/// Most bytes that a command may write in all. A command that writes without end would keep a core
-/// of the machine busy for hours.
+/// Maximum number of bytes that a command may write in all. A command that writes without end would
+/// keep a core of the machine busy for hours.
 const MAX_OUTPUT_BYTES: u64 = 1 << 30;
 
 /// Interval at which new output is searched for an awaited text.
@@ -58,7 +58,7 @@ impl BackgroundEnd {
     }
 }
 
-/// A command that goes on in the background, or has ended.
+/// A command that continues in the background, or has ended.
 pub struct BackgroundCommand {
     id: String,
     agent: String,
@@ -69,7 +69,7 @@ pub struct BackgroundCommand {
     live: LiveOutput,
     unread: Mutex<UnreadOutput>,
     n_written: AtomicU64,
-    /// Notifies those who wait for a text in new output.
+    /// Notifies tasks that wait for a text in new output.
     grown: Notify,
     /// Whether the model knows of its end.
     is_told: AtomicBool,

@@ -8,7 +8,8 @@
 use crate::tool::live::without_begun;
 use crate::tool::process::Captured;
 
-/// Most bytes of unread output that are kept: the first and the last half of longer output.
+/// Maximum size of the unread output that is kept, in bytes: the first and the last half of longer
+/// output.
 const KEPT_BYTES: usize = 128 << 10;
 
 /// Longest end of the output that is held back, in bytes.

@@ -51,8 +51,8 @@ struct Arguments {
     #[serde(default)]
     #[schemars(range(min = 1, max = 600))]
     timeout_seconds: Option<u64>,
-    /// Whether to answer at once while it goes on, for servers, watchers and long builds. The tool
-    /// `background` reads its output, waits for it and stops it. Default: false.
+    /// Whether to answer at once while it continues, for servers, watchers and long builds. The
+    /// tool `background` reads its output, waits for it and stops it. Default: false.
     #[serde(default)]
     background: Option<bool>,
 }
@@ -211,7 +211,7 @@ impl Bash {
         }
     }
 
-    /// Starts a command that goes on after this call.
+    /// Starts a command that continues after this call.
     async fn start_background(
         &self,
         asked: Arguments,
@@ -313,8 +313,8 @@ impl LeftFilesSearch {
         }
     }
 
-    /// Renames files that the program, which goes on, has left so far, and keeps looking: its record
-    /// now counts for changes within `period`. Returns a line for each file.
+    /// Renames files that the program, which continues, has left so far, and keeps looking: its
+    /// record now counts for changes within `period`. Returns a line for each file.
     pub(super) async fn look_again(
         self,
         confine: &Confinement,

@@ -45,7 +45,7 @@ impl StartedCommand {
         }
     }
 
-    /// Waits a moment, and answers whether the command goes on.
+    /// Waits a moment, and answers whether the command continues.
     pub(super) async fn answer_start(mut self, cancel: &CancellationToken) -> ToolOutput {
         tokio::select! {
             _ = self.command.wait_ended() => {}

@@ -39,7 +39,7 @@ struct Arguments {
     #[serde(default)]
     #[schemars(range(min = 1))]
     offset: Option<u64>,
-    /// Number of lines to read. Default and most: 2000.
+    /// Number of lines to read. Default and maximum: 2000.
     #[serde(default)]
     #[schemars(range(min = 1))]
     limit: Option<u64>,

@@ -214,7 +214,7 @@ impl CommandPattern {
     }
 }
 
-/// Returns the spellings of a part that rules which ask or deny compare.
+/// Returns every spelling of a part that `ask` and `deny` rules are matched against.
 fn part_spellings(part: &Part) -> Vec<Vec<Word>> {
     let mut spellings = vec![part.words.clone()];
     if part.is_redirection {

@@ -31,7 +31,7 @@ impl PolicyRule {
         }
     }
 
-    /// Describes a rule that names none of these tools.
+    /// Returns a description of the fault if a rule names none of these tools.
     fn names_no_tool(&self, tools: &[&ToolSpec]) -> Option<String> {
         let tool = self.tool.as_ref()?;
         let Some((plugin, name)) = tool.text.split_once(':') else {

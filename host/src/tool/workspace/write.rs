@@ -61,7 +61,7 @@ impl Workspace {
     }
 
     /// [Writes](Self::write) a file if it is in the expected state, which is checked right before
-    /// it is replaced. `recorder` is told before anything changes, and of the end.
+    /// it is replaced. `recorder` is called before anything changes, and at the end.
     pub(in crate::tool) fn write_over(
         &self,
         path: &str,

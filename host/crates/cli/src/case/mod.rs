@@ -149,7 +149,7 @@ async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
                 continue;
             }
         };
-        // A fault of the only case file is told at once, and not after a build.
+        // Report a fault of the only case file at once, and not after a build.
         let has_cases = suite.files.iter().any(|file| !file.cases.is_empty());
         if (has_cases || suite.faults.is_empty())
             && let Some(failed) = build_stale(&suite).await

@@ -24,9 +24,9 @@ pub(super) struct OpenQuestion {
     hint: Option<&'static str>,
     /// First row of the open page; `None` shows the question itself.
     page: Option<usize>,
-    /// Time from which on keys are taken; `None` until it is drawn.
+    /// Time from which key presses are accepted; `None` until the question is drawn.
     opens: Option<Instant>,
-    /// Whether keys are taken.
+    /// Whether key presses are accepted.
     is_open: bool,
     /// Whether the whole question was on the screen, page by page.
     is_seen: bool,

@@ -25,10 +25,10 @@ use rind_lib::tool::preview::preview;
 /// Seconds after which a running call shows its time.
 const CLOCK_AFTER: u64 = 1;
 
-/// Most ended calls that are kept; the oldest are forgotten first.
+/// Maximum number of ended calls that are kept; the oldest are forgotten first.
 const MAX_ENDED: usize = 200;
 
-/// Most bytes of their results, together.
+/// Maximum total size of their results, in bytes.
 const MAX_ENDED_BYTES: usize = 16 << 20;
 
 /// A call that runs.

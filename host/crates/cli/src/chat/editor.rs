@@ -22,7 +22,7 @@ const FIRST_PASTE: u32 = 0xf_0000;
 /// Maximum number of pastes in one text.
 const MAX_PASTES: u32 = 0xfff;
 
-/// Most states that can be undone.
+/// Maximum number of states that can be undone.
 const MAX_UNDO: usize = 100;
 
 /// Maximum bytes of a text that is inserted as if typed: each key redraws all of it.
@@ -342,7 +342,7 @@ impl LineEditor {
         self.at += letter.len_utf8();
     }
 
-    /// Puts words of the person, which are shown however many they are.
+    /// Inserts the user's own words, which are shown in full whatever their length.
     fn put_own(&mut self, text: &str) {
         if text.len() > MAX_OWN_BYTES {
             return self.put_paste(text);

@@ -13,7 +13,7 @@ use super::editor::EditorPiece;
 /// where a part was pasted.
 const FILE: &str = "history";
 
-/// Most texts that are read.
+/// Maximum number of texts that are read.
 const MAX_TEXTS: usize = 1_000;
 
 /// File size at which the file is rewritten with its last texts only.

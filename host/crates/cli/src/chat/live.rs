@@ -66,7 +66,7 @@ const FRAME: Duration = Duration::from_millis(5);
 /// Interval at which the seconds of a wait are counted.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Most events between two looks at everything else.
+/// Maximum number of events that are handled before other sources get their turn.
 const MAX_EVENTS: usize = 256;
 
 /// Messages of a resumed session that are shown.
@@ -94,7 +94,7 @@ pub(super) struct LiveChat {
     pub(super) interrupted: Option<Instant>,
     /// Whether that Ctrl-C cleared a text that the history does not keep.
     pub(super) is_dropped: bool,
-    /// Time of the Ctrl-C on an empty line that the next one makes quit.
+    /// Time of a Ctrl-C on an empty line: a second Ctrl-C soon after it quits.
     pub(super) quitting: Option<Instant>,
     pub(super) menu: CompletionMenu,
     /// The open list of models or sessions.
@@ -362,7 +362,7 @@ impl LiveChat {
         }
     }
 
-    /// Whether a time on the screen goes on.
+    /// Whether a time on the screen continues.
     fn has_clock(&self) -> bool {
         self.worker.is_running() || self.shell.running().is_some() || self.view.status.has_clock()
     }

@@ -27,7 +27,7 @@ const STALE: Duration = Duration::from_secs(5);
 /// Longest wait for a server to list its models.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Most sessions to choose from.
+/// Maximum number of sessions to choose from.
 const MAX_SESSIONS: usize = 500;
 
 /// Commands that open a list when they are typed without an argument.
@@ -77,7 +77,7 @@ impl LiveChat {
         self.menu = CompletionMenu::new(before, commands, &self.files, &self.resources);
     }
 
-    /// Asks a server which resources it has. It is started for that.
+    /// Asks a server which resources it has. The server is started if it does not run.
     fn list_resources(&self, server: String) {
         if self.worker.commands().is_dry_run() {
             return;

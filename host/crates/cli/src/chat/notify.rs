@@ -24,7 +24,8 @@ impl NotifyReason {
 
 pub(super) struct ChatNotifier {
     way: ChatNotify,
-    /// Whether the terminal is in front, as it last told. One that never tells is taken to be.
+    /// Whether the terminal has the focus, as it last reported. A terminal that never reports its
+    /// focus counts as focused.
     is_in_front: bool,
 }
 

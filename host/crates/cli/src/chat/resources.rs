@@ -7,7 +7,7 @@ use super::super::resource::server_names;
 use super::waiting::TypedLine;
 use rind_lib::host::{ListedResource, SessionMaterials};
 
-/// Most resources that are proposed for one text.
+/// Maximum number of resources that are proposed for one text.
 const MAX_PROPOSED: usize = 50;
 
 /// Resources of the servers of a session.

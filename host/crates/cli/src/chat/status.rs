@@ -14,7 +14,7 @@ use rind_lib::text::one_line;
 use rind_lib::tool::background::{BackgroundCommand, BackgroundCommands};
 use rind_lib::tool::policy::{ApprovalMode, ModeSwitch};
 
-/// Most commands in the background that the status line names.
+/// Maximum number of commands in the background that the status line names.
 const MAX_NAMED: usize = 2;
 
 /// Tokens of a conversation from which on it is made shorter, which follow the window of the model:

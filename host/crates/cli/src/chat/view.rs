@@ -32,7 +32,7 @@ fn has_failed(messages: &[Message], call: &str) -> bool {
     results.any(|result| result.call_id == call && result.is_error)
 }
 
-/// Most rows of a call that are shown when it is opened.
+/// Maximum number of rows of a call that are shown when it is opened.
 const MAX_OPENED_LINES: usize = 400;
 
 /// Time without a change before the reason for the wait is shown.

@@ -1,6 +1,6 @@
 //! Texts that are sent: as a turn, or to the running turn, in whose queue they wait.
 //!
-//! A text waits together with the output of `!` commands that the model was not told yet. When it
+//! A text waits together with the output of `!` commands that the model has not seen yet. When it
 //! is taken back, the two are separated: the editor and the history get the typed text only.
 
 use super::super::attach;
@@ -141,8 +141,8 @@ impl LiveChat {
         images
     }
 
-    /// Sends the texts that came too late for the turn, or hands them back if the turn was blocked,
-    /// failed or reached its maximum of steps.
+    /// Sends the texts that arrived too late for the turn, or hands them back if the turn was
+    /// blocked, failed or reached its maximum of steps.
     pub(super) fn turn_ended(&mut self, outcome: &TurnOutcome) {
         // An interrupt has put the waiting texts back into the editor; later ones start the next
         // turn.

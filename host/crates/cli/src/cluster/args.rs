@@ -21,7 +21,7 @@ pub(crate) struct NatsArgs {
     /// NATS servers with JetStream, as in nats://127.0.0.1:4222; several with commas between
     #[arg(long = "nats", value_name = "URL")]
     url: String,
-    /// Tenant whose sessions are meant; those of others are kept apart
+    /// Tenant whose sessions the command uses; sessions of other tenants are kept apart
     #[arg(long, value_name = "NAME", default_value = "default")]
     tenant: String,
     /// File with the credentials of the client (`.creds`)
@@ -91,7 +91,7 @@ pub(crate) struct CheckArgs {
 }
 
 impl CheckArgs {
-    /// Looks at the servers and the workers, if servers are named.
+    /// Checks the servers and the workers, if servers are configured.
     ///
     /// # Errors
     /// The servers do not answer or cannot keep sessions, or an argument is wrong.

@@ -233,7 +233,8 @@ impl FollowedTurn {
         Ok(answer.status())
     }
 
-    /// Says what became of an answer, unless it was taken. Returns whether the question is over.
+    /// Reports what became of an answer, unless it was accepted. Returns whether the question is
+    /// over.
     fn tell_answered(&self, answered: Result<StatusCode, CallError>) -> bool {
         match answered {
             Ok(status) if status.is_success() => true,

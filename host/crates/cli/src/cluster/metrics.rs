@@ -16,7 +16,7 @@ const ENDPOINTS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
 ];
 
-/// Pause between two looks at the queue.
+/// Interval between two checks of the queue.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Time for the last values at the end of the worker.

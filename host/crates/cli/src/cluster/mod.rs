@@ -25,7 +25,7 @@ pub(super) use args::{CheckArgs, ClusterCommand, FrontArgs, RemoteArgs, WorkerAr
 pub(super) use run::run_remote;
 pub(super) use worker::run_worker;
 
-/// Most dead letters of a session that are listed.
+/// Maximum number of dead letters of a session that are listed.
 const MAX_DEAD: usize = 100;
 
 /// Longest part of a dead letter that is shown on a line, in characters.

@@ -149,7 +149,7 @@ impl CommandCall {
 
 #[derive(Debug)]
 pub(super) enum CommandCallResult {
-    /// Text for the person. It may hold text of others, and is made printable where it is shown.
+    /// Text for the person. It may contain untrusted text, and is escaped where it is shown.
     Text(String),
     /// Input of a turn.
     Prompt {
@@ -439,7 +439,7 @@ impl CommandSet {
         matches!(&call.entry.kind, CommandKind::BuiltIn(command) if command.is_about_session)
     }
 
-    /// Whether a call is of a built-in command.
+    /// Whether a call invokes a built-in command.
     pub(super) fn is_built_in(&self, call: &CommandCall) -> bool {
         matches!(call.entry.kind, CommandKind::BuiltIn(_))
     }

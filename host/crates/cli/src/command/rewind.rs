@@ -1,8 +1,8 @@
 //! `/undo` and `/rewind`: takes turns back, in the conversation, in files, or in both.
 //!
 //! At a terminal the person sees the diff and chooses. Elsewhere the words of the call decide, and
-//! without words only the conversation is taken back. A file that was changed since stays unless
-//! the person says otherwise for these files. Start from [`run_undo`] and [`run_rewind`].
+//! without words only the conversation is undone. A file that was changed since stays unless the
+//! person says otherwise for these files. Start from [`run_undo`] and [`run_rewind`].
 
 use std::sync::Arc;
 
@@ -132,7 +132,7 @@ fn list_turns(session: &Session) -> anyhow::Result<String> {
     })
 }
 
-/// Turns to undo, and the reason why the conversation cannot be, if there is one.
+/// Turns to undo, and the reason why the conversation cannot be undone, if there is one.
 struct RewindScope {
     turn: u32,
     turns: Vec<Undone>,

@@ -25,13 +25,13 @@ use rind_operator::start::{PreparedRun, ReadyRun, RunFrontend};
 /// Rind has.
 pub(super) const UNSUITED: [&str; 1] = ["tool-output-sandbox"];
 
-/// Most hosts that are kept.
+/// Maximum number of hosts that are kept.
 const MAX_HOSTS: usize = 8;
 
 /// Levels of folders whose files count for the stamp: a folder of plugins, and the files of each.
 const STAMP_DEPTH: usize = 2;
 
-/// Most files of a folder that count for the stamp.
+/// Maximum number of files of a folder that count for the stamp.
 const MAX_STAMPED: usize = 500;
 
 /// Time in which the session of a daemon that ended must be free.

@@ -21,7 +21,8 @@ use rind_operator::managed::MANAGED_VARIABLE;
 /// Time for the whole run, the reading of standard input too: a little less than the agents wait.
 const DEADLINE: Duration = Duration::from_secs(48);
 
-/// Most bytes that are read. The crate that judges them has the real limit, and says it.
+/// Maximum number of bytes that are read. The crate that judges them has the real limit, and says
+/// it.
 const MAX_INPUT: u64 = 17 << 20;
 
 /// Largest log of the daemon that is written on, in bytes.
@@ -87,7 +88,7 @@ fn unknown_words() -> String {
 fn answer_in_time(words: HookWords) -> HookAnswer {
     let (sender, receiver) = mpsc::channel();
     let begun = std::thread::Builder::new().spawn(move || {
-        // The receiver may have given up.
+        // The receiver may have timed out.
         let _ = sender.send(answer_hook(words));
     });
     if let Err(error) = begun {

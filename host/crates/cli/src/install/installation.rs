@@ -126,7 +126,7 @@ impl PluginInstallation {
             .collect()
     }
 
-    /// Returns the message for a name that was not installed.
+    /// Returns the error message for a name that is not installed.
     pub(super) fn unknown_plugin(&self, name: &str) -> String {
         let shown = name.escape_debug();
         // Reject a `/`: the name is not validated yet.

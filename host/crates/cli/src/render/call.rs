@@ -1,6 +1,6 @@
 //! Arguments of a call in colors: commands as those of a shell, files by their names, all else as JSON.
 //!
-//! The module must not know who looks at them, or how lines are escaped. Start from [`CallColors`].
+//! The module must not know who displays them, or how lines are escaped. Start from [`CallColors`].
 
 use anstyle::Style;
 
@@ -33,7 +33,7 @@ impl<'a> CallColors<'a> {
         mark: &'static str,
         line: &str,
     ) -> Vec<(Style, String)> {
-        // A command goes on in lines with another mark.
+        // A command continues in lines with another mark.
         let goes_on = self.mark == mark || (self.mark, mark) == ("$ ", "> ");
         if !goes_on {
             self.code = match mark {

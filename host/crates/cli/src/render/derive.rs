@@ -105,12 +105,12 @@ pub(in super::super) fn show_summarized(turn: &TurnSummary) {
     ));
 }
 
-/// Tells why there is no summary.
+/// Prints why there is no summary.
 pub(in super::super) fn not_summarized(why: &str) {
     print_warning(&format!("there is no summary: {}", printable_prose(why)));
 }
 
-/// Tells that only the beginning of a summary is kept.
+/// Prints that only the beginning of a summary is kept.
 pub(in super::super) fn show_cut(limit: usize) {
     print_warning(&format!(
         "the summary is longer than {} KiB and is cut",

@@ -65,7 +65,7 @@ impl DiffRow {
 /// Texts to compare, and how their rows are shown.
 #[derive(Clone, Copy)]
 pub(in super::super) struct ComparedTexts<'a> {
-    /// Name of the file, which tells its language.
+    /// Name of the file, which determines its language.
     pub(in super::super) path: &'a str,
     pub(in super::super) before: &'a str,
     pub(in super::super) after: &'a str,

@@ -1,7 +1,7 @@
 //! Writing to standard output and standard error, and whether that worked.
 //!
 //! A failed write does not stop a turn, whose tools may be half done. It is remembered, and
-//! [`output_failure`] tells it at the end of the program: exit code 0 means that the whole answer
+//! [`output_failure`] returns it at the end of the program: exit code 0 means that the whole answer
 //! was written.
 
 use std::fmt::Display;
@@ -55,7 +55,8 @@ pub(in super::super) fn output_failure() -> Option<&'static str> {
     FAILURE.get().map(String::as_str)
 }
 
-/// Whether nobody reads standard output any more, so that a command that goes on for ever may end.
+/// Whether nobody reads standard output any more, so that a command that continues for ever may
+/// end.
 pub(in super::super) fn is_output_unread() -> bool {
     IS_UNREAD.load(Ordering::Relaxed)
 }

@@ -34,7 +34,7 @@ struct LoopView {
 }
 
 impl LoopRenderer {
-    /// Shows loops, which are named by the ids of their sessions, as far as they have lines left.
+    /// Shows loops by the ids of their sessions, until their budget of lines is used up.
     pub(in super::super) fn new(
         loops: BTreeMap<Arc<str>, String>,
         lines: &Arc<LineCounts>,

@@ -1,4 +1,5 @@
-//! The open end of an answer on a terminal: drawn as it looks now, and drawn over when more comes.
+//! The open end of an answer on a terminal: drawn as it looks now, and redrawn when more text
+//! arrives.
 //!
 //! Must be [erased](DrawnTail::erase) before anything else is written to the terminal. Start from
 //! [`DrawnTail::draw`].

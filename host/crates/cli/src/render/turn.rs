@@ -52,7 +52,7 @@ pub(in super::super) struct TurnRenderer {
     n_lines: u64,
     /// Whether no output reaches the terminal, so that it need not pause for a question.
     is_elsewhere: bool,
-    /// Whether the model's words are shown as they come.
+    /// Whether the model's text is shown while it streams.
     is_live: bool,
     waiting: WaitLine,
     /// Columns of the terminal that the model's words are laid out for, as in the chat; `None` where
@@ -62,7 +62,7 @@ pub(in super::super) struct TurnRenderer {
     answer: AnswerStream,
     /// The same part, as it is drawn.
     tail: DrawnTail,
-    /// Whether more of the part has come since it was drawn.
+    /// Whether more of the part has arrived since it was drawn.
     is_tail_stale: bool,
     /// Text of the last step's message that was shown live.
     streamed: String,
@@ -206,7 +206,7 @@ impl TurnRenderer {
         }
     }
 
-    /// Ends the view; call it when no more events come.
+    /// Ends the view; call it after the last event.
     pub(in super::super) fn finish_turn(&mut self) {
         self.waiting.stop_wait();
         self.flush_answer();
@@ -318,7 +318,7 @@ impl TurnRenderer {
         }
         self.waiting.stop_wait();
         self.flush_answer();
-        // Steering from here on starts on lines of its own.
+        // Start later steering on a line of its own.
         self.end_line();
         let text = message.joined_text();
         if self.trace.is_none()

@@ -80,7 +80,7 @@ pub(in super::super) fn text_width(text: &str) -> usize {
     shown_characters(text).map(|(_, width)| width).sum()
 }
 
-/// Beginning of the rows after the first: the marks that say whose text it is, and blanks up to its
+/// Prefix of the rows after the first: the marks that say whose text it is, and blanks up to its
 /// last column.
 fn line_margin(line: &str, columns: usize) -> String {
     let is_mark = |character: &char| matches!(character, ' ' | '│');

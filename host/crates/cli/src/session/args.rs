@@ -36,7 +36,7 @@ pub(in super::super) struct SessionShowArgs {
     /// Show only this turn; 0 is what happened before the first one
     #[arg(long, value_name = "N", conflicts_with = "entry")]
     pub(super) turn: Option<u32>,
-    /// Show only this step of the turn: a request to the model, and what came of it
+    /// Show only this step of the turn: a request to the model, and its outcome
     #[arg(long, value_name = "S", requires = "turn", conflicts_with = "call")]
     pub(super) step: Option<u32>,
     /// Show only the tool call with this id, with what hooks decided about it

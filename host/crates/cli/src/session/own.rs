@@ -131,7 +131,8 @@ pub(super) async fn rm(paths: &Paths, args: &SessionRmArgs) -> anyhow::Result<Ex
     Ok(ExitStatus::status_of(remove(&store, &ids)))
 }
 
-/// Removes sessions, and tells of each. One that fails stops no other; whether all were removed.
+/// Removes sessions, and prints a line for each. One that fails stops no other; whether all were
+/// removed.
 fn remove(store: &SessionStore, ids: &[String]) -> bool {
     let mut is_done = true;
     for id in ids {

@@ -1,5 +1,5 @@
 //! `rind skill install`: shows the skills of a source, and installs them into the user's folder
-//! after a yes.
+//! after the user agrees.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -151,7 +151,7 @@ async fn found_with_surroundings(args: &PluginArgs) -> anyhow::Result<(Skills, S
     Ok((skills, around))
 }
 
-/// Files of skills outside the user's folder that one of this name would be used instead of.
+/// Files of skills outside the user's folder that a new skill of this name would shadow.
 fn shadowed_by(skills: &Skills, name: &str) -> Vec<PathBuf> {
     let others = skills
         .places()

@@ -54,7 +54,7 @@ pub struct LoginRequest<'a> {
 pub enum Redirected {
     /// The address does not belong to this login, which continues.
     Other(String),
-    /// Failure of the login, in words that continue "the login".
+    /// Failure of the login, phrased to follow "the login".
     Failed(String),
     /// The tokens are in the file.
     Done(Box<StoredLogin>),
@@ -86,7 +86,7 @@ impl LoginFlow {
     /// for the browser.
     ///
     /// # Errors
-    /// Reason, in words that continue "the login".
+    /// Reason, phrased to follow "the login".
     pub async fn begin(request: LoginRequest<'_>) -> Result<Self, String> {
         let LoginRequest { name, url, .. } = request;
         let egress = LoginEgress::new(name, url, request.is_private, Arc::new(NoSession))?;
@@ -340,12 +340,12 @@ pub(super) enum MetadataFault {
     Unavailable(AuthError),
     /// The server names another authorization server now.
     OtherIssuer,
-    /// Reason for which they are not accepted, in words that continue "the login".
+    /// Reason for which they are not accepted, phrased to follow "the login".
     Refused(String),
 }
 
 impl MetadataFault {
-    /// Describes the fault to the person, in words that continue "the login".
+    /// Describes the fault to the person, phrased to follow "the login".
     pub(super) fn describe(&self, issuer: &str, egress: &LoginEgress) -> String {
         match self {
             Self::Unavailable(error) => auth_words(error, egress),
@@ -418,7 +418,7 @@ pub(super) async fn renew_login(
     }
 }
 
-/// Describes an error of the flow to the person, in words that continue "the login".
+/// Describes an error of the flow to the person, phrased to follow "the login".
 fn auth_words(error: &AuthError, egress: &LoginEgress) -> String {
     let mut text = format!("failed: {error}");
     if let Some(cause) = egress.take_failure().filter(|cause| !text.contains(cause)) {

@@ -1,5 +1,5 @@
-//! Calls of tools: begun in the session of the client, asked about, told of, and continued when the
-//! client comes back with an answer.
+//! Calls of tools: started in the session of the client, with questions and progress, and resumed
+//! when the client sends an answer.
 
 use std::sync::Arc;
 
@@ -158,7 +158,7 @@ impl ServerEnd {
             return Err(ErrorData::invalid_params(text, None));
         };
         if pending.asked.reply.is_closed() {
-            // The question is over, and the call goes on or has ended.
+            // The question is over, and the call continues or has ended.
             let lines = pending.call.session.progress.subscribe();
             return Ok(Resumed::Running(Box::new(pending.call), lines));
         }
@@ -177,7 +177,7 @@ impl ServerEnd {
 
 /// A call to which the client came back.
 enum Resumed {
-    /// Call that goes on, and its lines of progress.
+    /// Call that continues, and its lines of progress.
     Running(Box<RunningCall>, broadcast::Receiver<ProgressLine>),
     /// Question that was not answered, and is asked again.
     Asked(Box<CallToolResponse>),

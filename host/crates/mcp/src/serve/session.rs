@@ -19,10 +19,10 @@ use super::skills::SkillCatalog;
 /// Time in which sessions must have closed when the server ends. The others are dropped.
 const GRACE: Duration = Duration::from_secs(8);
 
-/// Most lines about progress that wait for a slow client.
+/// Maximum number of lines about progress that wait for a slow client.
 const MAX_PROGRESS: usize = 16;
 
-/// Most sessions of one pool.
+/// Maximum number of sessions of one pool.
 const MAX_POOLED: usize = 8;
 
 /// Longest line about progress, in bytes.

@@ -14,11 +14,11 @@ use url::Url;
 use super::bytes::describe_bytes;
 use rind_lib::text::clean_line;
 
-/// Most files and bytes of a skill; clients need not take more.
+/// Maximum number of files and bytes of a skill; clients need not accept more.
 const MAX_FILES: usize = 512;
 const MAX_BYTES: usize = 16 << 20;
 
-/// Most bytes of all skills.
+/// Maximum size of all skills, in bytes.
 const MAX_ALL_BYTES: usize = 128 << 20;
 
 /// A skill with its files, as they were read at one time.

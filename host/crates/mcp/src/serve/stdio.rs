@@ -29,8 +29,8 @@ const MAX_UNWRITTEN: usize = 64;
 /// Time in which the last messages must have been written.
 const WRITE_GRACE: Duration = Duration::from_secs(2);
 
-/// Most answers to lines that are no messages: a client that sends answers back as requests would
-/// keep both busy for ever.
+/// Maximum number of answers to lines that are not messages: a client that sends answers back as
+/// requests would keep both busy for ever.
 const MAX_COMPLAINTS: usize = 100;
 
 /// A line of a client.
@@ -146,7 +146,7 @@ fn write_lines(
 struct LineTransport {
     lines: mpsc::Receiver<ReadLine>,
     writer: mpsc::Sender<Vec<u8>>,
-    /// Whether a request has come. Notifications before the first one are ignored.
+    /// Whether a request has arrived. Notifications before the first one are ignored.
     has_begun: bool,
     n_complaints: usize,
 }

@@ -13,8 +13,8 @@ use super::{MAX_CALL_BYTES, SessionCalls};
 use crate::NatsError;
 use crate::worker::root_address;
 
-/// Time without a part of the answer after which the holder is given up. A holder sends a part at
-/// least every four seconds.
+/// Time without a part of the answer after which the holder counts as gone. A holder sends a part
+/// at least every four seconds.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// Time in which a program that took a lease answers for the session.
@@ -133,7 +133,7 @@ impl SessionCalls {
 struct AnswerReader {
     client: Client,
     parts: Subscriber,
-    /// Id of the answer that came first. A program that was paused may answer as well.
+    /// Id of the answer that arrived first. A program that was paused may answer as well.
     from: Option<String>,
 }
 

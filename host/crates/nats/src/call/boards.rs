@@ -1,4 +1,4 @@
-//! Boards: each holder tells about its sessions when a program lists all of them.
+//! Boards: each holder publishes its sessions when a program lists all of them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const MAX_LOOKED_AT: usize = 64;
 /// Maximum number of holders whose boards are read.
 const MAX_BOARDS: usize = 1_000;
 
-/// Maximum size of what a holder tells, in bytes.
+/// Maximum size of the list that a holder publishes, in bytes.
 const MAX_BOARD_BYTES: usize = 700 << 10;
 
 /// Answer of a holder about its sessions.
@@ -56,7 +56,7 @@ impl Drop for AnsweredBoards {
 
 impl SessionCalls {
     /// Answers questions about the sessions of this program until the result is dropped. `tell`
-    /// returns their ids and what is told about them.
+    /// returns their ids and the facts that are published about them.
     ///
     /// # Errors
     /// The servers cannot be reached.

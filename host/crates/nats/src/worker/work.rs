@@ -112,7 +112,7 @@ impl NatsWorker {
         })
     }
 
-    /// Returns a look at the worker while it runs.
+    /// Returns a handle to observe the worker while it runs.
     #[must_use]
     pub fn watch(&self) -> WorkerWatch {
         WorkerWatch {

@@ -21,7 +21,7 @@ fn frame(title: &str, n_questions: usize, content: &Markup) -> Markup {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) " · Rind" }
-                // An empty picture: browsers would ask for one otherwise.
+                // An empty icon: browsers would request one otherwise.
                 link rel="icon" href="data:,";
                 link rel="stylesheet" href="/style.css";
                 script src="/page.js" defer {}

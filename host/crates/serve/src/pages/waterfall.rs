@@ -124,7 +124,7 @@ fn item_part(item: &ItemView, start: i64, length: i64, address: Option<&str>) ->
     }
 }
 
-/// Whether an item is something to look at: a failure, a refusal, or a change by a hook.
+/// Whether an item needs attention: a failure, a refusal, or a change by a hook.
 fn is_wrong(item: &Item) -> bool {
     match item {
         Item::Call(call) => {

@@ -28,7 +28,7 @@ pub(crate) struct ListQuery {
     #[serde(default)]
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<usize>,
-    /// Id of the last session of the list before: this one goes on after it.
+    /// Id of the last session of the list before: this one continues after it.
     #[serde(default)]
     after: Option<String>,
 }
@@ -95,7 +95,7 @@ pub(crate) struct NewSession {
 /// The folders that sessions may work in.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct WorkspaceList {
-    /// Paths, that of the folder in which the server was started first.
+    /// Paths; the first is the folder in which the server was started.
     workspaces: Vec<String>,
 }
 

@@ -24,7 +24,7 @@ const MIN_COLUMNS: usize = 8;
 
 const CODE_INDENT: &str = "  ";
 
-/// Further indentation of a row that a line of code goes on in.
+/// Further indentation of a row that a line of code continues in.
 const CODE_HANG: &str = "  ";
 
 /// Renders Markdown in rows of at most so many columns; only code is not broken.

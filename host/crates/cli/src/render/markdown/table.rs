@@ -95,7 +95,7 @@ impl MarkdownTable {
             .iter()
             .map(|row| self.row_block(row, widths))
             .collect();
-        // Rows of several lines are told apart by lines between them.
+        // If a row has several lines, lines are drawn between the rows.
         let is_high = blocks.iter().skip(1).any(|block| block.len() > 1);
         let mut rows = Vec::new();
         for (n, block) in blocks.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Hooks that had nothing to say, in one line for all that came one after the other.
+//! Folds consecutive hooks that reported nothing into one line.
 
 use super::super::row::TableRow;
 use super::super::steps::took_words;
@@ -22,7 +22,7 @@ impl HookFold {
         matches!(record.outcome, TraceOutcome::Pass | TraceOutcome::Dropped)
     }
 
-    /// Whether collected hooks are of another scope.
+    /// Whether the collected hooks belong to another scope.
     pub(super) fn is_elsewhere(&self, scope: &TurnPart, level: usize) -> bool {
         let place = self.place.as_ref();
         place.is_some_and(|(own, at)| own != scope || *at != level)

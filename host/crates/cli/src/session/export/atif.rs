@@ -249,7 +249,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Keeps the metrics of a request for the step of its answer, which comes next.
+    /// Keeps the metrics of a request for the step of its answer, which follows.
     fn take_metrics(&mut self, model: &str, usage: &Usage, cost_usd: Option<f64>) {
         let mut metrics = json!({
             "prompt_tokens": usage.input_tokens,

@@ -1,5 +1,5 @@
-//! A session as Markdown. Texts stand in fences that are longer than any in them, so nothing in them
-//! is taken for Markdown or HTML.
+//! A session as Markdown. Texts stand in fences that are longer than any in them, so nothing in
+//! them is interpreted as Markdown or HTML.
 
 use std::fmt::Write as _;
 

@@ -61,7 +61,7 @@ pub(super) async fn draft_skill(path: &Path) -> anyhow::Result<SkillDraft> {
     })
 }
 
-/// The folder that a source lies in as a whole, or the file that it is.
+/// Returns the folder that contains the whole source, or the source file itself.
 pub(super) fn source_place(path: &Path) -> PathBuf {
     let is_manifest = path
         .file_name()

@@ -91,7 +91,7 @@ impl PublicItems<'_> {
                 page.made_path = place.made_path;
                 page.made_by = self.made_by(&PathResolution::Made(module, Vec::new()));
             }
-            // For another target, the type may be in the source.
+            // The type may be defined in the source for another target only.
             let mut same = page.items.iter_mut();
             match same.find(|item| item.name == place.name && item.kind == "struct") {
                 Some(item) => {

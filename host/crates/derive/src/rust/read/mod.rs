@@ -330,7 +330,7 @@ impl RustModule {
     }
 }
 
-/// Returns the condition that one list or the other holds.
+/// Returns the condition that at least one of the lists holds.
 fn either_of(one: Vec<String>, other: Vec<String>) -> Vec<String> {
     let all = |conditions: Vec<String>| match conditions.as_slice() {
         [one] => one.clone(),
