@@ -206,7 +206,7 @@ impl OutsideClient {
         let n_kib = u32::try_from(n_kib).unwrap_or(u32::MAX);
         if n_kib > MAX_HELD_KIB {
             return Err(format!(
-                "the arguments have {n_kib} KiB, at most {MAX_HELD_KIB} are taken"
+                "the arguments have {n_kib} KiB, at most {MAX_HELD_KIB} are accepted"
             ));
         }
         let room = self
@@ -215,7 +215,7 @@ impl OutsideClient {
             .try_acquire_many_owned(n_kib)
             .map_err(|_| {
                 format!(
-                    "calls wait already with {} MiB of arguments; call again when some have ended",
+                    "the waiting calls already hold {} MiB of arguments; call again when some of them have ended",
                     MAX_HELD_KIB >> 10
                 )
             })?;

@@ -316,7 +316,7 @@ impl TurnRun<'_> {
     ) -> Result<Response, EarlyStop> {
         self.ctx.emit_notice(
             Level::Warn,
-            "the request is longer than the model's window: the conversation is made shorter and sent again",
+            "the request is longer than the model's context window: the conversation is made shorter and sent again",
         );
         let request = self.build_request(order, note).await?;
         match self.ask_model(&request, order).await? {

@@ -187,7 +187,9 @@ impl<'a> TurnRun<'a> {
         }
         // A text that a hook removed without a replacement is no reason to ask the model again.
         if step.goes_on {
-            return Ok(Some("the model was told of something since".to_owned()));
+            return Ok(Some(
+                "the model has received another message since then".to_owned(),
+            ));
         }
         if self.take_steering().await? {
             return Ok(Some(SAID_MORE.to_owned()));
@@ -274,7 +276,7 @@ impl<'a> TurnRun<'a> {
     fn step_limit(&self) -> String {
         let max = self.agent.spec.config.max_steps;
         format!(
-            "[stopped: the limit of {max} steps was reached before the work was done; say `continue` to go on]"
+            "[stopped: the limit of {max} steps was reached before the work was done; say `continue` to continue]"
         )
     }
 

@@ -199,7 +199,7 @@ pub(super) fn read_name(folder: &Dir, name: &str, most: u64) -> io::Result<ReadS
     Ok(state_of_node(folder, name, &metadata).into())
 }
 
-/// Returns the state of a name that is no regular file.
+/// Returns the state of a name that is not a regular file.
 pub(super) fn state_of_node(folder: &Dir, name: &str, metadata: &Metadata) -> FileState {
     if metadata.is_dir() {
         let mode = mode_of(metadata);

@@ -220,7 +220,7 @@ async fn connect_stream(
         .map_err(|e| connect_error(Some(e.to_string())))?
         .map_err(|e| connect_error(Some(e.to_string())))?;
     let name = ServerName::try_from(target.host.clone())
-        .map_err(|_| connect_error(Some("the host is no name for a certificate".to_owned())))?;
+        .map_err(|_| connect_error(Some("the host is not a name for a certificate".to_owned())))?;
     let connector = TlsConnector::from(Arc::new(config));
     let tls = within(CONNECT_TIMEOUT, async {
         let connecting = connector.connect(name, tcp).await;

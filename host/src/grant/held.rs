@@ -111,7 +111,7 @@ impl HeldFolder {
     /// the file.
     ///
     /// # Errors
-    /// The file cannot be read, is outside the project, or is no regular file.
+    /// The file cannot be read, is outside the project, or is not a regular file.
     pub fn read_linked_file(path: &Path, project: &Path) -> Result<Self, ProjectError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let project_fd = rustix::fs::open(project, flags, Mode::empty());

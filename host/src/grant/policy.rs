@@ -189,7 +189,7 @@ impl Policy {
             let place = format!("[plugins.{}] in {name}", asker.plugin);
             Some(match &lists.digest {
                 Some(digest) => format!(
-                    "{place} holds only for the plugin with digest {}, and this plugin has digest {}",
+                    "{place} applies only to the plugin with digest {}, and this plugin has digest {}",
                     short_digest(digest),
                     short_digest(asker.content)
                 ),

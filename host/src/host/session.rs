@@ -532,7 +532,7 @@ impl Turn<'_> {
     /// Keeps the turn to the tools that a preset of subagents selects among those of the session.
     ///
     /// # Errors
-    /// There is no preset of this name; the message names those that there are.
+    /// There is no preset of this name; the message lists the tools.
     pub fn tools_of_preset(mut self, name: &str) -> Result<Self, String> {
         if let Some(begin) = &mut self.begin {
             let preset = begin.agent.spec().presets.find_preset(name)?;

@@ -51,7 +51,7 @@ impl fmt::Display for Reliance {
             Self::Configured { place } => write!(f, "{place} configures it"),
             Self::Named { flag } => write!(f, "{flag} names it"),
             Self::Guard => f.write_str(
-                "it blocks when it fails, or may do so, and it was installed or granted before",
+                "it blocks when it fails, or may block, and it was installed or granted before",
             ),
             Self::Remembered { .. } => {
                 f.write_str("it blocks when it fails, and your grant is still valid")

@@ -32,7 +32,7 @@ pub fn check_added_size(what: &str, n_bytes: usize) -> Result<(), HandleError> {
         return Ok(());
     }
     Err(HandleError::Limit(format!(
-        "the {what} has {n_bytes} bytes, at most {MAX_ADDED_BYTES} are taken"
+        "the {what} has {n_bytes} bytes, at most {MAX_ADDED_BYTES} are accepted"
     )))
 }
 

@@ -138,7 +138,7 @@ pub enum Error {
 
     /// The request exceeds the model's window.
     #[error(
-        "{provider} refused the request because it is longer than the model's window, the server said {said}: run /compact, \
+        "{provider} refused the request because it is longer than the model's context window, the server said {said}: run /compact, \
          or set agent.compact.threshold_tokens below the window"
     )]
     WindowExceeded {

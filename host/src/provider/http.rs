@@ -436,7 +436,10 @@ impl<D: WireDecoder> AnswerReading<'_, '_, D> {
             n_blank += start.len();
             start.clear();
             if n_blank > MAX_BLANK_BYTES {
-                let what = format!("more than {} KiB of white space", MAX_BLANK_BYTES >> 10);
+                let what = format!(
+                    "the answer has more than {} KiB of white space",
+                    MAX_BLANK_BYTES >> 10
+                );
                 return self.check_read(Err(AnswerFault::bad_event(what, "")));
             }
             self.wait.note_alive();

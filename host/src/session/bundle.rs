@@ -170,7 +170,7 @@ pub fn export_session(store: &SessionStore, id: &str) -> Result<Bundle, Error> {
         PartKind::Lock | PartKind::Left | PartKind::Checkpoint => false,
         PartKind::Foreign | PartKind::Odd => {
             left_out.push(format!(
-                "{} is left out, it is no file of a session",
+                "{} is left out, it is not a file of a session",
                 folder.join(&part.path).display()
             ));
             false

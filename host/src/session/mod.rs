@@ -218,7 +218,7 @@ pub enum Error {
         store: String,
     },
     /// Another writer has continued the session, so this one must not write to it any more.
-    #[error("another program has continued the session {id}; open it again to go on")]
+    #[error("another program has continued the session {id}; open it again to continue")]
     Fenced {
         /// Id of the session.
         id: String,

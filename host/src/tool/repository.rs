@@ -163,7 +163,7 @@ impl RepositoryBefore {
         });
         found.extend(unseen.iter().map(|(path, why)| {
             format!(
-                "whether git would run something in `{}` is not known: {why}",
+                "cannot tell whether git would run a program in `{}`: {why}",
                 self.roots.shown_path(path)
             )
         }));
@@ -177,7 +177,7 @@ impl RepositoryBefore {
 
     fn leave(&self, path: &Path, why: &str) -> String {
         format!(
-            "`{}` {why} at the next git command outside; it was changed later than the command can have run, so it stays: \
+            "`{}` {why} at the next git command outside the sandbox; it was changed later than the command can have run, so it stays: \
              look at it",
             self.roots.shown_path(path)
         )

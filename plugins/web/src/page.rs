@@ -27,7 +27,7 @@ pub(crate) fn read_page(response: &Response) -> Result<String, Error> {
     let Some(text) = text else {
         let n_bytes = response.body.len();
         return Err(format!(
-            "this is no text but `{kind}` of {n_bytes} bytes, which cannot be shown"
+            "this is not a text but `{kind}` of {n_bytes} bytes, which cannot be shown"
         )
         .into());
     };

@@ -225,7 +225,7 @@ fn settings_of_codex_and_opencode_are_taken_over() {
 fn files_that_cannot_be_read_are_named_and_nothing_is_written() {
     for (name, text, why) in [
         (".claude/settings.json", "{", "settings.json"),
-        (".claude/settings.json", "[1]", "it is no object"),
+        (".claude/settings.json", "[1]", "it is not an object"),
         (".claude.json", "{\"a\": }", ".claude.json"),
     ] {
         let rind = Rind::default();

@@ -475,7 +475,7 @@ async fn archives_of_packages_that_are_made_to_hurt_are_refused_by_name() {
                 ("package/package.json", regular, b"{}"),
                 ("package/index.js", regular, b""),
             ]),
-            "holds no plugin: it must contain exactly one `.wasm` file that `rind plugin pack` made, and none of its 2 files is a `.wasm`",
+            "contains no plugin: it must contain exactly one `.wasm` file that `rind plugin pack` made, and none of its 2 files is a `.wasm`",
         ),
         (
             tarball(&[("package/a.wasm", regular, b"\0asm\x01\0\0\0")]),
@@ -542,7 +542,7 @@ async fn references_and_versions_that_are_none_are_refused_before_anything_is_as
         refused(
             &rind,
             &ran,
-            "it holds version 0.1.0 of hello, and the two versions must be the same",
+            "it contains version 0.1.0 of hello, and the two versions must be the same",
         );
     }
 }

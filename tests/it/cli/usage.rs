@@ -89,10 +89,10 @@ fn help_of_run_explains_every_flag() {
                                   took; `--trace=full` folds and cuts nothing
           --image <FILE>          Show an image to the model; may be given several times
           --resume <ID>           Continue a session: its id, the beginning of it, or `last`; without a
-                                  prompt, its interrupted turn goes on
+                                  prompt, its interrupted turn continues
           --session <ID>          Begin a session with this id, which must be new
           --input-id <ID>         Take the prompt once: a session that took a prompt with this id gives
-                                  its outcome again, or goes on with its turn if that was interrupted
+                                  its outcome again, or continues with its turn if that was interrupted
           --output-schema <FILE>  Demand an answer that is JSON of the JSON Schema in this file; exit
                                   code 1 when the model does not give one
           --max-cost <USD>        Stop before the turn costs more than this, in US dollars; exit code 3

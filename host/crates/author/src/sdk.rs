@@ -96,7 +96,7 @@ pub(super) fn refer_to_sdk(dir: &Path, root: &Path, progress: &Progress) -> io::
         }
     }
     progress(&format!(
-        "{} leads to the SDK in {}",
+        "{} points to the SDK in {}",
         reference.path().display(),
         sdk.display()
     ));
@@ -109,8 +109,9 @@ pub(super) fn check_reference(dir: &Path) -> io::Result<()> {
         // A bundler may find the package elsewhere.
         Some(reference @ SdkReference::Links { .. }) if !reference.leads_somewhere() => {
             let path = reference.path().display();
-            let text =
-                format!("{path} leads to no SDK; run `rind plugin build` once, which makes it");
+            let text = format!(
+                "{path} does not point to an SDK; run `rind plugin build` once, which makes it"
+            );
             Err(io::Error::new(io::ErrorKind::NotFound, text))
         }
         _ => Ok(()),
@@ -135,7 +136,7 @@ fn put_links(folder: &Path, sdk: &Path) -> io::Result<()> {
 /// Makes a link atomically. Replaces a link, and nothing else.
 fn put_link(path: &Path, target: &Path) -> io::Result<()> {
     if path.symlink_metadata().is_ok() && !path.is_symlink() {
-        let text = format!("{} is in the way: it is no link", path.display());
+        let text = format!("{} is in the way: it is not a link", path.display());
         return Err(io::Error::other(text));
     }
     let parent = path.parent().unwrap_or(Path::new("."));
@@ -301,7 +302,7 @@ mod tests {
         );
         put(&dir.join(".rind-sdk/rust/mine"), "mine");
         let error = refer_to_sdk(&dir, &sdks, &said).unwrap_err().to_string();
-        assert!(error.contains("is in the way: it is no link"), "{error}");
+        assert!(error.contains("is in the way: it is not a link"), "{error}");
         assert!(dir.join(".rind-sdk/rust/mine").is_file());
         let dir = root.path().join("led");
         put(

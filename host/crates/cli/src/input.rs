@@ -150,7 +150,7 @@ fn read_stdin(stdin: &Stdin, wait: InputWait) -> anyhow::Result<PipedText> {
     if is_cut {
         render::print_note(&match bytes.len() {
             0 => format!(
-                "standard input is open, but no data came within {} s: going on without it",
+                "standard input is open, but no data came within {} s: continuing without it",
                 FIRST_BYTE.as_secs()
             ),
             n_bytes => format!(

@@ -225,7 +225,10 @@ fn resource_block(mention: &ResourceMention, fetched: &FetchedMaterial) -> Strin
     );
     let images = match fetched.images.len() as u64 {
         0 => String::new(),
-        n => format!(" {} of it come after this text.", format_count(n, "image")),
+        n => format!(
+            " {} of the resource follow after this text.",
+            format_count(n, "image")
+        ),
     };
     match fetched.text.is_empty() {
         true => head + &images,

@@ -202,7 +202,7 @@ fn find_folders(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let folders: Vec<PathBuf> = paths.collect::<anyhow::Result<_>>()?;
     if let Some(file) = folders.iter().find(|folder| !folder.is_dir()) {
         bail_usage!(
-            "{} is no folder; --also-workspace names folders",
+            "{} is not a folder; --also-workspace names folders",
             file.display()
         );
     }

@@ -85,7 +85,7 @@ pub(crate) fn read_payload(
         ))
     })?;
     if !payload.is_object() {
-        let why = format!("the input of the hook of {title} is no JSON object");
+        let why = format!("the input of the hook of {title} is not a JSON object");
         return Err(unread(why));
     }
     match agent.format().read(point, &payload) {

@@ -154,7 +154,7 @@ const OPENCODE: AgentTable = AgentTable {
             can: &[Block, ChangePrompt, Note],
         },
     ],
-    on_failure: "OpenCode refuses the call when the module throws, and goes on without the module when it cannot be loaded",
+    on_failure: "OpenCode refuses the call when the module throws, and continues without the module when it cannot be loaded",
     remedy: "the module throws when in doubt",
     gaps: &[
         "`--pure` and `OPENCODE_PURE` leave the module out",

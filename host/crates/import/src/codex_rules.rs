@@ -158,7 +158,7 @@ fn rules_of(call: &LiteralCall) -> Result<Vec<PrefixRule>, String> {
             "forbidden" => Rule::Deny,
             _ => return Err("its decision is not `allow`, `prompt` or `forbidden`".to_owned()),
         },
-        Some(_) => return Err("its decision is no text".to_owned()),
+        Some(_) => return Err("its decision is not a text".to_owned()),
     };
     let Some(LiteralValue::List(parts)) = call.argument("pattern") else {
         return Err("it has no pattern".to_owned());

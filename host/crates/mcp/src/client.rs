@@ -318,7 +318,7 @@ async fn open_once(
         }
         Ok(Err(error)) => Err(start_failure(error, end, &server.name).await),
         Err(_) => Err(OpenFailure::Failed(format!(
-            "did not answer its first message in {} s{}",
+            "did not answer the first message (`initialize`) within {} s{}",
             START_TIMEOUT.as_secs(),
             garbage.words()
         ))),

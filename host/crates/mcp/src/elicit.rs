@@ -209,7 +209,7 @@ impl ServerQuestions {
             false => "",
         };
         self.session.warn(format!(
-            "MCP server `{}` asked you something, and was refused: {why}{more}",
+            "MCP server `{}` asked you a question, which was refused: {why}{more}",
             self.server
         ));
     }
@@ -340,7 +340,7 @@ impl ServerQuestions {
             return Err(self.decline_fault(&FormFault::Secret("its message".to_owned())));
         }
         let text = format!(
-            "{} It wants you to open {url} in a browser; Rind does not open it. Have you done what it asks?",
+            "{} It asks you to open {url} in a browser; Rind does not open it. Have you done what it asks?",
             clean_line(message, MAX_MESSAGE_BYTES)
         );
         self.confirm(text, caller).await
@@ -393,7 +393,7 @@ fn check_address(url: &str) -> Result<(), &'static str> {
     let authority = rest.split(['/', '?', '#', '\\']).next();
     let host = authority.unwrap_or_default();
     if host.is_empty() || host.contains('@') || url.contains('\\') {
-        return Err("hides the host to which it leads");
+        return Err("hides the host to which it redirects");
     }
     Ok(())
 }

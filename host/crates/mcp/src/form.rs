@@ -275,7 +275,7 @@ impl FormField {
                 return Err("it must not be empty".to_owned());
             }
             (_, PersonAnswer::Text(text)) => json!(text),
-            _ => return Err("it is no answer to this question".to_owned()),
+            _ => return Err("it does not answer this question".to_owned()),
         };
         let check = schema::compile(&schema_of_value(&self.schema))?;
         check(&json!({ "value": value })).map_err(|why| clean_line(&why, 200))?;

@@ -206,9 +206,9 @@ impl ServerLink {
         };
         let name = &self.server.name;
         let reason = match changes.is_empty() {
-            true => format!("MCP server `{name}` offers again what you said yes to"),
+            true => format!("MCP server `{name}` again offers the version that you approved"),
             false => format!(
-                "MCP server `{name}` is not what you said yes to: {}. What has changed is held; `rind mcp test {name}` shows it and \
+                "MCP server `{name}` differs from the version that you approved: {}. Changed tools and prompts are withheld; `rind mcp test {name}` shows it and \
                  asks",
                 describe_changes(&changes)
             ),

@@ -53,7 +53,7 @@ impl ServerMaterial {
         if let Some(why) = self.link.held_prompt(name) {
             let server = &self.link.server.name;
             return Err(format!(
-                "does not offer the prompt that you said yes to: {why}; run `rind mcp test {server}`"
+                "does not offer the prompt that you approved: {why}; run `rind mcp test {server}`"
             ));
         }
         let asked = self.within(connection.get_prompt(name, arguments)).await?;
@@ -85,7 +85,7 @@ impl ServerMaterial {
             && let Some(why) = self.link.held_prompt(prompt)
         {
             return Err(format!(
-                "does not offer the prompt that you said yes to: {why}"
+                "does not offer the prompt that you approved: {why}"
             ));
         }
         let asked = complete_text(&connection, begun, &list);

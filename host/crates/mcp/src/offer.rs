@@ -302,7 +302,7 @@ impl OfferBudget {
         self.n_bytes = self.n_bytes.saturating_add(n_bytes);
         if self.n_bytes > MAX_OFFER_BYTES {
             return Err(format!(
-                "describes what it offers with more than {} MiB",
+                "describes its offer with more than {} MiB",
                 MAX_OFFER_BYTES >> 20
             ));
         }

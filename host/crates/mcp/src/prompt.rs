@@ -143,7 +143,7 @@ impl OfferedPrompt {
         let mut names: Vec<&str> = self.arguments.iter().map(|own| own.name.as_str()).collect();
         names.sort_unstable();
         if names.windows(2).any(|pair| pair.first() == pair.last()) {
-            return Some("two of its arguments have one name".to_owned());
+            return Some("two of its arguments have the same name".to_owned());
         }
         let mut texts = vec![self.description.as_str()];
         texts.extend(self.title.as_deref());

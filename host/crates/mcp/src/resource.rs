@@ -284,7 +284,9 @@ fn add_part(
             }
             if named.starts_with("image/") {
                 let why = Attachment::image(bytes).err().unwrap_or_default();
-                return Err(format!("answered with {named} that is not taken: {why}"));
+                return Err(format!(
+                    "answered with {named} that is not supported: {why}"
+                ));
             }
             String::from_utf8(bytes).map_err(|error| {
                 let n_bytes = error.as_bytes().len();

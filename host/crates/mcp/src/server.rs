@@ -134,7 +134,7 @@ pub(crate) fn host_of(url: &str) -> Result<HostPattern, String> {
     let authority = parsed.authority().ok_or_else(|| wrong("names no host"))?;
     if authority.as_str().contains('@') {
         return Err(wrong(
-            "holds a name or password; put it into `headers` as a secret",
+            "contains a name or password; put it into `headers` as a secret",
         ));
     }
     let pattern: HostPattern = format!("{scheme}://{authority}").parse()?;

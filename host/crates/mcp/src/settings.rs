@@ -197,7 +197,7 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "`{}` is not a name for a server: 1 to {MAX_NAME_BYTES} of a-z, 0-9 and `-`, which does not stand at an end",
+        "`{}` is not a name for a server: 1 to {MAX_NAME_BYTES} of a-z, 0-9 and `-`, which must not be the first or last character",
         name.escape_debug()
     ))
 }

@@ -60,7 +60,7 @@ impl McpTool {
         // The comparison at the start may have held this very tool.
         if let Some(why) = self.link.held_reason(&self.name) {
             return ToolOutput::error(format!(
-                "not called: the tool is not what the user said yes to ({why}). Do not try it again; tell the user"
+                "not called: the tool differs from the version that the user approved ({why}). Do not try it again; tell the user"
             ));
         }
         let arguments = match arguments {

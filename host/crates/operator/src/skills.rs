@@ -94,7 +94,7 @@ pub fn installed(setup: &OperatorSetup, skills: &Path) -> Vec<Installed> {
     let installed = keys.and_then(|keys| verify_skills(skills, &lock_path, &keys));
     installed.unwrap_or_else(|error| {
         setup.environment.warn(&format!(
-            "nobody can tell which skills were installed, so that all count as installed and changed since: {error:#}"
+            "it is unknown which skills were installed, so all count as installed and then changed: {error:#}"
         ));
         unverified_skills(skills)
     })

@@ -350,7 +350,7 @@ fn resolve_session(setup: &OperatorSetup, wanted: &str) -> anyhow::Result<Resolv
     let before = &session.workspace;
     if !before.as_os_str().is_empty() && *before != paths.workspace {
         setup.environment.warn(&format!(
-            "session {} worked in {} so far; it goes on in {}",
+            "session {} worked in {} so far; it continues in {}",
             session.id,
             before.display(),
             paths.workspace.display()

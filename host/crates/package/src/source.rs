@@ -233,7 +233,7 @@ async fn fetch_reference(
     let own = &plugin.contents.manifest.version;
     if version.as_ref() != Some(own) {
         bail!(
-            "it holds version {own} of {}, and the two versions must be the same",
+            "it contains version {own} of {}, and the two versions must be the same",
             plugin.contents.manifest.name
         );
     }

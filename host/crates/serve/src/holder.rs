@@ -213,7 +213,7 @@ struct NoFolders;
 
 impl OpenWorkspace for NoFolders {
     fn open_host(&self, folder: PathBuf) -> BoxFuture<'_, Result<WorkspaceHost, String>> {
-        let why = format!("{} is no folder of this program", folder.display());
+        let why = format!("{} is not a folder of this program", folder.display());
         Box::pin(async { Err(why) })
     }
 }

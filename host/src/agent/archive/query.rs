@@ -201,7 +201,7 @@ async fn answer_from(
         // The results of a text search need no model.
         (Err(no), Some(found)) => ToolOutput::ok(format!("[{no}]\n\n{found}")),
         (Err(no), None) => ToolOutput::error(format!(
-            "{no}; `search` finds lines in what it holds without a model"
+            "{no}; `search` finds lines in its messages without a model"
         )),
     }
 }

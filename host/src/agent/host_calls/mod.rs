@@ -71,7 +71,7 @@ pub(super) fn check_text(what: &str, text: &str) -> Result<(), HandleError> {
     }
     if text.len() > MAX_TEXT_BYTES {
         return Err(HandleError::Limit(format!(
-            "{what} has {} bytes, at most {MAX_TEXT_BYTES} are taken",
+            "{what} has {} bytes, at most {MAX_TEXT_BYTES} are accepted",
             text.len()
         )));
     }

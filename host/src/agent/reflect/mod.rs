@@ -102,7 +102,7 @@ impl ReflectionState {
 fn built_in(reflection: &Reflection, new: &[String]) -> Option<String> {
     if reflection.draft.trim().is_empty() && !reflection.tools.is_empty() {
         Some(
-            "You used tools and then gave no answer. Say what you did and what came of it."
+            "You used tools and then gave no answer. Say what you did and what the result was."
                 .to_owned(),
         )
     } else if !new.is_empty() {

@@ -156,7 +156,7 @@ impl ReflectionState {
         }
         let model = config.model.as_ref().unwrap_or(&spec.model);
         // Emit a notice, because the request takes a while and is not streamed to the user.
-        let told = format!("{model} takes a second look at the answer");
+        let told = format!("{model} checks the answer once more");
         ctx.emit_notice(Level::Info, told);
         let question = HostQuestion {
             about: "reflect",

@@ -40,7 +40,7 @@ pub(super) async fn read_skill_file(
     let id = &skill.id;
     if skill.is_flat {
         return Err(format!(
-            "the skill {id} is a file of its own; no others belong to it"
+            "the skill {id} is a single file; no other files belong to it"
         ));
     }
     // A path below the folder may also be given whole.
@@ -107,7 +107,7 @@ pub(super) fn page_text(text: &str, offset: u64) -> Result<ToolOutput, String> {
     let mut page = format!("{head}\n{}\n{close}", shown.trim_end_matches('\n'));
     if let Some(next) = goes_on {
         page.push_str(&format!(
-            "\n[the text goes on: call again with offset {next}]"
+            "\n[the text continues: call again with offset {next}]"
         ));
     }
     Ok(ToolOutput::ok(page))

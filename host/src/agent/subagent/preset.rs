@@ -168,7 +168,7 @@ impl SubagentPresets {
         let mut presets: Vec<_> = built_in.map(Arc::new).collect();
         let faults = files.left_out().into_iter().map(|left| {
             let file = left.file.display();
-            format!("{file} is no preset of subagents: {}", left.reason)
+            format!("{file} is not a preset of subagents: {}", left.reason)
         });
         let mut left_out: Vec<String> = faults.collect();
         for file in files.iter().filter(|file| !file.is_restricted) {
@@ -178,7 +178,7 @@ impl SubagentPresets {
                     left_out.extend(note.map(|note| format!("{}: {note}", file.file.display())));
                 }
                 Err(why) => left_out.push(format!(
-                    "{} is no preset of subagents: {why}",
+                    "{} is not a preset of subagents: {why}",
                     file.file.display()
                 )),
             }
@@ -262,7 +262,7 @@ fn preset_of(file: &Skill) -> Result<(SubagentPreset, Option<String>), String> {
     }
     if file.body.len() > MAX_PROMPT_BYTES {
         return Err(format!(
-            "its text has {} bytes, at most {MAX_PROMPT_BYTES} are taken; make it shorter",
+            "its text has {} bytes, at most {MAX_PROMPT_BYTES} are accepted; make it shorter",
             file.body.len()
         ));
     }

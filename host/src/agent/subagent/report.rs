@@ -18,7 +18,7 @@ pub(in crate::agent) fn check_awaited(ids: &[String]) -> Result<(), String> {
     match ids.len() {
         0..=MAX_AWAITED => Ok(()),
         n => Err(format!(
-            "{n} ids are given, at most {MAX_AWAITED} are taken"
+            "{n} ids are given, at most {MAX_AWAITED} are accepted"
         )),
     }
 }

@@ -173,7 +173,7 @@ impl LoopDesk {
                     let is_own = own.is_own(&id);
                     if !is_own && !uses_others {
                         return Err(HandleError::Denied(format!(
-                            "`{}` is no session that the loop of plugin `{plugin}` began in this workspace; conversations of people need \
+                            "`{}` is not a session that the loop of plugin `{plugin}` began in this workspace; conversations of people need \
                              `session` in `side_effects`",
                             clean_line(&id, MAX_SHOWN)
                         )));
@@ -196,13 +196,13 @@ impl LoopDesk {
         let mut turns = lock(&self.turns);
         if turns.running.contains_key(session) {
             return Err(HandleError::Limit(format!(
-                "a turn of this loop runs in session {session}, or its report was not taken; one runs at a time in a session"
+                "a turn of this loop runs in session {session}, or its report was not collected; only one turn runs at a time in a session"
             )));
         }
         let n_running = u32::try_from(turns.running.len()).unwrap_or(u32::MAX);
         if n_running >= MAX_RUNNING_TURNS {
             return Err(HandleError::Limit(format!(
-                "{MAX_RUNNING_TURNS} turns of this loop run, or their reports were not taken; `finish` one first"
+                "{MAX_RUNNING_TURNS} turns of this loop are running, or their reports were not collected; `finish` one first"
             )));
         }
         let is_over = |started: &&Instant| now.duration_since(**started) >= MINUTE;

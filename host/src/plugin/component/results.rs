@@ -35,7 +35,7 @@ fn json_output(value: Val, sanitizer: CallSanitizer<'_>) -> ToolOutput {
     let text = json_of(value).to_string();
     if text.len() > MAX_BYTES {
         let why = format!(
-            "the result has {} bytes, at most {MAX_BYTES} are taken",
+            "the result has {} bytes, at most {MAX_BYTES} are accepted",
             text.len()
         );
         return ToolOutput::fault(why);

@@ -106,12 +106,12 @@ pub(super) fn schema_of(ty: &Type, room: &mut usize) -> Result<Value, String> {
 
 fn take_room(room: &mut usize, n: usize) -> Result<(), String> {
     let left = room.checked_sub(n);
-    *room = left.ok_or_else(|| format!("leads to more than {MAX_TYPES} types and names"))?;
+    *room = left.ok_or_else(|| format!("refers to more than {MAX_TYPES} types and names"))?;
     Ok(())
 }
 
 fn refuse<T>(what: &str) -> Result<T, String> {
-    Err(format!("is or holds {what}, which has no JSON form"))
+    Err(format!("is or contains {what}, which has no JSON form"))
 }
 
 fn integer(min: i64, max: i64) -> Value {

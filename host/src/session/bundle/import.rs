@@ -170,7 +170,7 @@ fn unpack(mut file: File, into: &Path) -> Result<String, String> {
             kind_of(below),
             PartKind::Entries | PartKind::Content | PartKind::State
         ) {
-            return Err(format!("`{shown}` is no file of a session"));
+            return Err(format!("`{shown}` is not a file of a session"));
         }
         if !seen.insert(path.clone()) || seen.len() > MAX_FILES {
             return Err(format!("it has `{shown}` twice, or too many files"));
@@ -293,7 +293,7 @@ fn check_lines(
             }
             Ok(_) => {
                 return Err(Refusal::Text(format!(
-                    "it is no session: line {number} of {name} comes before the entry that begins one"
+                    "it is not a session: line {number} of {name} comes before the entry that begins one"
                 )));
             }
             Err(why) if is_strict => {

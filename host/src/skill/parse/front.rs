@@ -271,7 +271,7 @@ pub(super) fn side_file(bytes: &[u8]) -> Result<YamlDocument, Diagnostic> {
         Err(error) => refuse(error.line(), error.column(), error.to_string().into()),
         Ok(UniqueKeys(value)) => match YamlNode::node_of(&value, (1, 1)).kind {
             NodeKind::Mapping(entries) => Ok(YamlDocument { entries }),
-            _ => refuse(1, 1, "it is no object".into()),
+            _ => refuse(1, 1, "it is not an object".into()),
         },
     }
 }

@@ -135,7 +135,8 @@ fn read_listed(node: &YamlNode, reader: &mut SkillReader) -> Vec<ToolPattern> {
         match ToolPattern::new(name) {
             Ok(pattern) => patterns.push(pattern),
             Err(why) => {
-                let hint = "write the names that the model sees, or `plugin:tool`; `*` stands for any text";
+                let hint =
+                    "write the names that the model sees, or `plugin:tool`; `*` matches any text";
                 reader.add_error(place, format!("`{KEY}`: `{name}` {why}"), hint);
             }
         }
@@ -154,7 +155,8 @@ fn read_patterns(
             Ok(pattern) => patterns.push((pattern, place)),
             Err(why) => {
                 let text = format!("`{key}`: `{text}` {why}");
-                let hint = "write the names that the model sees, or `plugin:tool`; `*` stands for any text";
+                let hint =
+                    "write the names that the model sees, or `plugin:tool`; `*` matches any text";
                 reader.add_error(place, text, hint);
             }
         }
@@ -197,7 +199,8 @@ fn denied_patterns(key: &str, node: &YamlNode, reader: &mut SkillReader) -> Vec<
         match ToolPattern::new(name) {
             Ok(pattern) => patterns.push(pattern),
             Err(why) => {
-                let hint = "write the names that the model sees, or `plugin:tool`; `*` stands for any text";
+                let hint =
+                    "write the names that the model sees, or `plugin:tool`; `*` matches any text";
                 reader.add_error(place, format!("`{key}`: `{name}` {why}"), hint);
             }
         }
@@ -300,7 +303,7 @@ fn parse_command(text: &str) -> Result<CommandPattern, Refused> {
         return Err(("would be every command".to_owned(), hint));
     }
     if text.contains(":*") {
-        let why = "has `:*` in its middle, where it stands for nothing";
+        let why = "has `:*` in its middle, where it matches nothing";
         return Err((why.to_owned(), SHAPE));
     }
     let is_chain = "is more than one command, or has what rules cannot match";

@@ -18,7 +18,7 @@ impl SkillReader {
             _ => {
                 self.add_warning(
                     entry.node.place,
-                    format!("`{}` is no text", entry.key),
+                    format!("`{}` is not a text", entry.key),
                     "write it as one text; it is ignored as it is",
                 );
                 None
@@ -53,7 +53,7 @@ impl SkillReader {
                         Some(text) => texts.push((text.trim().to_owned(), item.place)),
                         None => self.add_error(
                             item.place,
-                            format!("an entry of `{key}` is no text"),
+                            format!("an entry of `{key}` is not a text"),
                             "write each entry as text",
                         ),
                     }

@@ -1,4 +1,4 @@
-//! Commands that go on after the call that started them, until they end, are stopped, or their
+//! Commands that continue after the call that started them, until they end, are stopped, or their
 //! session ends.
 //!
 //! Owns the list of a session's commands, its bounds, and the output that nobody has read. It must

@@ -304,11 +304,11 @@ fn cut_by_bytes(mut text: Vec<u8>, before: usize, first: u64, number: u64) -> To
     text.truncate(CAP_BYTES_SHOWN);
     let next = number + 1;
     ToolOutput::ok(format!(
-        "{}\n[line {number} is longer than {CAP_BYTES_SHOWN} bytes and was cut; go on with offset {next}]",
+        "{}\n[line {number} is longer than {CAP_BYTES_SHOWN} bytes and was cut; continue with offset {next}]",
         String::from_utf8_lossy(&text)
     ))
 }
 
 fn range_note(first: u64, last: u64, next: u64) -> String {
-    format!("[lines {first}–{last}; the file goes on: read it with offset {next}]")
+    format!("[lines {first}–{last}; the file continues: read it with offset {next}]")
 }

@@ -185,7 +185,7 @@ fn read_shell(name: &str, arguments: &[Word], depth: usize, command: &mut Comman
         match rest.next().and_then(Word::literal) {
             None => {
                 return command.doubt(format!(
-                    "`{name}` runs what comes in or what is not known here"
+                    "`{name}` runs its standard input, or a program that is not known here"
                 ));
             }
             Some(option) if option.starts_with(['-', '+']) => {

@@ -106,7 +106,7 @@ impl FromStr for ApprovalMode {
         found.ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
             format!(
-                "`{}` is no mode; the modes are {names}",
+                "`{}` is not a mode; the modes are {names}",
                 text.escape_debug()
             )
         })

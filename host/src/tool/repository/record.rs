@@ -203,7 +203,7 @@ fn judge(folder: &Path, dir: &Dir, name: &Path) -> Vec<String> {
         Ok(Some((file, _))) => file.into_std(),
         // Its process or another has just removed it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
-        Ok(None) => return vec![unknown(&path, "it is no regular file; remove it")],
+        Ok(None) => return vec![unknown(&path, "it is not a regular file; remove it")],
         Err(error) => return vec![unknown(&path, &format!("{error}; remove it"))],
     };
     if file.try_lock().is_err() {

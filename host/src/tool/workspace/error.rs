@@ -72,7 +72,7 @@ pub enum WorkspaceError {
         seconds: u64,
     },
     /// The host failed.
-    #[error("the host failed while it worked on files: {0}")]
+    #[error("the host had an error with its files: {0}")]
     Host(String),
 }
 

@@ -228,7 +228,7 @@ pub(crate) mod host {
         if has_had_calls {
             TURN.with_borrow_mut(super::FakeTurn::forget_answers);
             return Ok(TurnFinish::Again(
-                "the model was told of something since".to_owned(),
+                "the model has received another message since then".to_owned(),
             ));
         }
         TURN.with_borrow_mut(|turn| turn.is_over = true);

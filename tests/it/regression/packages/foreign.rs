@@ -248,7 +248,8 @@ fn a_function_under_the_name_of_a_point_is_refused() {
     let ran = rind
         .run(&["plugin", "inspect", folder.to_str().unwrap()])
         .exits(1);
-    let says = format!("it exports `rind:plugin/turn-end@{CURRENT}`, which is no interface there");
+    let says =
+        format!("it exports `rind:plugin/turn-end@{CURRENT}`, which is not an interface there");
     assert!(ran.stderr.contains(&says), "{}", ran.stderr);
 }
 

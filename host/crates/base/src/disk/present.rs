@@ -26,7 +26,7 @@ pub fn open_if_present(path: &Path) -> io::Result<Option<File>> {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return match path.ancestors().find(|path| is_dangling(path)) {
                 Some(link) => Err(io::Error::other(format!(
-                    "the link `{}` leads to nothing",
+                    "the link `{}` is dangling: its target does not exist",
                     link.display()
                 ))),
                 None => Ok(None),
@@ -102,8 +102,14 @@ mod tests {
         for (name, words) in [
             ("large", "it has 6 bytes, at most 4 are read"),
             ("binary", "invalid utf-8"),
-            ("dangling", "dangling` leads to nothing"),
-            ("dangling/file", "dangling` leads to nothing"),
+            (
+                "dangling",
+                "dangling` is dangling: its target does not exist",
+            ),
+            (
+                "dangling/file",
+                "dangling` is dangling: its target does not exist",
+            ),
             ("pipe", "not a regular file"),
             ("", "not a regular file"),
         ] {

@@ -110,7 +110,7 @@ pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
 fn farewell_line(id: &str, cost_usd: f64) -> String {
     let cost = render::format_dollars(cost_usd);
     let cost = cost.map_or_else(String::new, |usd| format!(" · {usd}"));
-    format!("session {id}{cost} · to go on: rind -c, or rind -r {id}")
+    format!("session {id}{cost} · to continue: rind -c, or rind -r {id}")
 }
 
 /// Turn that was interrupted when the program ended.
@@ -136,7 +136,7 @@ fn interrupted_note(session: &Session, has_prompt: bool, stop: &str) -> Option<I
     } else if continues {
         format!("it continues now, and {stop} stops it")
     } else {
-        "it was cut off again after it had been continued; /continue goes on with it".to_owned()
+        "it was cut off again after it had been continued; /continue resumes it".to_owned()
     };
     let text = format!("turn {turn} was interrupted; {what}");
     Some(InterruptedNote { text, continues })

@@ -243,7 +243,7 @@ impl FollowedTurn {
                 true
             }
             Ok(status) => {
-                render::print_warning(&format!("the answer was not taken: HTTP {status}"));
+                render::print_warning(&format!("the answer was not accepted: HTTP {status}"));
                 false
             }
             Err(error) => {

@@ -117,7 +117,7 @@ fn print_status(status: &ClusterStatus) {
     for queue in &status.queues {
         let class = render::printable_text(&queue.class);
         render::answer_line(format!(
-            "class {class}: {} sessions to look at, the first for {} s",
+            "class {class}: {} sessions with work, the oldest waiting for {} s",
             queue.wakes,
             queue.oldest_ms / 1000
         ));

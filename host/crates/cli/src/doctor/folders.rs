@@ -29,7 +29,7 @@ fn check_folder(path: &Path, holds: &str, unwanted: u32, paths: &Paths) -> Docto
         let found = format!("{shown}, which the workspace is in");
         return DoctorCheck::required_check(found)
             .with_meaning(format!(
-                "it holds {holds}, and the model's tools could change them: no turn runs in this workspace"
+                "it contains {holds}, and the model's tools could change them: no turn runs in this workspace"
             ))
             .with_todo("work in another folder, or set RIND_HOME to one outside");
     }

@@ -61,7 +61,7 @@ fn start_screen(server: &McpServer, place: &str) -> QuestionScreen {
 /// Returns the question about a start as text, for a program that shows it.
 pub(in super::super) fn start_text(server: &McpServer, place: &str) -> String {
     let text = format!(
-        "Start the MCP server {} of this project, which {place} names, to list its tools? It may: {}",
+        "Start the MCP server {} of this project, which {place} names, to list its tools? Its permissions: {}",
         server.name,
         server.permissions().join("; ")
     );
@@ -81,7 +81,7 @@ pub(in super::super) fn question_text(question: &ServerQuestion<'_>) -> String {
             "Use the tools of the MCP server {}? It offers {offered}.",
             server.name
         ),
-        format!("It may: {}", server.permissions().join("; ")),
+        format!("Its permissions: {}", server.permissions().join("; ")),
         format!(
             "It calls itself {}, protocol {}",
             offer.server, offer.protocol

@@ -86,7 +86,7 @@ pub(in super::super) fn show_made(
         let plugin = plugin
             .map(|path| format!(" --plugin {}", printable_prose(&path.display().to_string())));
         print_note(&format!(
-            "`rind skill check {shown}{}` tells whether it can be used here",
+            "`rind skill check {shown}{}` checks whether it can be used here",
             plugin.unwrap_or_default()
         ));
     }

@@ -28,7 +28,7 @@ pub(super) fn import(paths: &Paths, args: &SessionImportArgs) -> anyhow::Result<
         .for_each(|text| render::print_warning(text));
     answer_line(one_line(&imported.id, 96));
     render::print_note(&format!(
-        "imported; to look at it: rind session show {0}; to continue: rind run --resume {0}",
+        "imported; to view it: rind session show {0}; to continue: rind run --resume {0}",
         imported.id
     ));
     Ok(ExitStatus::Done)

@@ -51,7 +51,7 @@ pub(super) async fn new(args: &SkillNewArgs) -> anyhow::Result<ExitStatus> {
         for file in shadowed_by(&found_without_plugins().await, name) {
             let file = file.display();
             render::print_warning(&format!(
-                "it is used in place of {file}, which has the same name"
+                "it is used instead of {file}, which has the same name"
             ));
         }
     }

@@ -29,7 +29,7 @@ pub(super) async fn run_remove(args: SkillRemoveArgs) -> anyhow::Result<ExitStat
     let name = &args.name;
     let shown = name.escape_debug();
     if name.is_empty() || name.contains('/') || name.starts_with('.') {
-        bail_usage!("`{shown}` is no name of a skill; `rind skill list` lists all");
+        bail_usage!("`{shown}` is not a name of a skill; `rind skill list` lists all");
     }
     let mut store = SkillStore::open_store(
         &environment::find_paths(None)?.config,

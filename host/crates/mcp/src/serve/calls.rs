@@ -69,8 +69,7 @@ impl ServerEnd {
         };
         let Some(spec) = tools.iter().find(|spec| spec.name == *request.name) else {
             let name = clean_line(&request.name, 64);
-            let text =
-                format!("there is no tool `{name}`; `tools/list` names those that there are");
+            let text = format!("there is no tool `{name}`; `tools/list` lists the tools");
             return Err(ErrorData::invalid_params(text, None));
         };
         let (asks, asked) = mpsc::channel(1);

@@ -52,7 +52,9 @@ impl SkillCatalog {
             let size: usize = skill.files.values().map(Vec::len).sum();
             let added = match is_new && n_bytes + size <= MAX_ALL_BYTES {
                 true => catalog.add_skill(skill, size),
-                false => Err("its name is taken, or all skills are too large together".to_owned()),
+                false => Err(
+                    "its name is already in use, or all skills together are too large".to_owned(),
+                ),
             };
             match added {
                 Ok(()) => n_bytes += size,

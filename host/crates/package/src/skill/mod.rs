@@ -106,7 +106,7 @@ pub async fn fetch_skills(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fet
     let bytes = read_open(file, path, MAX_BYTES)?;
     if bytes.starts_with(ZIP) {
         bail!(
-            "{shown} is a zip file, which is not read; unpack it, look at it, and install the folder"
+            "{shown} is a zip file, which is not supported; unpack it, review it, and install the folder"
         );
     }
     if !archive::is_archive(&bytes) {

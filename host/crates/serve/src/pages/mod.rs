@@ -250,7 +250,7 @@ fn question_text(about: &QuestionAbout) -> Markup {
             h3 { "May " code { (tool) } " run? " small { "(" (effect_class) ")" } }
             @if let Some(by) = by { p { "Plugin " code { (by) } " makes the call." } }
             @if let Some(plugin) = plugin {
-                p { "The tool is of plugin " code { (plugin) } ", which may: " (may.join("; ")) }
+                p { "The tool belongs to plugin " code { (plugin) } ", which may: " (may.join("; ")) }
             }
             @for reason in reasons { p { code { (reason.plugin) } " asks: " (printable_text(&reason.reason)) } }
             pre tabindex="0" { @for line in arguments { (line.mark) (printable_text(&line.text)) "\n" } }

@@ -139,7 +139,7 @@ pub(crate) async fn list_sessions(
             Some(at) => at + 1,
             None => {
                 return Err(ApiError::not_found(format!(
-                    "there is no session `{after}` to go on after"
+                    "there is no session `{after}` to continue after"
                 )));
             }
         },
