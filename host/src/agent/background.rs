@@ -24,7 +24,7 @@ const MAX_NAMED: usize = 16;
 pub(super) fn take_notes(agent: &mut LiveAgent) -> Option<String> {
     let mut notes = Vec::new();
     if !std::mem::replace(&mut agent.is_background_told, true) {
-        notes.extend(gone_note(&agent.spec));
+        notes.extend(lost_commands_note(&agent.spec));
     }
     notes.extend(ended_note(&agent.spec));
     (!notes.is_empty()).then(|| notes.join("\n"))
@@ -36,7 +36,7 @@ fn ended_note(spec: &AgentSpec) -> Option<String> {
     let line = |command: &Arc<BackgroundCommand>| {
         let end = command.end()?;
         let seconds = end.after.as_secs();
-        let is_new = !command.set_told();
+        let is_new = !command.set_reported();
         is_new.then(|| format!("{} ended after {seconds} s: {}", command.id(), end.words))
     };
     let lines: Vec<String> = own.iter().filter_map(line).collect();
@@ -49,7 +49,7 @@ fn ended_note(spec: &AgentSpec) -> Option<String> {
 }
 
 /// Returns a note on commands that the conversation says to run, and that no longer do.
-fn gone_note(spec: &AgentSpec) -> Option<String> {
+fn lost_commands_note(spec: &AgentSpec) -> Option<String> {
     if !spec.session.is_resumed() {
         return None;
     }

@@ -6,7 +6,7 @@ use super::answer_schema::AnswerCheck;
 use super::archive::join::note_due;
 use super::calls::finish_call;
 use super::outcome::{Error, TurnOutcome};
-use super::stop::{EarlyStop, blocked_by, held_back};
+use super::stop::{EarlyStop, blocked_by, withheld_text};
 use super::turn::TurnRun;
 use crate::event::Event;
 use crate::message::{Message, Role};
@@ -267,7 +267,7 @@ impl TurnRun<'_> {
         let message = Message::text(Role::Assistant, text);
         let reviewed = self.ctx.dispatch_point::<at::PostReason>(message).await;
         if let Some(said) = blocked_by(&reviewed) {
-            self.settle_shown(&held_back(said));
+            self.settle_shown(&withheld_text(said));
             return Ok(None);
         }
         let text = reviewed.value.joined_text();

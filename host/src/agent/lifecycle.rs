@@ -122,7 +122,7 @@ impl LiveAgent {
     }
 
     /// Emits an event that is not part of a turn.
-    pub(crate) fn tell_event(&mut self, event: Event) {
+    pub(crate) fn emit_event_to_observers(&mut self, event: Event) {
         self.announce_session();
         self.spec.events.emit(event);
     }
@@ -140,7 +140,7 @@ impl LiveAgent {
     }
 
     /// Emits this event once the observers know that the session is open.
-    pub(crate) fn tell_at_opening(&mut self, events: impl IntoIterator<Item = Event>) {
+    pub(crate) fn notify_at_opening(&mut self, events: impl IntoIterator<Item = Event>) {
         self.opening.extend(events);
     }
 

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::call::{NO_TOOL, RanCall, ToolGate};
+use super::call::{NO_TOOL, ToolGate, UnreviewedCall};
 use super::foreign::{ForeignRequest, ForeignVerdict, judge_request};
 use super::lifecycle::LiveAgent;
 use super::outcome::Error;
@@ -148,7 +148,7 @@ impl OutsideCalls {
     }
 
     /// Sends the list of offered tools if it has changed.
-    fn tell_tools(&self, all: Vec<Arc<ToolSpec>>) {
+    fn publish_tools(&self, all: Vec<Arc<ToolSpec>>) {
         let offered = all.into_iter().filter(|spec| (self.is_offered)(spec));
         let offered: Arc<[Arc<ToolSpec>]> = offered.collect();
         self.tools.send_if_modified(|told| {
@@ -258,7 +258,7 @@ impl OutsideCalls {
         agent.announce_session();
         loop {
             agent.take_replacements(None);
-            self.tell_tools(agent.spec.tools.specs());
+            self.publish_tools(agent.spec.tools.specs());
             let first = tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Ok(()),
@@ -523,7 +523,7 @@ fn may_change_files(entry: &ToolEntry) -> bool {
 
 /// Ends a call that did not run, without hooks: it has no result that could leak data.
 fn drop_call(gate: ToolGate<'_>, result: &ToolResult) -> OutsideResult {
-    gate.tell_end(result, 0, Some("client".to_owned()));
+    gate.report_end(result, 0, Some("client".to_owned()));
     OutsideResult {
         content: result.content.clone(),
         is_error: true,
@@ -532,7 +532,7 @@ fn drop_call(gate: ToolGate<'_>, result: &ToolResult) -> OutsideResult {
 }
 
 /// Runs the `post-tool` hooks of a call, and returns the result for the client.
-async fn finish_call(gate: ToolGate<'_>, mut ran: RanCall) -> OutsideResult {
+async fn finish_call(gate: ToolGate<'_>, mut ran: UnreviewedCall) -> OutsideResult {
     let finished = gate.finish_call(&mut ran).await;
     let refused_by = ran.refused_by.take();
     drop(ran);

@@ -90,7 +90,7 @@ impl<'a> PendingRequest<'a> {
     }
 
     /// Whether the model began to answer.
-    pub(super) fn has_heard(&self) -> bool {
+    pub(super) fn has_begun_answer(&self) -> bool {
         let attempts = self.heard.lock();
         attempts.n_lost > 0 || !attempts.text.is_empty()
     }

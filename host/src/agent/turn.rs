@@ -22,8 +22,8 @@ use super::lifecycle::LiveAgent;
 use super::reflect::MARK;
 use super::reflect::second::ReflectionState;
 use super::reply::{ReplyShortfall, SeenReply};
-use super::stop::{EarlyStop, blocked_by, held_back};
-use super::stream::{AnswerProgress, goes_on_from};
+use super::stop::{EarlyStop, blocked_by, withheld_text};
+use super::stream::{AnswerProgress, continues_text};
 use crate::event::Event;
 use crate::message::{Content, Message, Origin, Role};
 use crate::point::catalog as at;
@@ -312,7 +312,7 @@ impl<'a> TurnRun<'a> {
         }
         let (text, shown) = (judged.value, &self.progress.shown);
         // The hooks of `output-delta` have checked everything that was shown.
-        if !shown.is_empty() && goes_on_from(&text, shown) && goes_on_from(shown, &text) {
+        if !shown.is_empty() && continues_text(&text, shown) && continues_text(shown, &text) {
             return Ok(text);
         }
         self.ctx
@@ -324,7 +324,7 @@ impl<'a> TurnRun<'a> {
 
     /// Emits a correction if the shown text is not the beginning of `text`.
     pub(super) fn settle_shown(&mut self, text: &str) {
-        if !goes_on_from(text, &self.progress.shown) {
+        if !continues_text(text, &self.progress.shown) {
             let shown = self.progress.take_shown();
             self.ctx.scope.emitter.correct_text(shown, text.to_owned());
         }
@@ -335,7 +335,7 @@ impl<'a> TurnRun<'a> {
         let (text, refusal) = match self.judge_output(draft).await {
             Ok(text) => (text, None),
             Err(said) => {
-                let text = held_back(&said);
+                let text = withheld_text(&said);
                 (text.clone(), Some(text))
             }
         };

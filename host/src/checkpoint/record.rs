@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::state::{FileState, UnkeptReason};
+use super::state::{FileState, NotKeptReason};
 use crate::session::{open_guarded, private_options};
 
 /// Name of the file in the folder of the checkpoints.
@@ -55,7 +55,7 @@ pub enum RecordEnd {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// Reason why the snapshot skipped these files.
-    pub why: UnkeptReason,
+    pub why: NotKeptReason,
     /// Number of files.
     pub count: usize,
 }

@@ -5,7 +5,7 @@
 
 use futures_util::future::BoxFuture;
 
-use super::answers::{Answers, GrantAnswer, Lasting};
+use super::answers::{AnswerLifetime, Answers, GrantAnswer};
 use super::decide::{Decision, GrantFlag, Known, Standing};
 use super::policy::Policy;
 use super::{Capability, Request};
@@ -62,8 +62,8 @@ impl Given {
     pub fn answer(&self, session: &str, now: String) -> Option<GrantAnswer> {
         let lasting = match self.yes {
             Yes::Once => return None,
-            Yes::Session => Lasting::Session(session.to_owned()),
-            Yes::Always => Lasting::Always,
+            Yes::Session => AnswerLifetime::Session(session.to_owned()),
+            Yes::Always => AnswerLifetime::Always,
         };
         let request = &self.request;
         Some(GrantAnswer {

@@ -35,13 +35,13 @@ pub trait SourceMaterial: Send + Sync {
     /// it.
     fn complete_text<'a>(
         &'a self,
-        begun: &'a BegunText,
+        begun: &'a PartialText,
     ) -> BoxFuture<'a, Result<Vec<String>, String>>;
 }
 
 /// A text that a person has begun, for a source to complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BegunText {
+pub enum PartialText {
     /// Value of an argument of a prompt.
     Argument {
         /// Name of the prompt.
@@ -153,7 +153,7 @@ impl SessionMaterials {
     pub async fn complete_text(
         &self,
         origin: &str,
-        begun: &BegunText,
+        begun: &PartialText,
     ) -> Result<Vec<String>, String> {
         let (all, at) = self.find_source(origin)?;
         let own = all.get(at).ok_or_else(missing_source)?;

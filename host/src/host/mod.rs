@@ -50,7 +50,9 @@ pub use error::{Error, check_apart};
 pub use folders::{PluginFolders, Plugins};
 pub(crate) use loops::{DeskParts, LoopDesk};
 pub use loops::{LoopError, LoopTurn, TurnRunner, loop_of_session};
-pub use material::{BegunText, FetchedMaterial, ListedResource, SessionMaterials, SourceMaterial};
+pub use material::{
+    FetchedMaterial, ListedResource, PartialText, SessionMaterials, SourceMaterial,
+};
 pub use replace::{PluginReplacer, ReplaceError};
 pub use session::{Session, SessionBuilder, Turn};
 pub use skill::SkillError;

@@ -324,13 +324,13 @@ impl Session {
 
     /// Emits the event that the session is open, unless it was emitted before. Otherwise the first
     /// turn emits it.
-    pub fn tell_opening(&mut self) {
+    pub fn emit_opening(&mut self) {
         self.agent.announce_session();
     }
 
     /// Emits the event that a person ran a command.
-    pub fn tell_command(&mut self, event: Event) {
-        self.agent.tell_event(event);
+    pub fn report_command(&mut self, event: Event) {
+        self.agent.emit_event_to_observers(event);
     }
 
     /// Copies the session up to now, and returns the id of the copy, which is not opened.

@@ -104,7 +104,10 @@ impl PluginSet {
     }
 
     async fn take_found(&mut self, loader: &PluginLoader<'_>, found: Found) {
-        let held = loader.options.held_for(&found.folder).map(|held| &**held);
+        let held = loader
+            .options
+            .held_folder_of(&found.folder)
+            .map(|held| &**held);
         let changed =
             installed::installed_of(&found, &loader.options.installed).and_then(Installed::refusal);
         let read = changed.map_or_else(|| Manifest::read(&found.folder, held), Err);

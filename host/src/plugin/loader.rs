@@ -66,7 +66,7 @@ impl PluginLoader<'_> {
             .await?;
         check_declared(&listed)?;
         let decided = self
-            .decide_plugin(listed, relied::source_words(found), given)
+            .decide_plugin(listed, relied::source_text(found), given)
             .await?;
         let template = |plugin: &DecidedPlugin, granted: &Granted| self.relink(plugin, granted);
         match LoadedPlugin::link(decided, self.options, template) {

@@ -261,7 +261,7 @@ fn is_guard(left: &LeftOut, grants: &GrantOptions) -> bool {
         let answers = grants.answers.as_ref();
         answers.is_some_and(|answers| {
             let session = grants.session.as_deref();
-            answers.is_known(&left.name, &source_words(&left.found), session)
+            answers.is_known(&left.name, &source_text(&left.found), session)
         })
     };
     let is_installed = left.found.trust <= Trust::User;
@@ -271,7 +271,7 @@ fn is_guard(left: &LeftOut, grants: &GrantOptions) -> bool {
 }
 
 /// Origin of a plugin whose name is not verified (project, local).
-pub(super) fn source_words(found: &Found) -> String {
+pub(super) fn source_text(found: &Found) -> String {
     if found.trust <= Trust::User {
         String::new()
     } else {

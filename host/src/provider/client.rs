@@ -160,7 +160,7 @@ impl<F: WireFormat> Provider for WireClient<F> {
         let mends = mends
             .entry(request.model.clone())
             .or_insert_with(|| Mends::known_mends(self.server.mends));
-        mends.learn_mend(mend, &request.messages)
+        mends.learn_correction(mend, &request.messages)
     }
 
     fn send<'a>(

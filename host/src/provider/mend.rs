@@ -230,7 +230,7 @@ impl Mends {
     pub(super) fn known_mends(known: &[Mend]) -> Self {
         let mut mends = Self::default();
         for mend in known {
-            mends.learn_mend(mend, &[]);
+            mends.learn_correction(mend, &[]);
         }
         mends
     }
@@ -238,7 +238,7 @@ impl Mends {
     /// Adds a correction after a refusal of a request with these messages. Returns whether it
     /// changes anything: if the correction was already applied, sending the request again would
     /// fail in the same way.
-    pub(super) fn learn_mend(&mut self, mend: &Mend, messages: &[Message]) -> bool {
+    pub(super) fn learn_correction(&mut self, mend: &Mend, messages: &[Message]) -> bool {
         match mend {
             Mend::DropReasoning => self.drop_reasoning(messages),
             Mend::FillReasoning => !std::mem::replace(&mut self.fills_reasoning, true),

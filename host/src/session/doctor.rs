@@ -228,7 +228,7 @@ fn resume(above: &str, mut transcript: SessionTranscript, found: &mut Examinatio
             transcript.turn
         ));
     }
-    let mended = transcript.mend_calls().into_iter();
+    let mended = transcript.repair_calls().into_iter();
     found
         .notes
         .extend(mended.map(|what| format!("on a resume: {what}")));

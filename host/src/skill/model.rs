@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::origin::Origin;
-use super::scope::{Spare, ToolScope};
+use super::scope::{ToolScope, UnaskedCall};
 use crate::grant::held::HeldFolder;
 use crate::grant::{SideEffect, Trust};
 
@@ -271,7 +271,7 @@ pub struct Skill {
     pub tools: ToolScope,
     /// Calls that skip the approval question while the skill is active, within the operator's
     /// policy; from `allowed-tools`.
-    pub spares: Vec<Spare>,
+    pub spares: Vec<UnaskedCall>,
     /// Declared side effects; empty if it declares none.
     pub side_effects: Vec<SideEffect>,
     /// JSON Schema of its arguments.

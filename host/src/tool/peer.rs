@@ -299,7 +299,7 @@ impl PeerProgram {
         tokio::spawn(async move {
             let finished = process.run(&until).await;
             let how = match finished {
-                Ok(finished) => ending_words(finished.ending),
+                Ok(finished) => ending_text(finished.ending),
                 Err(error) => format!("did not start: {error}"),
             };
             // Ignore the error: the receiver may be gone.
@@ -366,7 +366,7 @@ fn on_bytes(end: &PeerEnd) -> OnBytes {
     })
 }
 
-fn ending_words(ending: Ending) -> String {
+fn ending_text(ending: Ending) -> String {
     match ending {
         Ending::Exited(code) => format!("ended with exit code {code}"),
         Ending::Signaled(signal) => format!("was ended by signal {signal}"),

@@ -122,7 +122,7 @@ impl ChangedRoots {
 
 impl RepositoryBefore {
     /// Records the state of all files that the command may change.
-    pub(super) fn look_before(folders: &[PathBuf]) -> Self {
+    pub(super) fn scan_before(folders: &[PathBuf]) -> Self {
         let roots = ChangedRoots::open_roots(folders);
         let mut known = BTreeMap::new();
         let mut room = MAX_KEPT_BYTES;
@@ -185,7 +185,7 @@ impl RepositoryBefore {
 
     fn refuse_change(&self, path: &Path, why: &str) -> String {
         let shown = self.roots.shown_path(path);
-        match self.put_away(path) {
+        match self.rename_away(path) {
             Ok(away) => format!(
                 "`{shown}` {why} at the next git command outside; it was renamed to end in `{away}`"
             ),
@@ -196,7 +196,7 @@ impl RepositoryBefore {
     }
 
     /// Renames the file and returns the suffix of its new name.
-    fn put_away(&self, path: &Path) -> io::Result<String> {
+    fn rename_away(&self, path: &Path) -> io::Result<String> {
         let gone = || io::Error::from(io::ErrorKind::NotFound);
         let (root, folder) = self.roots.root_place(path).ok_or_else(gone)?;
         let name = path.file_name().ok_or_else(gone)?;

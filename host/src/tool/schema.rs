@@ -115,7 +115,7 @@ fn build_validator(schema: &Value) -> Result<Validator, String> {
 
 /// First fault in a file written by the user.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Misfit {
+pub struct TomlFault {
     /// Keys that lead to the fault, outermost first.
     pub keys: Vec<String>,
     /// Problem, without its position.
@@ -127,7 +127,7 @@ pub struct Misfit {
 ///
 /// # Errors
 /// Reason why the schema is refused.
-pub fn misfit(schema: &Value, settings: &Value) -> Result<Option<Misfit>, String> {
+pub fn misfit(schema: &Value, settings: &Value) -> Result<Option<TomlFault>, String> {
     check_bounds(schema)?;
     let validator = build_validator(schema)?;
     let Some(error) = validator.iter_errors(settings).next() else {
@@ -161,7 +161,7 @@ pub fn misfit(schema: &Value, settings: &Value) -> Result<Option<Misfit>, String
         }
         None => cut_text(error.to_string()),
     };
-    Ok(Some(Misfit { keys, message }))
+    Ok(Some(TomlFault { keys, message }))
 }
 
 fn check_arguments(

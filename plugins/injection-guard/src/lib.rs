@@ -125,9 +125,9 @@ mod injection_guard {
             Origin::Model => return,
             Origin::Tools => {
                 let results = message.tool_results();
-                let looked_at =
+                let probe_once =
                     results.filter(|result| !settings.skip_tools.contains(&result.name));
-                looked_at
+                probe_once
                     .for_each(|result| add(TextOrigin::Tool(result.name.clone()), &result.text()));
                 return;
             }

@@ -73,7 +73,7 @@ async fn compile_module(work: &ToolchainWork<'_>, entry: &Path) -> Result<PathBu
     work.run_tool(&compiler, args).await?;
     let failed = |source| work.file_error(&component, source);
     let made = std::fs::read(&component).map_err(failed)?;
-    let made = lent::give_back_in_time(made, &exports).map_err(|error| BuildError::Compile {
+    let made = lent::wrap_handle_hooks(made, &exports).map_err(|error| BuildError::Compile {
         plugins: vec![work.plugin.name.clone()],
         text: error.to_string(),
         was_streamed: false,

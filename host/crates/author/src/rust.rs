@@ -78,7 +78,7 @@ pub(super) async fn build_workspace(
     let mut finished = call
         .run(&artifacts, options, progress, started, cancel)
         .await?;
-    if finished.ending == Ending::Exited(0) && call.took_other_sources(&artifacts) {
+    if finished.ending == Ending::Exited(0) && call.used_other_sources(&artifacts) {
         call.forget_package(cancel).await?;
         artifacts = Arc::default();
         finished = call
@@ -237,7 +237,7 @@ impl<'a> CargoCall<'a> {
 
     /// Whether cargo, which compares modification times, considered artifacts of other sources up
     /// to date.
-    fn took_other_sources(&self, artifacts: &CargoArtifacts) -> bool {
+    fn used_other_sources(&self, artifacts: &CargoArtifacts) -> bool {
         self.shared_package()
             .is_some_and(|(shared, package, sources)| {
                 artifacts.has_fresh() && !shared.is_of_sources(package, &sources)

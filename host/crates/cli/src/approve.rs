@@ -163,7 +163,7 @@ fn call_head(
     head.own_words(match question.plugin.as_deref().is_some_and(is_source) {
         // Only the server knows the effects of a call.
         true => "run on its server",
-        false => effect_words(question.effect_class),
+        false => effect_text(question.effect_class),
     })
     .styled_words(DIM, &format!(" ({})", question.effect_class))
 }
@@ -297,7 +297,7 @@ fn parse_of_call(line: &str, question: &Question) -> Option<ApprovalAnswer> {
     }
 }
 
-fn effect_words(class: EffectClass) -> &'static str {
+fn effect_text(class: EffectClass) -> &'static str {
     match class {
         EffectClass::Read => "read",
         EffectClass::Write => "change files",

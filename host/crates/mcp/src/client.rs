@@ -20,7 +20,7 @@ use rmcp::{ClientCacheConfig, ClientLifecycleMode, ClientServiceExt, RoleClient,
 
 use super::end::ClientEnd;
 use super::http::EgressClient;
-use super::login::login_words;
+use super::login::login_text;
 use super::offer::ServerOffer;
 use super::pipe::{GarbageLines, PipeTransport, UNREADABLE};
 use super::prompt::sort_prompts;
@@ -75,7 +75,7 @@ pub(crate) enum OpenFailure {
 
 impl OpenFailure {
     /// Returns the reason, phrased to follow "it".
-    pub(crate) fn into_words(self) -> String {
+    pub(crate) fn into_phrase(self) -> String {
         match self {
             Self::Refused(why) | Self::Unauthorized(why) | Self::Failed(why) => why,
         }
@@ -201,7 +201,7 @@ impl Connection {
                 return;
             };
             while let Ok(Some(_)) = changes.next().await {
-                own.tell_change();
+                own.report_change();
             }
         });
     }
@@ -223,14 +223,14 @@ impl Connection {
 
     /// Describes lines of the program that are not messages, for a failure that they may explain;
     /// empty if there are none.
-    pub(crate) fn garbage_words(&self) -> String {
+    pub(crate) fn garbage_text(&self) -> String {
         self.garbage.words()
     }
 
     pub(crate) async fn failure_of(&self, error: ServiceError) -> CallFailure {
         match error {
             ServiceError::McpError(error) if error.code == UNREADABLE => {
-                CallFailure::Refused(unreadable_words(&error))
+                CallFailure::Refused(unreadable_text(&error))
             }
             ServiceError::McpError(error) => CallFailure::Refused(format!(
                 "answered with an error: {} ({})",
@@ -245,8 +245,9 @@ impl Connection {
                 None => "closed the connection".to_owned(),
             }),
             ServiceError::TransportSend(error) => {
-                let why = wanted_login(&error, &self.name)
-                    .unwrap_or_else(|| format!("is not reached: {}", transport_words(&error)));
+                let why = wanted_login(&error, &self.name).unwrap_or_else(|| {
+                    format!("is not reached: {}", transport_failure_text(&error))
+                });
                 match self.is_closed() {
                     true => CallFailure::Ended(why),
                     false => CallFailure::Refused(why),
@@ -262,7 +263,7 @@ impl Connection {
 
 impl CallFailure {
     /// Returns the reason, phrased to follow "it".
-    pub(crate) fn into_words(self) -> String {
+    pub(crate) fn into_phrase(self) -> String {
         match self {
             Self::Refused(why) | Self::Ended(why) => why,
         }
@@ -270,7 +271,7 @@ impl CallFailure {
 }
 
 /// Describes an answer that cannot be read, phrased to follow "it".
-fn unreadable_words(error: &ErrorData) -> String {
+fn unreadable_text(error: &ErrorData) -> String {
     format!(
         "gave an answer that is not a valid message: {}",
         clean_line(&error.message, MAX_ERROR_BYTES)
@@ -332,7 +333,7 @@ async fn start_failure(
 ) -> OpenFailure {
     match (error, end) {
         (ClientInitializeError::JsonRpcError(error), _) if error.code == UNREADABLE => {
-            OpenFailure::Failed(unreadable_words(&error))
+            OpenFailure::Failed(unreadable_text(&error))
         }
         (ClientInitializeError::JsonRpcError(error), _) => OpenFailure::Refused(format!(
             "refused the connection: {} ({})",
@@ -345,7 +346,10 @@ async fn start_failure(
         (ClientInitializeError::TransportError { error, .. }, _) => {
             match wanted_login(&error, name) {
                 Some(words) => OpenFailure::Unauthorized(words),
-                None => OpenFailure::Failed(format!("is not reached: {}", transport_words(&error))),
+                None => OpenFailure::Failed(format!(
+                    "is not reached: {}",
+                    transport_failure_text(&error)
+                )),
             }
         }
         (error, _) => {
@@ -361,7 +365,7 @@ fn wanted_login(error: &DynamicTransportError, name: &str) -> Option<String> {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error.error.as_ref());
     while let Some(error) = cause {
         if let Some(asked) = error.downcast_ref::<AuthRequiredError>() {
-            return Some(login_words(name, &asked.www_authenticate_header));
+            return Some(login_text(name, &asked.www_authenticate_header));
         }
         cause = error.source();
     }
@@ -370,7 +374,7 @@ fn wanted_login(error: &DynamicTransportError, name: &str) -> Option<String> {
 
 /// Returns the cause of a failed transport. For an HTTP request, this is the text of the egress
 /// alone.
-fn transport_words(error: &DynamicTransportError) -> String {
+fn transport_failure_text(error: &DynamicTransportError) -> String {
     let cause = error.error.as_ref();
     let of_http = cause.downcast_ref::<StreamableHttpError<egress::Error>>();
     let text = match of_http {

@@ -45,12 +45,12 @@ pub(crate) struct ServerLink {
     held: Mutex<BTreeMap<String, String>>,
     /// Reasons why prompts must not be fetched, by name on the server.
     held_prompts: Mutex<BTreeMap<String, String>>,
-    told: Mutex<ToldChanges>,
+    told: Mutex<ReportedChanges>,
 }
 
 /// Changes that were reported to the user.
 #[derive(Default)]
-struct ToldChanges {
+struct ReportedChanges {
     /// The last ones.
     last: Vec<OfferChange>,
     /// Times that they changed.
@@ -166,7 +166,7 @@ impl ServerLink {
             questions: Some(self.questions.clone()),
         };
         let opened = Connection::open(&self.server, self.session.handle(), &end).await;
-        let opened = opened.map_err(OpenFailure::into_words)?;
+        let opened = opened.map_err(OpenFailure::into_phrase)?;
         let connection = Arc::new(opened);
         connection.follow_changes();
         tokio::spawn(watch_changes(Arc::downgrade(self), changes));

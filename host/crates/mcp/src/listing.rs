@@ -146,7 +146,7 @@ impl Connection {
         for _ in 0..MAX_PAGES {
             let page = match ask(PaginatedRequestParams::default().with_cursor(cursor)).await {
                 Ok(page) => page,
-                Err(error) => return Err(self.failure_of(error).await.into_words()),
+                Err(error) => return Err(self.failure_of(error).await.into_phrase()),
             };
             cursor = take(page)?.filter(|cursor| !cursor.is_empty());
             if cursor.is_none() {

@@ -16,7 +16,7 @@ use super::completion::complete_text;
 use super::link::ServerLink;
 use super::resource::{MAX_TEXT_BYTES, ResourceList, check_uri, read_contents};
 use super::result;
-use rind_lib::host::{BegunText, FetchedMaterial, ListedResource, SourceMaterial};
+use rind_lib::host::{FetchedMaterial, ListedResource, PartialText, SourceMaterial};
 use rind_lib::message::{Attachment, Part};
 use rind_lib::text::clean_line;
 
@@ -75,13 +75,13 @@ impl ServerMaterial {
         read_contents(uri, contents)
     }
 
-    async fn complete(&self, begun: &BegunText) -> Result<Vec<String>, String> {
+    async fn complete(&self, begun: &PartialText) -> Result<Vec<String>, String> {
         let list = match begun {
-            BegunText::Address(_) => self.list(MAX_LISTED_AGE).await?,
-            BegunText::Argument { .. } => Arc::default(),
+            PartialText::Address(_) => self.list(MAX_LISTED_AGE).await?,
+            PartialText::Argument { .. } => Arc::default(),
         };
         let connection = self.link.ready_connection().await?;
-        if let BegunText::Argument { prompt, .. } = begun
+        if let PartialText::Argument { prompt, .. } = begun
             && let Some(why) = self.link.held_prompt(prompt)
         {
             return Err(format!(
@@ -90,7 +90,7 @@ impl ServerMaterial {
         }
         let asked = complete_text(&connection, begun, &list);
         match tokio::time::timeout(COMPLETION_TIMEOUT, asked).await {
-            Ok(answered) => answered.map_err(CallFailure::into_words),
+            Ok(answered) => answered.map_err(CallFailure::into_phrase),
             Err(_) => Err(format!(
                 "did not complete the text in {} s",
                 COMPLETION_TIMEOUT.as_secs()
@@ -119,7 +119,7 @@ impl ServerMaterial {
     ) -> Result<T, String> {
         let timeout = self.link.server.timeout();
         match tokio::time::timeout(timeout, asked).await {
-            Ok(answered) => answered.map_err(CallFailure::into_words),
+            Ok(answered) => answered.map_err(CallFailure::into_phrase),
             Err(_) => Err(format!(
                 "did not answer in {} s (`timeout_seconds` of its settings)",
                 timeout.as_secs()
@@ -149,7 +149,7 @@ impl SourceMaterial for ServerMaterial {
 
     fn complete_text<'a>(
         &'a self,
-        begun: &'a BegunText,
+        begun: &'a PartialText,
     ) -> BoxFuture<'a, Result<Vec<String>, String>> {
         Box::pin(self.complete(begun))
     }

@@ -30,7 +30,7 @@ pub async fn probe_server(server: &McpServer) -> Result<ServerOffer, ProbeFailur
     let opened = Connection::open(server, &handle, &end).await;
     let opened = opened.map_err(|failure| ProbeFailure {
         wants_login: matches!(failure, OpenFailure::Unauthorized(_)),
-        why: failure.into_words(),
+        why: failure.into_phrase(),
     })?;
     let listed = opened.list_offer().await;
     listed.map_err(|why| ProbeFailure {

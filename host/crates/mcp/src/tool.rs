@@ -79,7 +79,7 @@ impl McpTool {
             None => failed(format!(
                 "did not answer in {} s (`timeout_seconds` of its settings){}",
                 self.link.server.timeout().as_secs(),
-                connection.garbage_words()
+                connection.garbage_text()
             )),
         };
         self.link.session.show_progress("");

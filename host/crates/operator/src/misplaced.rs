@@ -76,7 +76,7 @@ fn of_rules(config: &Config, policy: &ToolPolicy, tools: &[&ToolSpec]) -> Vec<St
 /// Reports matchers of scripts that name no tool, with the place of each script.
 fn of_matchers(scripts: &[Script], known: &[(Option<&str>, &str)]) -> Vec<String> {
     let told = scripts.iter().filter_map(|script| {
-        let why = script.stray_matcher(known)?;
+        let why = script.unmatched_matcher(known)?;
         Some(format!("{}: script `{}`: {why}", script.place, script.name))
     });
     told.collect()

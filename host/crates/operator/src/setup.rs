@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::chat::ChatConfig;
-use super::environment::{OnWarning, OperatorEnvironment, SaidWarnings};
+use super::environment::{OnWarning, OperatorEnvironment, ShownWarnings};
 use super::project::{self, AskProject, ProjectAnswer};
 use super::project_hooks::allowed_hooks;
 use super::secrets::OperatorSecrets;
@@ -160,7 +160,7 @@ impl OperatorSetup {
     pub fn with_warnings(mut self, on_warning: OnWarning) -> Self {
         self.environment = Arc::new(OperatorEnvironment {
             on_warning,
-            said: SaidWarnings::default(),
+            said: ShownWarnings::default(),
             ..OperatorEnvironment::clone(&self.environment)
         });
         self

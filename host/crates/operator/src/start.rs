@@ -161,7 +161,7 @@ impl PreparedRun {
         replaced
             .iter()
             .for_each(|text| setup.environment.warn_once(text));
-        other_agents::tell_unused(&setup);
+        other_agents::report_unused(&setup);
         let resume = match &session {
             SessionChoice::Resume(wanted) => Some(resolve_session(&setup, wanted)?),
             SessionChoice::New | SessionChoice::Named(_) => None,

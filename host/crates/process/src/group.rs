@@ -122,7 +122,7 @@ impl RunningTree {
     }
 
     /// Waits for the program, which may leave background processes; may be called again.
-    pub(super) async fn wait_first(&mut self) -> io::Result<ExitStatus> {
+    pub(super) async fn wait_for_program(&mut self) -> io::Result<ExitStatus> {
         let Some(keeper) = &self.keeper else {
             return self.child.wait().await;
         };

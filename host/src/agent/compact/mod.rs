@@ -87,7 +87,7 @@ impl ModelSizes {
     }
 
     /// Puts compaction off until the conversation has grown by a tenth.
-    fn put_off(&mut self, tokens: u64) {
+    fn postpone(&mut self, tokens: u64) {
         self.not_below = tokens + tokens / 10;
     }
 }
@@ -214,19 +214,19 @@ impl CompactionState {
         let is_worth_it =
             |part: &Vec<Message>| size(part) >= config.threshold / LEAST_PART && !is_summary(part);
         let Some(part) = part.filter(is_worth_it) else {
-            known.put_off(before);
+            known.postpone(before);
             return Ok(messages);
         };
         let limit = gauge.gauge_bytes(config.max_summary.min(size(&part) / 2));
         if !replace_part(ctx, part, before, limit).await? {
-            known.put_off(before);
+            known.postpone(before);
             return Ok(messages);
         }
         let messages = ctx.scope.spec.session.messages();
         let after = total(&messages);
         self.try_again();
         if after > config.threshold {
-            self.sizes_of(model).put_off(after);
+            self.sizes_of(model).postpone(after);
         }
         Ok(messages)
     }
@@ -366,7 +366,7 @@ async fn replace_part(
     let is_built_in = slice.summary.trim().is_empty();
     slice.summary = if is_built_in {
         let told = slice.messages.iter();
-        let told = told.filter(|message| !ctx.scope.skills.is_told_again(message));
+        let told = told.filter(|message| !ctx.scope.skills.is_repeated_text(message));
         let told: Vec<Message> = told.cloned().collect();
         extract::summarize_messages(&told, summary_in, limit)
     } else {

@@ -68,12 +68,12 @@ impl ReflectionState {
     }
 
     /// Returns the number of texts of the user so far.
-    pub(in crate::agent) fn n_heard(&self) -> usize {
+    pub(in crate::agent) fn n_user_texts(&self) -> usize {
         self.heard.len()
     }
 
     /// Returns the user's texts from index `n` on, joined; `None` if there are none.
-    pub(in crate::agent) fn heard_since(&self, n: usize) -> Option<String> {
+    pub(in crate::agent) fn user_texts_since(&self, n: usize) -> Option<String> {
         let new = self.heard.get(n..).filter(|new| !new.is_empty());
         new.map(|new| new.join("\n\n"))
     }

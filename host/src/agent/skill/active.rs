@@ -13,7 +13,7 @@ use crate::lock::lock;
 use crate::message::ToolSpec;
 use crate::point::payload::SkillInfo;
 use crate::session::{Body, LastingSkill, Session};
-use crate::skill::{Interaction, Skill, Skills, Spare, ToolPattern, ToolScope};
+use crate::skill::{Interaction, Skill, Skills, ToolPattern, ToolScope, UnaskedCall};
 
 /// Name of the tool that gives the model a skill.
 pub(in crate::agent) const TOOL: &str = "skill";
@@ -28,7 +28,7 @@ pub(in crate::agent) struct ActiveSkill {
     pub(in crate::agent) is_lasting: bool,
     pub(super) tools: ToolScope,
     /// Calls that its source spares a question about, in the turn in which it was invoked.
-    pub(super) spares: Vec<Spare>,
+    pub(super) spares: Vec<UnaskedCall>,
     /// Turn in which it was invoked; 0 for one of an earlier run.
     pub(super) turn: u32,
     /// Text that the model was given; empty for one of an earlier run whose file is another now.

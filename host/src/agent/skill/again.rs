@@ -37,7 +37,7 @@ impl SkillScope {
 
     /// Whether a message is the text of an active skill, or names skills about files. Such a
     /// message is repeated after a summary, so it is not summarized.
-    pub(in crate::agent) fn is_told_again(&self, message: &Message) -> bool {
+    pub(in crate::agent) fn is_repeated_text(&self, message: &Message) -> bool {
         if tells_again(message) {
             return true;
         }

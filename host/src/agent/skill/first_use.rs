@@ -48,7 +48,7 @@ impl SkillGate<'_> {
             if let (ToolVerdict::Deny(why), false) = self.decide_call(&reading, &arguments) {
                 return Err(refused("policy", &why));
             }
-            self.tell_first_use(skill);
+            self.announce_first_use(skill);
             return Ok(());
         }
         let _asking = pause_clock(self.memory.asking.lock()).await;
@@ -57,7 +57,7 @@ impl SkillGate<'_> {
         }
         let mut by_person = false;
         match self.strictest_verdict(skill, &spec, &arguments) {
-            ToolVerdict::Allow | ToolVerdict::DryRun(_) => self.tell_first_use(skill),
+            ToolVerdict::Allow | ToolVerdict::DryRun(_) => self.announce_first_use(skill),
             ToolVerdict::Deny(why) => return Err(refused("policy", &why)),
             ToolVerdict::Ask => {
                 let question = Question::new(&spec, &arguments, &Subject::Any, &[]);
@@ -82,9 +82,9 @@ impl SkillGate<'_> {
 
     /// Emits a notice about the side effects that a skill declares, before its first use in the
     /// session, if no question told the person about them.
-    fn tell_first_use(&self, skill: &Skill) {
+    fn announce_first_use(&self, skill: &Skill) {
         let declares = |effect: &SideEffect| *effect != SideEffect::None;
-        if skill.side_effects.iter().any(declares) && self.memory.note_told(skill) {
+        if skill.side_effects.iter().any(declares) && self.memory.note_effects_shown(skill) {
             let text = format!("the skill {} {}", skill.id, declared_effects(skill));
             self.spec.events.emit(Event::notice(Level::Info, text));
         }

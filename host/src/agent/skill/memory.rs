@@ -110,7 +110,7 @@ impl SkillMemory {
 
     /// Records that the side effects of a skill are shown to the person. Returns whether this is
     /// the first time.
-    pub(super) fn note_told(&self, skill: &Skill) -> bool {
+    pub(super) fn note_effects_shown(&self, skill: &Skill) -> bool {
         let one = memory_key(skill);
         let told = &mut lock(&self.remembered).told;
         let is_new = !told.contains(&one);
@@ -157,7 +157,7 @@ impl SkillMemory {
     }
 
     /// Records that the texts in this message entered the conversation: a second use still asks.
-    pub(super) fn came_in(&self, text: &str) {
+    pub(super) fn record_entered_text(&self, text: &str) {
         let prepared = &mut lock(&self.remembered).prepared;
         for ready in prepared.iter_mut() {
             if text.contains(first_line(&ready.text)) {

@@ -107,7 +107,7 @@ impl SubagentRun {
     /// Runs the subagent, emitting start and end events, and notes its end.
     pub(in crate::agent) async fn run_to_end(mut self, mut agent: LiveAgent) {
         let tools = tool_names(&agent);
-        self.tell_start(tools).await;
+        self.report_start(tools).await;
         let task = self.info.task.clone();
         let ended = self.run_turn(&mut agent, &task).await;
         let background = agent.spec().background.clone();
@@ -130,7 +130,7 @@ impl SubagentRun {
         self.info.answer = outcome.text();
         self.info.is_error = outcome.result.is_err();
         let live = self.live.clone();
-        self.tell_end(&outcome).await;
+        self.report_end(&outcome).await;
         live.note_end(outcome);
     }
 
@@ -153,7 +153,7 @@ impl SubagentRun {
         }
     }
 
-    async fn tell_start(&self, tools: Vec<String>) {
+    async fn report_start(&self, tools: Vec<String>) {
         let scope = &self.scope;
         let (id, task) = (self.info.id.clone(), self.info.task.clone());
         let plugin = self.live.plugin.as_ref().map(ToString::to_string);
@@ -177,7 +177,7 @@ impl SubagentRun {
             .await;
     }
 
-    async fn tell_end(mut self, outcome: &SubagentOutcome) {
+    async fn report_end(mut self, outcome: &SubagentOutcome) {
         let scope = &self.scope;
         let SubagentInfo {
             id,

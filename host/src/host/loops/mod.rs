@@ -149,8 +149,8 @@ impl Session {
     }
 
     /// Emits a notice about a loop.
-    pub(crate) fn tell_loop(&mut self, event: Event) {
-        self.agent.tell_event(event);
+    pub(crate) fn send_to_loop(&mut self, event: Event) {
+        self.agent.emit_event_to_observers(event);
     }
 
     /// Returns the length of the session's file, in bytes.

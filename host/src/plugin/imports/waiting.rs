@@ -96,7 +96,7 @@ impl waiting::Host for HostState {
         let event = wait_for_event(&*handle, until, folders, &watched, &sockets);
         let event = match self.backing.fixed {
             // A test has no time to wait, and its clock stands still.
-            Some(_) => look_once(event).await,
+            Some(_) => poll_once(event).await,
             None => pause_clock(event).await,
         };
         let wakeup = self.settle_wait(watched, event);
@@ -146,7 +146,7 @@ async fn wait_for_event(
 }
 
 /// Waits for one interval of polling the watched paths. Then the host counts as ending.
-async fn look_once(event: impl Future<Output = WakeEvent>) -> WakeEvent {
+async fn poll_once(event: impl Future<Output = WakeEvent>) -> WakeEvent {
     let looked = tokio::time::timeout(LOOK_PAUSE / 2, event).await;
     match looked {
         Ok(WakeEvent::Timer) | Err(_) => WakeEvent::Shutdown,

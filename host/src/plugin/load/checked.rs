@@ -66,7 +66,7 @@ impl CheckedPlugin {
                 place(&[&["config"], keys].concat())
             })?
         };
-        let held = options.held_for(&found.folder).cloned();
+        let held = options.held_folder_of(&found.folder).cloned();
         let memory = manifest.limits.memory.unwrap_or(DEFAULT_MEMORY_BYTES);
         Ok(Self {
             config: Arc::new(config),

@@ -141,7 +141,7 @@ impl LoadOptions {
     }
 
     /// The held files that a plugin in `folder` is read from, if it is.
-    pub(in crate::plugin) fn held_for(&self, folder: &Path) -> Option<&Arc<HeldFolder>> {
+    pub(in crate::plugin) fn held_folder_of(&self, folder: &Path) -> Option<&Arc<HeldFolder>> {
         let own = self.installed.iter().find(|own| own.folder == folder);
         let verified = own.and_then(|own| own.files.as_ref().ok());
         let held = self.held.as_ref().filter(|held| held.covers(folder));

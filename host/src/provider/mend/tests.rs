@@ -117,10 +117,10 @@ fn a_correction_that_is_in_force_is_not_made_again() {
     };
     let mut mends = Mends::default();
     let (a, b, c) = (thought("a"), thought("b"), thought("c"));
-    assert!(mends.learn_mend(&Mend::DropReasoning, std::slice::from_ref(&a)));
+    assert!(mends.learn_correction(&Mend::DropReasoning, std::slice::from_ref(&a)));
     assert!(mends.drops_reasoning_of(&a) && !mends.drops_reasoning_of(&b));
-    assert!(!mends.learn_mend(&Mend::DropReasoning, std::slice::from_ref(&a)));
-    assert!(mends.learn_mend(&Mend::DropReasoning, &[a, b]));
+    assert!(!mends.learn_correction(&Mend::DropReasoning, std::slice::from_ref(&a)));
+    assert!(mends.learn_correction(&Mend::DropReasoning, &[a, b]));
     assert!(mends.drops_reasoning_of(&c));
     for mend in [
         Mend::FillReasoning,
@@ -132,11 +132,11 @@ fn a_correction_that_is_in_force_is_not_made_again() {
         Mend::RenameTokenLimit,
         Mend::MaxTokens(9),
     ] {
-        assert!(mends.learn_mend(&mend, &[]), "{mend:?}");
-        assert!(!mends.learn_mend(&mend, &[]), "{mend:?}");
+        assert!(mends.learn_correction(&mend, &[]), "{mend:?}");
+        assert!(!mends.learn_correction(&mend, &[]), "{mend:?}");
     }
-    assert!(mends.learn_mend(&Mend::MaxTokens(8), &[]));
-    assert!(!mends.learn_mend(&Mend::MaxTokens(10), &[]));
+    assert!(mends.learn_correction(&Mend::MaxTokens(8), &[]));
+    assert!(!mends.learn_correction(&Mend::MaxTokens(10), &[]));
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn bodies_are_corrected_in_every_wire() {
         Mend::RenameTokenLimit,
         Mend::MaxTokens(10),
     ] {
-        mends.learn_mend(&mend, &[]);
+        mends.learn_correction(&mend, &[]);
     }
     let mut body = json!({"max_tokens": 20, "temperature": 1, "system": [{"text": "x", "cache_control": {}}],
         "messages": [{"content": [{"text": "y", "cache_control": {}}]}]});
@@ -166,8 +166,8 @@ fn bodies_are_corrected_in_every_wire() {
     let expected = json!({"messages": [{"role": "user"}, {"role": "tool"}, {"role": "tool"}, between, {"role": "user"}]});
     assert_eq!(body, expected);
     let mut mends = Mends::default();
-    mends.learn_mend(&Mend::FillReasoning, &[]);
-    mends.learn_mend(&Mend::FillSignature, &[]);
+    mends.learn_correction(&Mend::FillReasoning, &[]);
+    mends.learn_correction(&Mend::FillSignature, &[]);
     let mut body = json!({"messages": [{"tool_calls": [{}]}, {"content": "x"}, 5],
         "contents": [{"parts": [{"functionCall": {}}, {"text": "x"}]}]});
     mends.apply_mends(&mut body);

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use super::super::expand::FOLDERS;
-use super::super::scope::{Spare, ToolPattern, ToolScope};
+use super::super::scope::{ToolPattern, ToolScope, UnaskedCall};
 use super::diagnose::SkillReader;
 use super::values;
 use crate::front_matter::{NodeKind, Place, YamlEntry, YamlNode};
@@ -217,7 +217,11 @@ fn own_patterns(name: &str) -> impl Iterator<Item = ToolPattern> {
 
 /// Reads `allowed-tools`: calls that the author wants to run without an approval question. They
 /// never restrict. `folder` is the directory of the bundle, which `{baseDir}` expands to.
-pub(super) fn read_spares(node: &YamlNode, folder: &Path, reader: &mut SkillReader) -> Vec<Spare> {
+pub(super) fn read_spares(
+    node: &YamlNode,
+    folder: &Path,
+    reader: &mut SkillReader,
+) -> Vec<UnaskedCall> {
     const KEY: &str = "allowed-tools";
     let mut spares = Vec::new();
     for (item, place) in split_items(KEY, node, reader) {
@@ -236,7 +240,11 @@ pub(super) fn read_spares(node: &YamlNode, folder: &Path, reader: &mut SkillRead
 
 type Refused = (String, &'static str);
 
-fn parse_spare(name: &str, specifier: Option<&str>, folder: &Path) -> Result<Vec<Spare>, Refused> {
+fn parse_spare(
+    name: &str,
+    specifier: Option<&str>,
+    folder: &Path,
+) -> Result<Vec<UnaskedCall>, Refused> {
     let names: Vec<&str> = match mapped_tools(name) {
         [] => vec![name],
         names => names.to_vec(),
@@ -261,7 +269,7 @@ fn parse_spare(name: &str, specifier: Option<&str>, folder: &Path) -> Result<Vec
             return Err(("speaks of some calls only".to_owned(), hint));
         }
     };
-    let spare = |name: &str| Spare {
+    let spare = |name: &str| UnaskedCall {
         tool: name.to_owned(),
         command: command.clone(),
     };
@@ -332,7 +340,7 @@ fn split_items(key: &str, node: &YamlNode, reader: &mut SkillReader) -> Vec<(Str
     };
     let mut items = Vec::new();
     for (text, place) in texts {
-        let split = values::split_outside(text, ['(', ')']).into_iter();
+        let split = values::split_outside_brackets(text, ['(', ')']).into_iter();
         items.extend(split.map(|item| (item, place)));
     }
     if items.len() > MAX_ENTRIES {

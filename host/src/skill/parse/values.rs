@@ -43,7 +43,9 @@ impl SkillReader {
                 Vec::new()
             }
             NodeKind::Scalar(text, _) => {
-                let items = split_outside(text, ['{', '}']).into_iter().take(MAX_ITEMS);
+                let items = split_outside_brackets(text, ['{', '}'])
+                    .into_iter()
+                    .take(MAX_ITEMS);
                 items.map(|item| (item, node.place)).collect()
             }
             NodeKind::List(items) => {
@@ -107,7 +109,7 @@ impl SkillReader {
 
 /// Splits a text at commas and whitespace outside brackets. A `(` after whitespace belongs to the
 /// item before it.
-pub(super) fn split_outside(text: &str, [open, close]: [char; 2]) -> Vec<String> {
+pub(super) fn split_outside_brackets(text: &str, [open, close]: [char; 2]) -> Vec<String> {
     let mut items: Vec<String> = Vec::new();
     let mut depth = 0_usize;
     let mut is_new = true;

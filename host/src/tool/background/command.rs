@@ -252,7 +252,7 @@ impl BackgroundCommand {
     }
 
     /// Records that the model was told of the command's end. Returns whether it was told before.
-    pub(crate) fn set_told(&self) -> bool {
+    pub(crate) fn set_reported(&self) -> bool {
         self.is_told.swap(true, Ordering::AcqRel)
     }
 }

@@ -70,7 +70,7 @@ debug_some!(
 
 impl BackgroundCommands {
     /// Calls this function with each command that ends, instead of an earlier one.
-    pub fn tell_ends(&self, on_end: OnBackgroundEnd) {
+    pub fn notify_ends(&self, on_end: OnBackgroundEnd) {
         lock(&self.0).on_end = Some(on_end);
     }
 

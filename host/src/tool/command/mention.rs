@@ -35,7 +35,7 @@ impl CommandPattern {
                 pieces.any(|piece| Self::is_word(path, &plain_path(&piece)))
             });
         }
-        let mut wanted = WantedWords::new(&self.words);
+        let mut wanted = WordsInOrder::new(&self.words);
         // A pattern without literal words matches any command, which `matched` handles.
         if wanted.is_over() {
             return false;
@@ -64,12 +64,12 @@ impl CommandPattern {
 
 /// Words of a pattern that are searched one after the other, in lower case, because some file
 /// systems are case-insensitive.
-struct WantedWords {
+struct WordsInOrder {
     words: Vec<String>,
     n_taken: usize,
 }
 
-impl WantedWords {
+impl WordsInOrder {
     fn new(words: &[String]) -> Self {
         let of_words = |(at, word): (usize, &String)| {
             let name = if at == 0 { base_name(word) } else { word };

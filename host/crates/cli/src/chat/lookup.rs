@@ -13,11 +13,11 @@ use tokio_util::sync::CancellationToken;
 use super::super::command::LineCompletion;
 use super::super::render::session::{describe_choice, is_of_folder};
 use super::super::render::{one_line, warning_text};
-use super::complete::{CompletionMenu, file_begun, list_files};
+use super::complete::{CompletionMenu, list_files, partial_file};
 use super::keys::KeyInput;
 use super::live::LiveChat;
 use super::picker::{ChatPicker, PickerEffect, PickerEntry};
-use rind_lib::host::{BegunText, ListedResource};
+use rind_lib::host::{ListedResource, PartialText};
 use rind_lib::session::SessionStore;
 use rind_mcp::origin_of;
 
@@ -57,7 +57,7 @@ impl LiveChat {
         let before = self.editor.before();
         let is_stale = self.looked.is_none_or(|at| at.elapsed() >= STALE);
         let wants_models = before.starts_with("/model ");
-        if is_stale && file_begun(before).is_some() {
+        if is_stale && partial_file(before).is_some() {
             self.looked = Some(Instant::now());
             let (finder, workspace) = (self.finder.clone(), self.setup.paths.workspace.clone());
             // Ignore a closed channel: the chat may be over.
@@ -68,7 +68,7 @@ impl LiveChat {
         if wants_models && !self.has_asked_models {
             self.ask_models();
         }
-        let begun = file_begun(self.editor.before()).map(|(_, begun)| begun.to_owned());
+        let begun = partial_file(self.editor.before()).map(|(_, begun)| begun.to_owned());
         if let Some(server) = begun.and_then(|begun| self.resources.begin_listing(&begun)) {
             self.list_resources(server);
         }
@@ -99,17 +99,19 @@ impl LiveChat {
             return false;
         }
         let of_resource = || {
-            let (start, begun) = file_begun(&before)?;
+            let (start, begun) = partial_file(&before)?;
             let (server, uri) = begun.split_once(':')?;
             let server = self
                 .resources
                 .servers()
                 .into_iter()
                 .find(|own| own == server)?;
-            let begun = BegunText::Address(uri.to_owned());
+            let begun = PartialText::Address(uri.to_owned());
             Some((server.clone(), begun, start + server.len() + 1))
         };
-        let Some((server, begun, start)) = commands.begun_at_server(&before).or_else(of_resource)
+        let Some((server, begun, start)) = commands
+            .partial_text_at_server(&before)
+            .or_else(of_resource)
         else {
             return false;
         };

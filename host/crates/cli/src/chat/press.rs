@@ -280,7 +280,7 @@ impl LiveChat {
         self.closed = Some(Instant::now());
         let begun = self.answer.pieces();
         if !is_mere_answer(&self.answer.take_text()) {
-            self.editor.put_first(&begun);
+            self.editor.insert_before(&begun);
             self.propose_completions();
         }
     }

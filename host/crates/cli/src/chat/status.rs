@@ -92,7 +92,7 @@ impl ChatStatus {
     }
 
     /// Describes the commands in the background; empty without any.
-    fn background_words(&self) -> String {
+    fn background_text(&self) -> String {
         let running = self.background.running();
         let word = |command: &Arc<BackgroundCommand>| {
             let clock = format_clock(command.age().as_secs());
@@ -106,7 +106,7 @@ impl ChatStatus {
     }
 
     /// Describes the mode, in a few words.
-    pub(super) fn mode_words(&self) -> String {
+    pub(super) fn mode_text(&self) -> String {
         let dry_run = if self.is_dry_run { " · dry run" } else { "" };
         match self.switch.mode() {
             ApprovalMode::Full => format!("full: nothing is asked{dry_run}"),
@@ -187,8 +187,8 @@ impl ChatStatus {
             _ => WARN,
         };
         let mut line = style_text(DIM, format_args!("{} · ", self.model));
-        line.push_str(&style_text(style, self.mode_words()));
-        let background = self.background_words();
+        line.push_str(&style_text(style, self.mode_text()));
+        let background = self.background_text();
         if !background.is_empty() {
             line.push_str(&style_text(WARN, format_args!(" · {background}")));
         }

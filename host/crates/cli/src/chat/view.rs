@@ -131,7 +131,7 @@ impl ChatView {
     }
 
     /// Shows a text of the person.
-    pub(super) fn add_said(&mut self, text: &str) {
+    pub(super) fn show_user_text(&mut self, text: &str) {
         let text = printable_prose(text.trim_end());
         self.plain.begin_turn();
         self.begin_kind(ViewLineKind::Said);
@@ -152,7 +152,7 @@ impl ChatView {
             }
             let text = message.joined_text();
             match message.role {
-                Role::User if message.is_users() => self.add_said(&text),
+                Role::User if message.is_users() => self.show_user_text(&text),
                 Role::Assistant => {
                     let rows = render_rows(&text, self.columns);
                     self.add_answer(rows);
@@ -318,7 +318,7 @@ impl ChatView {
                 // Show a text sent during the turn at the point where the model reads it.
                 if !std::mem::take(&mut self.is_input_due) {
                     self.flush_stream();
-                    self.add_said(&message.joined_text());
+                    self.show_user_text(&message.joined_text());
                 }
             }
             Role::Assistant => {
@@ -406,7 +406,7 @@ impl ChatView {
             let words = format!("  … {n_more} more lines: Ctrl-O twice shows the next");
             return self.say_line(style_text(DIM, words));
         }
-        if let Some(words) = ended.changed_words() {
+        if let Some(words) = ended.changes_text() {
             self.say_line(style_text(WARN, words));
         }
     }

@@ -53,7 +53,7 @@ impl LiveChat {
         let whole = typed.whole();
         let is_running = self.worker.is_running();
         if !is_running {
-            self.view.add_said(&typed.noted);
+            self.view.show_user_text(&typed.noted);
         }
         let images = self.find_images(&typed.noted, &typed.text);
         if !is_running {
@@ -163,7 +163,7 @@ impl LiveChat {
         }
         let texts: Vec<&str> = waiting.iter().map(|typed| typed.text.as_str()).collect();
         let text = texts.join("\n\n");
-        self.view.add_said(&text);
+        self.view.show_user_text(&text);
         let noted: Vec<&str> = waiting.iter().map(|typed| typed.noted.as_str()).collect();
         let images = self.find_images(&noted.join("\n\n"), &text);
         let whole: Vec<String> = waiting.iter().map(TypedLine::whole).collect();
@@ -205,7 +205,7 @@ impl LiveChat {
             pieces.insert(0, EditorPiece::Own(" ".to_owned()));
         }
         self.shell.put_back(untold);
-        self.editor.put_first(&pieces);
+        self.editor.insert_before(&pieces);
         self.propose_completions();
     }
 

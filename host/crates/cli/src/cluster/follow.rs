@@ -131,7 +131,7 @@ impl FollowedTurn {
                 event = events.next_event() => event?,
                 answered = ended(&mut asking) => {
                     let asked = asking.take();
-                    let again = asked.filter(|_| !self.tell_answered(answered));
+                    let again = asked.filter(|_| !self.report_answered(answered));
                     if let Some(again) = again {
                         questions.push_front(again.question);
                     }
@@ -235,7 +235,7 @@ impl FollowedTurn {
 
     /// Reports what became of an answer, unless it was accepted. Returns whether the question is
     /// over.
-    fn tell_answered(&self, answered: Result<StatusCode, CallError>) -> bool {
+    fn report_answered(&self, answered: Result<StatusCode, CallError>) -> bool {
         match answered {
             Ok(status) if status.is_success() => true,
             Ok(StatusCode::NOT_FOUND) => {

@@ -102,7 +102,7 @@ impl WorkerMetrics {
         let read = move |name: &'static str| value_of(&own, &seen, name);
         match SentNumbers::start(&NUMBERS, &attributes, Arc::new(read)) {
             Ok(sent) => {
-                let looking = tokio::spawn(look_at_queue(watch, age));
+                let looking = tokio::spawn(check_queue(watch, age));
                 Self {
                     sent: Some(sent),
                     looking: Some(looking.abort_handle()),
@@ -153,7 +153,7 @@ fn value_of(watch: &WorkerWatch, age: &AtomicU64, name: &str) -> u64 {
     }
 }
 
-async fn look_at_queue(watch: WorkerWatch, age: Arc<AtomicU64>) {
+async fn check_queue(watch: WorkerWatch, age: Arc<AtomicU64>) {
     loop {
         match watch.queue_age().await {
             Ok(ms) => age.store(ms, Ordering::Relaxed),

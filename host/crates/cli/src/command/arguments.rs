@@ -94,7 +94,7 @@ pub(super) fn described_arguments(schema: &Value) -> Vec<PromptArgument> {
 }
 
 /// Returns the permitted values of an argument that begin with a text, where they can be listed.
-pub(super) fn begun_values(schema: &Value, name: &str, begun: &str) -> Vec<String> {
+pub(super) fn partial_values(schema: &Value, name: &str, begun: &str) -> Vec<String> {
     let properties = schema_properties(schema).into_iter();
     let values = properties
         .filter(|(own, _)| *own == name)
@@ -204,7 +204,7 @@ pub(super) fn complete_argument(schema: &Value, text: &str, offset: usize) -> Ve
 
 /// The argument that the end of a text begins.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct BegunArgument {
+pub(super) struct PartialArgument {
     pub(super) name: String,
     pub(super) value: String,
     /// Offset of the value in the text.
@@ -215,7 +215,7 @@ pub(super) struct BegunArgument {
 
 /// Finds the argument that is being typed at the end of `text`; `None` if there is no further one,
 /// or the text is in quotes.
-pub(super) fn begun_argument(schema: &Value, text: &str) -> Option<BegunArgument> {
+pub(super) fn partial_argument(schema: &Value, text: &str) -> Option<PartialArgument> {
     let start = text.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let (before, begun) = text.split_at(start.min(text.len()));
     if begun.contains(['"', '\'', '\\']) {
@@ -237,7 +237,7 @@ pub(super) fn begun_argument(schema: &Value, text: &str) -> Option<BegunArgument
     if let Some((key, value)) = begun.split_once('=')
         && properties.iter().any(|(name, _)| *name == key)
     {
-        return Some(BegunArgument {
+        return Some(PartialArgument {
             name: key.to_owned(),
             value: value.to_owned(),
             start: text.len() - value.len(),
@@ -246,7 +246,7 @@ pub(super) fn begun_argument(schema: &Value, text: &str) -> Option<BegunArgument
     }
     let mut free = properties.iter().filter(|(name, _)| is_free(&others, name));
     let name = free.next()?.0.to_owned();
-    Some(BegunArgument {
+    Some(PartialArgument {
         name,
         value: begun.to_owned(),
         start,

@@ -38,7 +38,7 @@ use self::template::CommandTemplate;
 use super::open::Asker;
 use rind_lib::agent::CompactConfig;
 use rind_lib::grant::held::HeldFolder;
-use rind_lib::host::BegunText;
+use rind_lib::host::PartialText;
 use rind_lib::lock::lock;
 use rind_lib::message::Attachment;
 use rind_lib::paths::Paths;
@@ -460,7 +460,10 @@ impl CommandSet {
     /// Proposes completions for a line that begins with a slash: names, then arguments. For a
     /// prompt of an MCP server, returns the server, the argument that is being typed, and the
     /// offset of its value.
-    pub(super) fn begun_at_server(&self, line: &str) -> Option<(String, BegunText, usize)> {
+    pub(super) fn partial_text_at_server(
+        &self,
+        line: &str,
+    ) -> Option<(String, PartialText, usize)> {
         let rest = line.strip_prefix('/')?;
         let (name, text) = rest.split_at(rest.find(char::is_whitespace)?);
         let list = self.list();
@@ -470,9 +473,9 @@ impl CommandSet {
         else {
             return None;
         };
-        let begun = arguments::begun_argument(entry.arguments.as_ref()?, text.trim_start())?;
+        let begun = arguments::partial_argument(entry.arguments.as_ref()?, text.trim_start())?;
         let start = line.len() - text.trim_start().len() + begun.start;
-        let begun = BegunText::Argument {
+        let begun = PartialText::Argument {
             prompt: prompt.clone(),
             name: begun.name,
             value: begun.value,

@@ -14,7 +14,7 @@ use crate::approve::{NO, OwnQuestion, ask_own_question};
 use crate::exit_code::bail_usage;
 use crate::open::Asker;
 use crate::question::{QuestionLine, QuestionScreen};
-use crate::render::changes::{ShownChange, change_lines, change_words};
+use crate::render::changes::{ShownChange, change_lines, change_text};
 use crate::render::{self, BOLD, DIM, WARN};
 use rind_lib::checkpoint::{Checkpoints, PlannedChange, RewindPlan, RewindResult};
 use rind_lib::host::Session;
@@ -291,7 +291,7 @@ fn files_text(plan: &RewindPlan, result: &RewindResult) -> Vec<String> {
         n => format!("brought back {}:", render::format_count(n, "path")),
     });
     let restored = result.restored.iter().map(|change| {
-        let words = change_words(&change.present, &change.target);
+        let words = change_text(&change.present, &change.target);
         (change.path.as_str(), words)
     });
     list_paths(restored, &mut lines);

@@ -17,7 +17,7 @@ use rind_lib::paths::{ADMIN_POLICY, PROJECT_FOLDER, Paths};
 use rind_lib::session::{self, SessionStore};
 use rind_lib::tool::approval::DenyAll;
 use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
-use rind_operator::environment::{OperatorEnvironment, SaidWarnings};
+use rind_operator::environment::{OperatorEnvironment, ShownWarnings};
 use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, SessionChoice};
 use rind_operator::start::{PreparedRun, ReadyRun, RunFrontend};
 
@@ -194,7 +194,7 @@ fn is_open_elsewhere(error: &rind_lib::host::Error) -> bool {
 async fn make_host(folder: &Path) -> anyhow::Result<ReadyRun> {
     let environment = Arc::new(OperatorEnvironment {
         on_warning: Arc::new(|text: &str| tracing::warn!("{text}")),
-        said: SaidWarnings::default(),
+        said: ShownWarnings::default(),
         ..OperatorEnvironment::clone(&environment::operator_environment())
     });
     let settings = RunSettings {

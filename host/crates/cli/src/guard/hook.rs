@@ -71,15 +71,15 @@ fn read_words(words: &[OsString]) -> Result<HookWords, String> {
         (Some(flag), Some(home)) if flag == OsStr::new("--home") && words.len() == 4 => {
             Some(PathBuf::from(home))
         }
-        _ => return Err(unknown_words()),
+        _ => return Err(unknown_arguments_text()),
     };
     match (agent, point) {
         (Some(agent), Some(point)) => Ok(HookWords { agent, point, home }),
-        _ => Err(unknown_words()),
+        _ => Err(unknown_arguments_text()),
     }
 }
 
-fn unknown_words() -> String {
+fn unknown_arguments_text() -> String {
     "the hook was called with unknown arguments; run `rind guard install` again".to_owned()
 }
 

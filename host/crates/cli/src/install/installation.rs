@@ -234,7 +234,7 @@ impl PluginInstallation {
         let source = new.source.clone();
         if let Err(error) = self.put_plugin(staged, &place, &name, new, &change) {
             if stored.contains(&StoredData::Back) {
-                let _ = data::put_aside(&self.stores(), &name, Some(&source));
+                let _ = data::move_data_aside(&self.stores(), &name, Some(&source));
             }
             return Err(error);
         }
@@ -334,7 +334,7 @@ impl PluginInstallation {
         // Remove the answers too: a remaining answer would make the plugin count as missing.
         let n_answers = Answers::read(&self.paths.grants())?.revoke(name)?;
         let config = user_setup()?.config;
-        let aside = data::put_aside(&self.stores(), name, Some(&source))
+        let aside = data::move_data_aside(&self.stores(), name, Some(&source))
             .with_context(|| format!("{name} is removed, but its stored data cannot be moved"))?;
         Ok(RemovedPlugin {
             name: name.to_owned(),

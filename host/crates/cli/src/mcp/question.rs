@@ -75,7 +75,7 @@ pub(in super::super) fn question_text(question: &ServerQuestion<'_>) -> String {
         offer,
         changes,
     } = question;
-    let offered = offer_words(offer);
+    let offered = offer_text(offer);
     let mut lines = vec![
         format!(
             "Use the tools of the MCP server {}? It offers {offered}.",
@@ -116,7 +116,7 @@ fn server_screen(question: ServerQuestion<'_>) -> QuestionScreen {
         offer,
         changes,
     } = question;
-    let offered = offer_words(offer);
+    let offered = offer_text(offer);
     let head = QuestionLine::new("")
         .styled_words(WARN.bold(), "? ")
         .own_words("use the tools of the MCP server ")
@@ -163,7 +163,7 @@ fn server_screen(question: ServerQuestion<'_>) -> QuestionScreen {
 }
 
 /// Returns the numbers of tools and prompts, in words.
-pub(in super::super) fn offer_words(offer: &ServerOffer) -> String {
+pub(in super::super) fn offer_text(offer: &ServerOffer) -> String {
     let tools = format_count(offer.tools.len() as u64, "tool");
     match offer.prompts.len() as u64 {
         0 => tools,

@@ -247,7 +247,7 @@ fn described_call(row: TableRow, text: &str) -> String {
 
 fn failed_hook(record: &TraceRecord) -> String {
     let (style, word) = steps::hook_outcome(record.outcome);
-    let took = steps::took_words(record.was_called(), record.micros);
+    let took = steps::duration_text(record.was_called(), record.micros);
     let row = TableRow::at_level(1)
         .add_text(DIM, &format!("{:<24}", record.point))
         .then_text(PLUGIN, &format!("{:<24}", record.plugin))

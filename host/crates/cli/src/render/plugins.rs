@@ -129,7 +129,7 @@ fn hook_line(hook: &HookReport) -> String {
         set.push(format!("{} ms", hook.deadline_ms));
     }
     if hook.on_failure != own.on_failure {
-        set.push(failure_words(hook.on_failure).to_owned());
+        set.push(failure_text(hook.on_failure).to_owned());
     }
     format!("{point} ({})", set.join(", "))
 }
@@ -137,11 +137,11 @@ fn hook_line(hook: &HookReport) -> String {
 fn hook_options(priority: u16, deadline_ms: u64, on_failure: OnFailure) -> String {
     format!(
         "priority {priority}, {deadline_ms} ms, {}",
-        failure_words(on_failure)
+        failure_text(on_failure)
     )
 }
 
-pub(super) fn failure_words(on_failure: OnFailure) -> &'static str {
+pub(super) fn failure_text(on_failure: OnFailure) -> &'static str {
     match on_failure {
         OnFailure::Block => "blocks when it fails",
         OnFailure::Skip => "is skipped when it fails",
@@ -205,7 +205,7 @@ fn print_idle(mark: &str, name: &str, trust: &str, why: &str, reliance: Option<&
 
 pub(in super::super) fn left_out_reason(left: &LeftOut) -> String {
     match &left.why {
-        Why::Held(plugin) => super::grants::held_words(&plugin.request, &plugin.decision),
+        Why::Held(plugin) => super::grants::held_text(&plugin.request, &plugin.decision),
         why => why.to_string(),
     }
 }

@@ -239,7 +239,7 @@ pub(super) fn hook_outcome(outcome: TraceOutcome) -> (Style, &'static str) {
 }
 
 /// Formats the time in hooks, if any of them was called.
-pub(super) fn took_words(was_called: bool, micros: f64) -> String {
+pub(super) fn duration_text(was_called: bool, micros: f64) -> String {
     if was_called {
         format_duration(micros)
     } else {

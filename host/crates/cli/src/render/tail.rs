@@ -63,7 +63,7 @@ impl DrawnTail {
 
     /// Ends the rows with a line feed if they are just these and whole on the screen. Returns
     /// whether they were.
-    pub(super) fn keep_if(&mut self, rows: &[String]) -> bool {
+    pub(super) fn retain_rows(&mut self, rows: &[String]) -> bool {
         let is_whole = self.n_shown > 0 && self.n_shown == rows.len() && self.rows == rows;
         if is_whole {
             print_answer("\n");

@@ -216,7 +216,7 @@ impl TurnRenderer {
     }
 
     /// Redraws the waiting line; call it every [`TICK`](super::waiting::TICK) or so.
-    pub(in super::super) fn tick_wait(&mut self) {
+    pub(in super::super) fn redraw_waiting_line(&mut self) {
         let ids = self.running.keys();
         let lines = ids.flat_map(|id| self.live.last_lines(MAIN, id, 1));
         let last = lines.last().unwrap_or_default();
@@ -358,7 +358,7 @@ impl TurnRenderer {
             self.waiting.hide_line();
             self.is_tail_stale = false;
             let rows = self.answer.end_stream(columns);
-            if !self.tail.keep_if(&rows) {
+            if !self.tail.retain_rows(&rows) {
                 self.tail.erase();
                 print_rows(&rows);
             }

@@ -82,7 +82,7 @@ pub(super) async fn run_install(args: SkillInstallArgs) -> anyhow::Result<ExitSt
         ));
     }
     let (chosen, mut left_out) = choose_candidates(found.all, &fetched, &args)?;
-    let mut store = SkillStore::open_store(&paths.config, preview::tell_waiting)?;
+    let mut store = SkillStore::open_store(&paths.config, preview::report_waiting)?;
     let around = SkillSurroundings::new().await;
     let mut all = Vec::new();
     for candidate in &chosen {

@@ -10,7 +10,7 @@ use super::super::exit_code::{ExitStatus, Usage, bail_usage};
 use super::super::{environment, render};
 use super::{found_without_plugins, shadowed_by};
 use rind_lib::skill::{FILE, FOLDER, FORMAT, is_plain_name, is_skipped, key, parse_text};
-use rind_package::skill::taken_names;
+use rind_package::skill::names_in_use;
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SkillNewArgs {
@@ -43,7 +43,7 @@ pub(super) async fn new(args: &SkillNewArgs) -> anyhow::Result<ExitStatus> {
     if folder.symlink_metadata().is_ok() {
         bail_usage!("{} already exists; choose another name", folder.display());
     }
-    let mut taken = taken_names(&skills).into_iter();
+    let mut taken = names_in_use(&skills).into_iter();
     if let Some((_, other)) = taken.find(|(taken, _)| *taken == key(name)) {
         bail_usage!("{} has the same name; choose another name", other.display());
     }

@@ -33,7 +33,7 @@ pub(super) async fn run_remove(args: SkillRemoveArgs) -> anyhow::Result<ExitStat
     }
     let mut store = SkillStore::open_store(
         &environment::find_paths(None)?.config,
-        preview::tell_waiting,
+        preview::report_waiting,
     )?;
     let name = &store.spelled_name(name);
     let place = store.skill_place(name);

@@ -119,7 +119,7 @@ impl LoginFlow {
                 }
                 let secret = config.client_secret.clone();
                 let configured = manager.configure_client(config);
-                configured.map_err(|error| auth_words(&error, &egress))?;
+                configured.map_err(|error| auth_error_text(&error, &egress))?;
                 secret
             }
             None if !can_register => {
@@ -133,12 +133,12 @@ impl LoginFlow {
                 let registered = manager.register_client(CLIENT_NAME, request.redirect, &words);
                 let registered = registered.await;
                 registered
-                    .map_err(|error| auth_words(&error, &egress))?
+                    .map_err(|error| auth_error_text(&error, &egress))?
                     .client_secret
             }
         };
         let page = manager.get_authorization_url(&words).await;
-        let page = page.map_err(|error| auth_words(&error, &egress))?;
+        let page = page.map_err(|error| auth_error_text(&error, &egress))?;
         let login = StoredLogin::new(url, &issuer, request.redirect, secret);
         let store = LoginStore::new(request.file, login);
         manager.set_credential_store(store.clone());
@@ -197,7 +197,7 @@ impl LoginFlow {
         );
         match exchanged.await {
             Ok(_) => Redirected::Done(Box::new(self.store.login())),
-            Err(error) => Redirected::Failed(auth_words(&error, &self.egress)),
+            Err(error) => Redirected::Failed(auth_error_text(&error, &self.egress)),
         }
     }
 
@@ -256,7 +256,7 @@ pub(super) async fn manager_of(
     egress: &Arc<LoginEgress>,
 ) -> Result<AuthorizationManager, String> {
     let made = AuthorizationManager::new_with_oauth_http_client(url, egress.clone()).await;
-    made.map_err(|error| auth_words(&error, egress))
+    made.map_err(|error| auth_error_text(&error, egress))
 }
 
 /// Sends a first message without a token, and returns the challenge of the answer.
@@ -285,7 +285,7 @@ async fn discover(
     challenge: Option<&str>,
 ) -> Result<AuthorizationMetadata, String> {
     let found = manager.resolve_metadata_from_challenge(challenge).await;
-    let found = found.map_err(|error| auth_words(&error, egress))?;
+    let found = found.map_err(|error| auth_error_text(&error, egress))?;
     if !found.source.is_discovered() {
         return Err(
             "is not offered: the server publishes no metadata about its authorization server"
@@ -348,7 +348,7 @@ impl MetadataFault {
     /// Describes the fault to the person, phrased to follow "the login".
     pub(super) fn describe(&self, issuer: &str, egress: &LoginEgress) -> String {
         match self {
-            Self::Unavailable(error) => auth_words(error, egress),
+            Self::Unavailable(error) => auth_error_text(error, egress),
             Self::OtherIssuer => format!(
                 "was given by {}, which is not the authorization server that the server names now",
                 clean_line(issuer, MAX_ERROR_BYTES)
@@ -419,7 +419,7 @@ pub(super) async fn renew_login(
 }
 
 /// Describes an error of the flow to the person, phrased to follow "the login".
-fn auth_words(error: &AuthError, egress: &LoginEgress) -> String {
+fn auth_error_text(error: &AuthError, egress: &LoginEgress) -> String {
     let mut text = format!("failed: {error}");
     if let Some(cause) = egress.take_failure().filter(|cause| !text.contains(cause)) {
         text = format!("{text}: {cause}");

@@ -49,11 +49,11 @@ impl ServerEnd {
         let ended = loop {
             tokio::select! {
                 biased;
-                line = progress.next_line() => progress.tell_line(line).await,
+                line = progress.next_line() => progress.send_progress_line(line).await,
                 ended = &mut finished => break ended,
             }
         };
-        progress.tell_rest().await;
+        progress.send_remaining_lines().await;
         ended
     }
 

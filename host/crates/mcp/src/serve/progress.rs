@@ -47,10 +47,10 @@ impl CallProgress {
     }
 
     /// Sends the lines that arrived before the result, because nothing may follow the result.
-    pub(super) async fn tell_rest(&mut self) {
+    pub(super) async fn send_remaining_lines(&mut self) {
         loop {
             match self.lines.try_recv() {
-                Ok(line) => self.tell_line(line).await,
+                Ok(line) => self.send_progress_line(line).await,
                 Err(TryRecvError::Lagged(_)) => {}
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return,
             }
@@ -58,7 +58,7 @@ impl CallProgress {
     }
 
     /// Sends a line of progress if the plugin that runs this call wrote it.
-    pub(super) async fn tell_line(&mut self, line: ProgressLine) {
+    pub(super) async fn send_progress_line(&mut self, line: ProgressLine) {
         let is_own = self.origin.as_ref() == Some(&line.origin) && !line.text.is_empty();
         let Some(token) = self.token.clone().filter(|_| is_own) else {
             return;

@@ -21,7 +21,7 @@ use super::contents::{MAX_BYTES, open_file, read_open};
 use super::source::{PluginSource, how_to_sign, signature_beside};
 pub use installed::{unverified_skills, verify_skills};
 pub use pick::{CandidateBundle, SkillCandidate, find_candidates, pick_bundle};
-pub use store::{LockedSkill, SkillChange, SkillPlace, SkillStore, taken_names};
+pub use store::{LockedSkill, SkillChange, SkillPlace, SkillStore, names_in_use};
 use tree::{SourceTree, hidden_folder};
 
 /// Magic number of zip files.

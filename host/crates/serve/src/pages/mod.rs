@@ -98,7 +98,7 @@ async fn show_sessions(State(state): State<ApiState>) -> Result<Markup, PageErro
                 td { a href={ "/sessions/" (row.id) } {
                     (printable_text(if row.title.is_empty() { &row.id } else { &row.title }))
                 } }
-                td { (state_words(row)) }
+                td { (state_text(row)) }
                 td.number { (row.turns) }
                 td.number { (format_usd(row.cost_usd)) }
                 td { (format_time(row.updated)) }
@@ -139,7 +139,7 @@ fn workspace_field(folders: &[String]) -> Markup {
 /// for long send something every few seconds.
 const STALL_MS: u64 = 30_000;
 
-fn state_words(row: &SessionRow) -> String {
+fn state_text(row: &SessionRow) -> String {
     match (row.quiet_ms, row.is_open, &*row.state) {
         (Some(_), ..) if row.is_waiting => "waits for an answer".to_owned(),
         (Some(quiet), ..) if quiet >= STALL_MS => {

@@ -16,7 +16,7 @@ use super::turn_diff::diff_part;
 use super::waterfall::{about_part, clean, title_of, turns_part};
 use crate::ApiState;
 use crate::error::ApiError;
-use crate::routes::QueryOf;
+use crate::routes::RequestQuery;
 use crate::routes::in_background;
 use crate::routes::sessions::{read_entry, read_view};
 
@@ -98,7 +98,7 @@ fn compare_form(view: &SessionView, back: &str) -> Markup {
 pub(super) async fn show_diff(
     State(state): State<ApiState>,
     Path(id): Path<String>,
-    QueryOf(wanted): QueryOf<TwoTurns>,
+    RequestQuery(wanted): RequestQuery<TwoTurns>,
 ) -> Result<Markup, PageError> {
     let view = read_view(&state, &id).await?;
     let find = |n: u32| {

@@ -72,7 +72,7 @@ fn conversation(turn: &TurnView) -> String {
                 }
                 for decision in &call.decisions {
                     add(
-                        &decision_words(&decision.plugin, &decision.outcome),
+                        &decision_text(&decision.plugin, &decision.outcome),
                         decision.reason.as_deref().unwrap_or_default(),
                     );
                 }
@@ -80,7 +80,7 @@ fn conversation(turn: &TurnView) -> String {
             }
             Item::Decision(decision) => {
                 add(
-                    &decision_words(&decision.plugin, &decision.outcome),
+                    &decision_text(&decision.plugin, &decision.outcome),
                     decision.reason.as_deref().unwrap_or_default(),
                 );
             }
@@ -98,6 +98,6 @@ fn conversation(turn: &TurnView) -> String {
     lines
 }
 
-fn decision_words(plugin: &str, outcome: &str) -> String {
+fn decision_text(plugin: &str, outcome: &str) -> String {
     format!("{}: {}", clean(plugin), clean(outcome))
 }

@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::{oneshot, watch};
 
-use super::{QueryOf, in_background};
+use super::{RequestQuery, in_background};
 use crate::ApiState;
 use crate::error::ApiError;
 use crate::event_log::{EventLog, NewEvents, NumberedEvent};
@@ -44,7 +44,7 @@ pub(crate) struct FollowQuery {
 pub(crate) async fn follow(
     State(state): State<ApiState>,
     Path(id): Path<String>,
-    QueryOf(query): QueryOf<FollowQuery>,
+    RequestQuery(query): RequestQuery<FollowQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     if query.after.is_some_and(|after| after > MAX_NUMBER) {

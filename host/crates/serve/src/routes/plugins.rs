@@ -6,7 +6,7 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::QueryOf;
+use super::RequestQuery;
 use crate::ApiState;
 use crate::error::ApiError;
 use crate::hook_sums::PluginSums;
@@ -75,7 +75,7 @@ pub(crate) struct LeftOutRow {
 
 pub(crate) async fn list(
     State(state): State<ApiState>,
-    QueryOf(query): QueryOf<PluginQuery>,
+    RequestQuery(query): RequestQuery<PluginQuery>,
 ) -> Result<Json<PluginList>, ApiError> {
     let workspace = state.sessions.workspaces().find_host(query.workspace);
     Ok(Json(list_plugins(&*workspace.await?)))

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{JsonBody, QueryOf, in_background};
+use super::{JsonBody, RequestQuery, in_background};
 use crate::ApiState;
 use crate::error::ApiError;
 use crate::forward::remote_states;
@@ -115,7 +115,7 @@ pub(crate) struct Closed {
 
 pub(crate) async fn list(
     State(state): State<ApiState>,
-    QueryOf(query): QueryOf<ListQuery>,
+    RequestQuery(query): RequestQuery<ListQuery>,
 ) -> Result<Json<SessionList>, ApiError> {
     let limit = query.limit.unwrap_or(LISTED);
     if !(1..=MAX_LISTED).contains(&limit) {

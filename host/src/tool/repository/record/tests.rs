@@ -30,7 +30,7 @@ impl Fixture {
     }
 
     fn start(&self, deadline: Duration) -> CommandRecord {
-        let before = RepositoryBefore::look_before(&[self.root.path().join("work")]);
+        let before = RepositoryBefore::scan_before(&[self.root.path().join("work")]);
         CommandRecord::create(&self.records(), &before, deadline).unwrap()
     }
 

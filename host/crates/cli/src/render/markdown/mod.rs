@@ -252,7 +252,7 @@ impl MarkdownPage {
             }
             TagEnd::Table => {
                 let table = self.table.take().unwrap_or_default();
-                for row in table.lay_out(self.room()) {
+                for row in table.layout_rows(self.room()) {
                     self.add_row(row);
                 }
                 self.is_apart = true;

@@ -2,7 +2,7 @@
 //!
 //! Columns are as wide as their widest cell where that fits. Else the text of the widest ones is
 //! broken, and where even their words do not fit, each row becomes a list of its cells. Start from
-//! [`MarkdownTable::lay_out`].
+//! [`MarkdownTable::layout_rows`].
 
 use pulldown_cmark::Alignment;
 
@@ -44,7 +44,7 @@ impl MarkdownTable {
     }
 
     /// Returns its rows on a screen with room for so many columns.
-    pub(super) fn lay_out(mut self, room: usize) -> Vec<String> {
+    pub(super) fn layout_rows(mut self, room: usize) -> Vec<String> {
         for part in self.rows.iter_mut().take(1).flatten().flatten() {
             part.style = part.style.bold();
         }

@@ -89,7 +89,7 @@ impl PublicItems<'_> {
                 });
             if !place.made_path.is_empty() {
                 page.made_path = place.made_path;
-                page.made_by = self.made_by(&PathResolution::Made(module, Vec::new()));
+                page.made_by = self.made_by(&PathResolution::MacroTypes(module, Vec::new()));
             }
             // The type may be defined in the source for another target only.
             let mut same = page.items.iter_mut();
@@ -168,7 +168,7 @@ impl PublicItems<'_> {
                     .shown
                     .get(&PublicTarget::Item(from, n))
                     .and_then(|path| Some(path.rsplit_once("::")?.0.to_owned())),
-                PathResolution::Made(from, path) => {
+                PathResolution::MacroTypes(from, path) => {
                     self.made_place(from, &path).map(|place| place.page)
                 }
                 _ => None,
