@@ -62,7 +62,7 @@ pub enum Event {
         /// Kind of cause: `failed`, `held` (it needs permissions that were not granted), `shadowed`
         /// (another has its name) or `switched-off`.
         cause: String,
-        /// Reason why it does not run, in words.
+        /// Reason why it does not run, as text.
         reason: String,
     },
     /// A skill was found and is not used in this session, or only by the user.
@@ -76,7 +76,7 @@ pub enum Event {
         /// Kind of cause: `unusable` (its file cannot be read as a skill), `user-only` (a fault
         /// keeps it from the model) or `shadowed` (another has its name).
         cause: String,
-        /// Reason why it is left out, in words.
+        /// Reason why it is left out, as text.
         reason: String,
     },
     /// A plugin took the place of another version of itself; the next step calls it.

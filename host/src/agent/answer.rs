@@ -41,7 +41,7 @@ impl AnswerEnd {
     }
 }
 
-/// State of the answer to the present input.
+/// State of the answer to the current input.
 #[derive(Default)]
 pub(super) struct AnswerState {
     /// Last text of the model that was not empty.

@@ -19,7 +19,7 @@ use crate::session::Body;
 pub(super) struct TurnCtx {
     /// State shared with those who act for plugins in this turn.
     pub(super) scope: Arc<TurnScope>,
-    /// Number of the present step; 0 before the first.
+    /// Number of the current step; 0 before the first.
     pub(super) step: u32,
     /// Messages for the next request only.
     pub(super) passing: Vec<Message>,
@@ -75,7 +75,8 @@ impl TurnCtx {
         Ok(())
     }
 
-    /// Notes the last input in the conversation as that of this turn, which continues an earlier one.
+    /// Records the last input in the conversation as that of this turn, which continues an earlier
+    /// one.
     pub(super) fn keep_last_input(&self) {
         let messages = self.scope.spec.session.messages();
         let last = messages.into_iter().rfind(Message::is_input);

@@ -32,7 +32,7 @@ const MAX_MESSAGES: usize = 1_000;
 /// Longest name of an entry of a plugin's own, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
-/// Longest entry of a plugin's own, in bytes. Larger data belongs into the plugin's state, where it
+/// Longest entry of a plugin's own, in bytes. Larger data belongs in the plugin's state, where it
 /// can be replaced.
 const MAX_ENTRY_BYTES: usize = 1 << 20;
 

@@ -6,7 +6,7 @@
 //! [`SkillScope`].
 //!
 //! [`ActiveTurns`] leads from a plugin's handle to the running turn. Hooks hold the handle and a
-//! scope holds the hooks, so the way there is weak: a strong one would keep all of them for ever.
+//! scope holds the hooks, so the way there is weak: a strong one would keep all of them forever.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -141,7 +141,7 @@ impl TurnScope {
         scope
     }
 
-    /// Notes that the turn has ended: from then on the terminal is not watched for it.
+    /// Records that the turn has ended: from then on the terminal is not watched for it.
     pub(super) fn end_scope(&self) {
         self.is_over.store(true, Ordering::Release);
     }

@@ -5,7 +5,7 @@
 //! [`TurnRun::finish_answer`]. Hooks, policy, limits and the journal are inside them, so that no
 //! order skips a guard. `run` has the built-in order, `plugin_order` the order of a plugin's loop.
 //!
-//! The future of an order may be dropped at any await: data that must survive belongs into
+//! The future of an order may be dropped at any await: data that must survive belongs in
 //! [`TurnRun`].
 
 use std::time::Instant;
@@ -68,7 +68,7 @@ pub(super) struct TurnRun<'a> {
     /// Tool calls whose results are not in the session yet.
     pub(super) calls: TurnCalls,
     pub(super) reflected: ReflectionState,
-    /// The answer to the present input.
+    /// The answer to the current input.
     pub(super) answer: AnswerState,
     /// The last answer, as long as its calls have no results.
     pub(super) open: Option<SeenReply>,

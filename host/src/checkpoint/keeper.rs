@@ -198,7 +198,7 @@ impl Checkpoints {
         started
     }
 
-    /// Notes that a call has ended, and records what changed since the last snapshot.
+    /// Records that a call has ended, and records what changed since the last snapshot.
     pub fn end_call(&self, mut started: StartedCall) {
         let Some(id) = started.id else {
             return;
@@ -213,7 +213,7 @@ impl Checkpoints {
         }
     }
 
-    /// Notes that `path`, which is relative to the workspace and free of links, is about to be
+    /// Records that `path`, which is relative to the workspace and free of links, is about to be
     /// changed: to a file with `content`, or in another way. Returns the record, to be ended by
     /// [`end_write`](Self::end_write).
     pub fn begin_write(
@@ -242,7 +242,7 @@ impl Checkpoints {
         }
     }
 
-    /// Notes that a write has ended; it may have changed nothing.
+    /// Records that a write has ended; it may have changed nothing.
     pub fn end_write(&self, id: u64, is_done: bool) {
         let mut keeper = self.lock();
         let keeper = &mut *keeper;

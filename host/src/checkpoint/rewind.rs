@@ -91,7 +91,7 @@ impl Checkpoints {
         })
     }
 
-    /// Returns the present content and the one to put back, as far as both are files of text or
+    /// Returns the current content and the one to put back, as far as both are files of text or
     /// other bytes that are kept. Blocks.
     pub fn rewind_contents(&self, change: &PlannedChange) -> [Option<Vec<u8>>; 2] {
         let read = |store: &mut OpenedStore| {

@@ -55,7 +55,7 @@ pub enum Error {
     AgentLoop {
         /// Name of the plugin.
         plugin: String,
-        /// Cause, in words.
+        /// Cause, as text.
         why: String,
     },
     /// A script does not fit its points, or its name is taken.
@@ -65,7 +65,7 @@ pub enum Error {
         place: String,
         /// Name of the script.
         name: String,
-        /// Cause, in words.
+        /// Cause, as text.
         why: String,
     },
     /// A tool cannot be registered.

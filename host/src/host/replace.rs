@@ -25,7 +25,7 @@ pub enum ReplaceError {
     /// The new version cannot be loaded, or waits for permissions.
     #[error("{why}")]
     NotLoaded {
-        /// Cause, in words.
+        /// Cause, as text.
         why: String,
     },
     /// The new version was granted more than the running version.

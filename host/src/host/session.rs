@@ -77,7 +77,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Notes that a new session is for a request of the program's own, named `by`: `last` still
+    /// Records that a new session is for a request of the program's own, named `by`: `last` still
     /// means the last conversation.
     pub fn aside(mut self, by: impl Into<String>) -> Self {
         self.aside = Some(by.into());

@@ -170,7 +170,8 @@ impl PluginSet {
 }
 
 impl PluginSet {
-    /// Loads a component that knows no contract. It has no settings, and no plugin's name.
+    /// Loads a third-party component that was not built for Rind's contract. It has no settings,
+    /// and must not have the name of a plugin.
     async fn take_component(&mut self, loader: &PluginLoader<'_>, component: &ForeignComponent) {
         let name = component.manifest.name.clone();
         let found = Found {

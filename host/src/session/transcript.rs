@@ -35,7 +35,7 @@ pub(super) struct SessionTranscript {
     pub(super) remembered: Vec<RememberedSkill>,
     /// Status lines of plugins that are not empty, by plugin.
     pub(super) statuses: BTreeMap<String, String>,
-    /// Calls that a person allowed for the present run, in words.
+    /// Calls that a person allowed for the current run, as text.
     allowed: Vec<String>,
     /// Calls that a person had allowed for the run before.
     pub(super) ended_answers: Vec<String>,

@@ -225,7 +225,7 @@ impl Approver for AllowAll {
 pub struct SessionApproval {
     /// Name of the tool.
     pub tool: String,
-    /// Covered part of the calls, in words.
+    /// Covered part of the calls, as text.
     pub covers: String,
     /// Name of the plugin that provides the tool; `None` for a built-in tool.
     pub plugin: Option<String>,

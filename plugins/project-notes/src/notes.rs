@@ -5,7 +5,7 @@ use rind_sdk::prelude::*;
 use rind_sdk::serde_json;
 use std::collections::BTreeSet;
 
-/// Maximum number of notes of a project. More are a document, which belongs into the project.
+/// Maximum number of notes of a project. More than that belong in a document in the project.
 const MAX_NOTES: usize = 500;
 
 /// Maximum number of projects whose folders have one name.

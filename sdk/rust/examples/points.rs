@@ -218,7 +218,7 @@ mod points {
         Observed::default().notify(Level::Info, text)
     }
 
-    /// Writes the summary in place of the model's, from the first and the last message.
+    /// Writes the summary instead of the model's, from the first and the last message.
     #[hook]
     fn before_compact(slice: &Slice) -> SliceOutcome {
         match (slice.message(0), slice.last()) {

@@ -113,7 +113,7 @@ macro_rules! constructors {
 
 constructors! {
     InputOutcome {
-        /// Puts a text in place of the input.
+        /// Puts a text instead of the input.
         replace(text: impl Into<String>) => text: Some(text.into());
     }
     TextOutcome {
@@ -121,11 +121,11 @@ constructors! {
         replace(text: impl Into<String>) => text: Some(text.into());
     }
     ReplyOutcome {
-        /// Puts a text in place of the message's.
+        /// Puts a text instead of the message's.
         replace(text: impl Into<String>) => text: Some(text.into());
     }
     OutputOutcome {
-        /// Puts a text in place of the output.
+        /// Puts a text instead of the output.
         replace(text: impl Into<String>) => text: Some(text.into());
     }
     DeltaOutcome {
@@ -135,7 +135,7 @@ constructors! {
         stop(reason: impl Into<String>) => stop: Some(reason.into());
     }
     ResultOutcome {
-        /// Puts a text in place of the tool's answer.
+        /// Puts a text instead of the tool's answer.
         replace(text: impl Into<String>) => content: Some(vec![Part::Text(text.into())]);
         /// Replaces the answer of the tool with these parts. Blobs must be among those of the
         /// answer.
@@ -154,7 +154,7 @@ constructors! {
         replace(draft: impl Into<String>) => draft: Some(draft.into());
         /// Adds something that a good answer must meet.
         criterion(text: impl Into<String>) => criteria: vec![text.into()];
-        /// Asks for another step, for this reason, in place of the built-in reflection.
+        /// Asks for another step, for this reason, instead of the built-in reflection.
         again(reason: impl Into<String>) => verdict: VerdictChange::Again(reason.into());
     }
     PromptOutcome {

@@ -83,7 +83,7 @@ fn help_of_run_explains_every_flag() {
                                   in the chat
           --dry-run               Only describe what tool calls would do, except those that just read
           --events <FILE>         Append every event as a line of JSON to this file
-          --workspace <DIR>       Folder to work in, in place of the current one
+          --workspace <DIR>       Folder to work in, instead of the current one
           --json                  Print every event as a line of JSON on standard output
           --trace[=<HOW>]         Show the turn as a tree with every hook, what it did, and how long it
                                   took; `--trace=full` folds and cuts nothing

@@ -244,7 +244,7 @@ pub(super) struct OpenArgs {
     /// Append every event as a line of JSON to this file
     #[arg(long, value_name = "FILE")]
     pub(super) events: Option<PathBuf>,
-    /// Folder to work in, in place of the current one
+    /// Folder to work in, instead of the current one
     #[arg(long, value_name = "DIR")]
     pub(super) workspace: Option<PathBuf>,
 }
@@ -411,7 +411,7 @@ pub(super) struct ConfigShowArgs {
     /// Trust the project's `.rind` for this command
     #[arg(long)]
     pub(super) trust_project: bool,
-    /// Folder of the project, in place of the current one
+    /// Folder of the project, instead of the current one
     #[arg(long, value_name = "DIR")]
     pub(super) workspace: Option<PathBuf>,
     /// Print JSON
@@ -421,7 +421,7 @@ pub(super) struct ConfigShowArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct InitArgs {
-    /// Write your own settings, in place of those of the project in this folder
+    /// Write your own settings, instead of those of the project in this folder
     #[arg(long)]
     pub(super) user: bool,
 }
@@ -527,7 +527,7 @@ pub(super) struct BuildArgs {
     /// `pyproject.toml`
     #[arg(required = true, value_name = "DIR")]
     pub(super) dirs: Vec<PathBuf>,
-    /// Assemble each plugin in `OUT/NAME`, ready to be copied elsewhere, in place of writing into
+    /// Assemble each plugin in `OUT/NAME`, ready to be copied elsewhere, instead of writing into
     /// its own folder
     #[arg(long, value_name = "OUT")]
     pub(super) out: Option<PathBuf>,

@@ -19,7 +19,7 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// Timeout for the first byte of a pipe or socket next to a prompt, if no writer is found.
 ///
 /// A program that starts Rind often leaves standard input open and never writes to it; Claude Code
-/// continues after 3 s, Codex waits for ever.
+/// continues after 3 s, Codex waits forever.
 const FIRST_BYTE: Duration = Duration::from_secs(5);
 
 /// Longest silence after the first byte, on the same condition.

@@ -201,7 +201,7 @@ pub(super) async fn fill_input(
     Ok(filled)
 }
 
-/// Size and number of what was fetched, in words.
+/// Size and number of what was fetched, as text.
 fn content_text(fetched: &FetchedMaterial) -> String {
     let images = format_count(fetched.images.len() as u64, "image");
     let text = match fetched.text.len() {

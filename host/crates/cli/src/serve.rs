@@ -158,7 +158,7 @@ type OpenedStore = (Option<SessionStore>, Option<Arc<dyn RemoteSessions>>);
 struct OpenedApi {
     server: ApiServer,
     listener: ApiListener,
-    /// Address, in words.
+    /// Address, as text.
     address: String,
     /// Path of the file with the token.
     token: PathBuf,

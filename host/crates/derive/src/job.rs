@@ -27,7 +27,7 @@ pub enum DeriveJob {
 pub struct DraftedSource {
     /// Skill, without the digest of its source.
     pub draft: SkillDraft,
-    /// Notes about parts of the source that could not be resolved.
+    /// Records about parts of the source that could not be resolved.
     pub notes: Vec<String>,
 }
 

@@ -171,7 +171,7 @@ impl GuardFolder {
         self.lock_file(DAEMON_LOCK)
     }
 
-    /// Notes the process of the daemon, which holds the lock.
+    /// Records the process of the daemon, which holds the lock.
     pub(crate) fn note_process(&self, lock: &mut File) {
         let noted = lock
             .set_len(0)

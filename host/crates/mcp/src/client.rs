@@ -305,8 +305,8 @@ async fn open_once(
     };
     match served {
         Ok(Ok(service)) => {
-            // The server sets how long the library may repeat an earlier list. A comparison with
-            // the pin needs the present one.
+            // Disable the library's cache: the server decides how long a cached list is valid, and
+            // the comparison with the pin needs a fresh one.
             let cache = ClientCacheConfig::disabled();
             service.peer().set_response_cache_config(cache).await;
             Ok(Connection {

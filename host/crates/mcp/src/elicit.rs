@@ -135,7 +135,7 @@ impl ServerQuestions {
         }
     }
 
-    /// Notes a call of a tool, in which the server may ask.
+    /// Records a call of a tool, in which the server may ask.
     pub(crate) fn begin_call(&self, caller: &Caller) -> CallGuard<'_> {
         let mut calls = lock(&self.calls);
         let number = calls.next;
@@ -380,7 +380,7 @@ impl ServerQuestions {
 /// Checks an address before it is shown.
 ///
 /// # Errors
-/// Words that continue "an address that".
+/// Text phrased to follow "an address that".
 fn check_address(url: &str) -> Result<(), &'static str> {
     let is_plain = |c: char| c.is_ascii_graphic();
     let Some(rest) = url.strip_prefix("https://") else {

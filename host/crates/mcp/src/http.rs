@@ -58,7 +58,8 @@ impl EgressClient {
         }
     }
 
-    /// Sends a request, and again with a renewed token where the server does not take the present one.
+    /// Sends a request, and again with a renewed token where the server does not take the current
+    /// one.
     async fn send(&self, request: &OneRequest<'_>) -> Result<Answer, HttpError> {
         let (token, answer) = self.send_once(request, StreamUse::Answer).await?;
         let (Some(login), Some(token)) = (&self.login, token) else {

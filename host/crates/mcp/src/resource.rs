@@ -103,7 +103,7 @@ impl ResourceList {
 /// Checks an address before a server sees it.
 ///
 /// # Errors
-/// Words that continue "the address".
+/// Text phrased to follow "the address".
 pub(crate) fn check_uri(uri: &str) -> Result<(), String> {
     if uri.len() > MAX_URI_BYTES {
         return Err(format!("has more than {} KiB", MAX_URI_BYTES >> 10));

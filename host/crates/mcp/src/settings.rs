@@ -57,7 +57,7 @@ pub struct ServerSettings {
     pub network: bool,
     /// Address of a server over Streamable HTTP.
     pub url: Option<String>,
-    /// Headers of every request to it, with `{NAME}` in place of secrets.
+    /// Headers of every request to it, with `{NAME}` instead of secrets.
     pub headers: BTreeMap<String, String>,
     /// Whether the name of the address may lead to a loopback or private address, and addresses of a
     /// login at it, too. Default: no.
@@ -202,8 +202,8 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
     ))
 }
 
-/// Creates the name of a server from any text: its letters and digits in small letters, with `-` in
-/// place of everything between them, cut to the longest name. Empty for a text that has none.
+/// Creates the name of a server from any text: its letters and digits in small letters, with `-`
+/// instead of everything between them, cut to the longest name. Empty for a text that has none.
 #[must_use]
 pub fn fit_server_name(text: &str) -> String {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();

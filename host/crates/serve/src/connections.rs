@@ -129,7 +129,7 @@ pub fn check_loopback(address: SocketAddr) -> Result<(), String> {
 pub(crate) struct ConnectionAccess(Arc<AtomicBool>);
 
 impl ConnectionAccess {
-    /// Notes that a request has access.
+    /// Records that a request has access.
     pub(crate) fn note_access(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -30,7 +30,7 @@ pub(crate) struct PluginSums {
 pub(crate) struct HookFailure {
     /// Name of the point.
     pub(crate) point: String,
-    /// Reason, in words.
+    /// Reason, as text.
     pub(crate) reason: String,
     /// Id of the session in which it failed.
     pub(crate) session: String,

@@ -48,7 +48,7 @@ pub enum QuestionAbout {
         /// Plugin that makes the call; absent for the model.
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<String>,
-        /// Permissions of the plugin that provides the tool, in words.
+        /// Permissions of the plugin that provides the tool, as text.
         may: Vec<String>,
         /// The whole call, line by line.
         arguments: Vec<ArgumentLine>,

@@ -29,7 +29,7 @@ type Moving = JoinHandle<Result<(String, Slice), (u32, session::Error)>>;
 /// Longest wait for a running summary when a session closes.
 const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
-/// Archival of an agent: the turns that are being prepared during the present turn, and the turn
+/// Archival of an agent: the turns that are being prepared during the current turn, and the turn
 /// that is being moved.
 #[derive(Default)]
 pub(in crate::agent) struct ArchiveQueue {
@@ -203,7 +203,7 @@ impl ArchiveQueue {
     }
 }
 
-/// Notes that the turn, which has ended, is to be archived when one of the triggers says so.
+/// Records that the turn, which has ended, is to be archived when one of the triggers says so.
 pub(in crate::agent) async fn note_due(
     scope: &Arc<TurnScope>,
     compaction: &CompactionState,

@@ -182,7 +182,7 @@ fn skill_lines(skill: &Skill) -> Vec<ShownLine> {
     ]
 }
 
-/// Declared side effects of a skill, in words.
+/// Declared side effects of a skill, as text.
 fn declared_effects(skill: &Skill) -> String {
     let words: Vec<&str> = skill
         .side_effects

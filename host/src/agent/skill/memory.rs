@@ -127,8 +127,8 @@ impl SkillMemory {
             .any(|(id, trust, hash)| (id, *trust, hash) == (&skill.id, skill.trust, &skill.hash))
     }
 
-    /// Notes that a skill may be used for the rest of this run; for the rest of the session when a
-    /// person said so.
+    /// Records that a skill may be used for the rest of this run; for the rest of the session when
+    /// a person said so.
     pub(super) fn confirm_skill(&self, skill: &Skill, by_person: bool) {
         lock(&self.remembered).confirmed.push(memory_key(skill));
         if by_person {
@@ -136,7 +136,7 @@ impl SkillMemory {
         }
     }
 
-    /// Notes that the text of a skill is handed out.
+    /// Records that the text of a skill is handed out.
     pub(super) fn note_prepared(&self, ready: Arc<ReadySkill>) {
         let prepared = &mut lock(&self.remembered).prepared;
         prepared.retain(|own| own.text != ready.text);
@@ -166,7 +166,7 @@ impl SkillMemory {
         }
     }
 
-    /// Notes that a skill is used: from now on its files may be read, and its attachments stay.
+    /// Records that a skill is used: from now on its files may be read, and its attachments stay.
     pub(super) fn use_skill(&self, skill: &Arc<Skill>, spec: &AgentSpec) {
         let is_same = |own: &UsedSkill| Arc::ptr_eq(&own.skill, skill);
         if !lock(&self.remembered).used.iter().any(is_same) {

@@ -19,7 +19,7 @@ struct NotedSkill {
 }
 
 impl SkillParts {
-    /// Notes that the result of a call has a part of a skill, which begins with this line.
+    /// Records that the result of a call has a part of a skill, which begins with this line.
     pub(in crate::agent) fn note_part(&self, call: &str, part: SkillPart, line: String) {
         let mut noted = lock(&self.0);
         let of_call = noted.entry(call.to_owned()).or_default();

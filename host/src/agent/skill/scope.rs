@@ -69,7 +69,7 @@ impl SkillScope {
         self.tools.set_all(tools);
     }
 
-    /// Names of the tools that may be called now: those of the present step, or all before the
+    /// Names of the tools that may be called now: those of the current step, or all before the
     /// first, as far as the active skills leave them.
     pub(in crate::agent) fn active(&self) -> Arc<[String]> {
         let Some(active) = self.tools.of_step() else {
@@ -80,7 +80,7 @@ impl SkillScope {
         active.cloned().collect()
     }
 
-    /// Sets the names of the tools that the present step offers.
+    /// Sets the names of the tools that the current step offers.
     pub(in crate::agent) fn set_active(&self, names: Vec<String>) {
         self.tools.set_of_step(names);
     }

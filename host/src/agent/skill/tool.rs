@@ -140,7 +140,7 @@ async fn answer_skill_call(
     Ok(output)
 }
 
-/// Notes that the result of this call has a text of a skill.
+/// Records that the result of this call has a text of a skill.
 fn note_text(scope: &TurnScope, ctx: &ToolCtx, id: &str, text: &str) {
     if let Some(call) = &ctx.caller.call {
         let part = SkillPart::Text(id.to_owned());

@@ -135,7 +135,7 @@ impl LiveSubagent {
         lock(&self.stop_reason).clone()
     }
 
-    /// Notes the end, unless it was noted before.
+    /// Records the end, unless it was noted before.
     pub(in crate::agent) fn note_end(&self, outcome: SubagentOutcome) {
         self.outcome.send_if_modified(|kept| {
             let is_first = kept.is_none();
@@ -145,8 +145,8 @@ impl LiveSubagent {
     }
 }
 
-/// Notes that a subagent broke off, when it is dropped before the end was noted: after a panic, for
-/// example, it must not count as running for ever.
+/// Records that a subagent broke off, when it is dropped before the end was noted: after a panic,
+/// for example, it must not count as running forever.
 pub(in crate::agent) struct EndMark(pub(in crate::agent) Arc<LiveSubagent>);
 
 impl Drop for EndMark {
@@ -229,8 +229,8 @@ impl SubagentRegistry {
         live.iter().find(|one| &*one.id == id).cloned()
     }
 
-    /// Returns the subagents that the model of an agent started and of whose end it was not told,
-    /// oldest first.
+    /// Returns the subagents that an agent's model started and whose end was not yet reported to
+    /// it, oldest first.
     pub(in crate::agent) fn unread_of(&self, parent: &str) -> Vec<Arc<LiveSubagent>> {
         let live = lock(&self.live);
         let unread = live.iter().filter(|one| {

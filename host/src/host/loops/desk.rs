@@ -64,7 +64,7 @@ pub(crate) struct LoopDesk {
     runner: Arc<dyn TurnRunner>,
     parts: DeskParts,
     messages: tokio::sync::Mutex<mpsc::Receiver<LoopMessage>>,
-    /// Whether the present run waits for the end of the host.
+    /// Whether the current run waits for the end of the host.
     is_told: AtomicBool,
     turns: Mutex<DeskTurns>,
     spending: LoopSpending,
@@ -142,7 +142,7 @@ impl LoopDesk {
         self.is_told.store(false, Ordering::Release);
     }
 
-    /// Whether the present run waits for the host to end, and must be given its own time to finish.
+    /// Whether the current run waits for the host to end, and must be given its own time to finish.
     pub(super) fn is_told(&self) -> bool {
         self.is_told.load(Ordering::Acquire)
     }

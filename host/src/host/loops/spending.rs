@@ -107,7 +107,7 @@ impl ReservedCost {
         self.has_begun.clone()
     }
 
-    /// Notes the cost of a turn that has ended, in US dollars.
+    /// Records the cost of a turn that has ended, in US dollars.
     pub(super) fn end_turn(&mut self, usd: f64) {
         self.cost = Some(usd);
     }

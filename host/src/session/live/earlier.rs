@@ -28,7 +28,7 @@ impl Session {
         self.lock().transcript.statuses.clone()
     }
 
-    /// Returns the calls that a person had allowed for the run before this one, in words.
+    /// Returns the calls that a person had allowed for the run before this one, as text.
     pub(crate) fn ended_answers(&self) -> Vec<String> {
         self.lock().transcript.ended_answers.clone()
     }

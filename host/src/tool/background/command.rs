@@ -238,7 +238,7 @@ impl BackgroundCommand {
         }
     }
 
-    /// Notes the end, unless it was noted before.
+    /// Records the end, unless it was noted before.
     pub(in crate::tool) fn note_end(&self, end: BackgroundEnd) {
         let end = Arc::new(end);
         let is_first = self.end.send_if_modified(|kept| {

@@ -104,7 +104,7 @@ pub(super) async fn run_in_background(process: Process, command: Arc<BackgroundC
     });
 }
 
-/// Notes the end of a command whose task is dropped or panics: it would count as running for ever.
+/// Records the end of a command whose task is dropped or panics: it would count as running forever.
 struct LostCommand<'a>(&'a BackgroundCommand);
 
 impl Drop for LostCommand<'_> {

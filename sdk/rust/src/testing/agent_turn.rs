@@ -139,8 +139,8 @@ pub(crate) mod host {
         TurnFinish,
     };
 
-    /// Notes a primitive with its text or number, and checks that it may come now. The host ends the
-    /// turn otherwise, so that the loop never sees an error; a test must fail with the reason.
+    /// Records a primitive with its text or number, and checks that it may come now. The host ends
+    /// the turn otherwise, so that the loop never sees an error; a test must fail with the reason.
     fn note(name: &str, more: &str) {
         let fault = TURN.with_borrow_mut(|turn| {
             let asked = format!("{name} {more}");

@@ -1,4 +1,4 @@
-//! Answers that a test gives in place of the real services: HTTP servers, models, subagents, tools,
+//! Answers that a test gives instead of the real services: HTTP servers, models, subagents, tools,
 //! other plugins.
 
 use std::cell::RefCell;

@@ -69,7 +69,7 @@ fields! {
     Slice {
         /// Reason.
         reason: String;
-        /// Text in place of the messages.
+        /// Text instead of the messages.
         summary: String;
     }
     WireRequest {

@@ -183,7 +183,7 @@ async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
 }
 
 /// Builds the plugin if its component is missing or older than its sources, so that the cases test
-/// the present code. If the build fails, returns it as a failed case.
+/// the current code. If the build fails, returns it as a failed case.
 async fn build_stale(suite: &CaseSuite) -> Option<CaseRun> {
     let path = suite.manifest.component_path(&suite.folder)?;
     let name = &suite.manifest.name;

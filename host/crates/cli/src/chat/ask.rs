@@ -82,7 +82,7 @@ impl OpenQuestion {
         self.opens.filter(|_| !self.is_open)
     }
 
-    /// Notes that it is about to be drawn: from when it is due on, with the answers.
+    /// Records that it is about to be drawn: from when it is due on, with the answers.
     pub(super) fn draws_at(&mut self, now: Instant) {
         self.is_open |= self.opens.is_some_and(|opens| opens <= now);
     }

@@ -73,7 +73,7 @@ impl ChatDiffs {
         }
     }
 
-    /// Notes that the person approved the change of this call and saw all of it.
+    /// Records that the person approved the change of this call and saw all of it.
     pub(super) fn note_shown(&self, call: String) {
         lock(&self.0).shown.insert(call);
     }

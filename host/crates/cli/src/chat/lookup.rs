@@ -186,7 +186,7 @@ impl LiveChat {
         });
     }
 
-    /// Notes a model that was just chosen, to warn if its server does not know it.
+    /// Records a model that was just chosen, to warn if its server does not know it.
     pub(super) fn check_model(&mut self, name: String) {
         self.unchecked_model = Some(name);
         self.ask_models();

@@ -44,7 +44,7 @@ impl ChatResources {
         })
     }
 
-    /// Notes the resources of a server.
+    /// Records the resources of a server.
     pub(super) fn note_listed(&mut self, server: String, resources: Vec<ListedResource>) {
         self.listed.insert(server, resources);
     }

@@ -335,7 +335,7 @@ impl ChatView {
         }
     }
 
-    /// Notes that a question showed the whole change of this call.
+    /// Records that a question showed the whole change of this call.
     pub(super) fn note_shown(&self, call: String) {
         self.diffs.note_shown(call);
     }

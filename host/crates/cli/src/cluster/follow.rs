@@ -208,8 +208,8 @@ impl FollowedTurn {
         }
     }
 
-    /// Waits for the person's answer, for ever where the input ends: another person may answer. Returns
-    /// the status of the holder's answer.
+    /// Waits for the person's answer, forever where the input ends: another person may answer.
+    /// Returns the status of the holder's answer.
     async fn answer_question(
         &self,
         question: &OpenQuestion,

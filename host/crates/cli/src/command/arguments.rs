@@ -32,7 +32,7 @@ struct ArgumentWord<'a> {
 /// ```
 ///
 /// # Errors
-/// Faults of arguments, in words.
+/// Faults of arguments, as text.
 pub(super) fn read_arguments(schema: &Value, text: &str) -> Result<Value, String> {
     let properties = schema_properties(schema);
     let words = split_words(text)?;
@@ -67,7 +67,7 @@ pub(super) fn read_arguments(schema: &Value, text: &str) -> Result<Value, String
 /// Fills in values that were given by name, as text or as JSON, and checks them against `schema`.
 ///
 /// # Errors
-/// Faults of arguments, in words.
+/// Faults of arguments, as text.
 pub(super) fn given_arguments(schema: &Value, named: Map<String, Value>) -> Result<Value, String> {
     let properties = schema_properties(schema);
     let mut given = Map::new();

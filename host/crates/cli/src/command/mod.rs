@@ -306,7 +306,7 @@ impl CommandSet {
         *lock(&self.asker) = asker;
     }
 
-    /// Notes the open session, so that commands about it answer while a turn has it.
+    /// Records the open session, so that commands about it answer while a turn has it.
     pub(super) fn note_open(&self, open: OpenFacts) {
         *lock(&self.open) = Some(open);
     }
@@ -316,7 +316,7 @@ impl CommandSet {
         *lock(&self.open) = None;
     }
 
-    /// Notes the model that the open session asks from now on.
+    /// Records the model that the open session asks from now on.
     pub(super) fn note_model(&self, selected: &Selected) {
         if let Some(open) = &mut *lock(&self.open) {
             open.provider = selected.provider.clone();

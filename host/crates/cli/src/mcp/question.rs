@@ -162,7 +162,7 @@ fn server_screen(question: ServerQuestion<'_>) -> QuestionScreen {
     }
 }
 
-/// Returns the numbers of tools and prompts, in words.
+/// Returns the numbers of tools and prompts, as text.
 pub(in super::super) fn offer_text(offer: &ServerOffer) -> String {
     let tools = format_count(offer.tools.len() as u64, "tool");
     match offer.prompts.len() as u64 {

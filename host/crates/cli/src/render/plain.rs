@@ -27,7 +27,7 @@ pub(in super::super) struct PlainView {
     more_with: Option<&'static str>,
     refusals: BTreeMap<String, u32>,
     notices: BTreeMap<String, u32>,
-    /// The calls that run, in words.
+    /// The calls that run, as text.
     calls: HashMap<TurnPart, String>,
     /// The call whose start the last line shows.
     above: Option<TurnPart>,

@@ -42,10 +42,10 @@ pub(in super::super) struct SkillInstallArgs {
     /// Take all of the skill's folder, where files beside it look like those of a project
     #[arg(long)]
     whole: bool,
-    /// Name to install it under, in place of its own
+    /// Name to install it under, instead of its own
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     name: Option<String>,
-    /// Branch, tag or commit of a repository, in place of HEAD
+    /// Branch, tag or commit of a repository, instead of HEAD
     #[arg(long, value_name = "REV")]
     rev: Option<String>,
     /// Take the place of a skill that you wrote or changed, which is moved to `.kept` in the folder

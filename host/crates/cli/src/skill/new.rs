@@ -16,7 +16,7 @@ use rind_package::skill::names_in_use;
 pub(in super::super) struct SkillNewArgs {
     /// Name of the skill and its folder: a-z, 0-9 and `-`
     name: String,
-    /// Make it in this folder, in place of the user's
+    /// Make it in this folder, instead of the user's
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
 }

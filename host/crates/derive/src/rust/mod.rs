@@ -53,7 +53,7 @@ pub(crate) struct CrateOutline {
     name: String,
     /// Public modules, the root first.
     modules: Vec<ModuleOutline>,
-    /// Notes about parts that could not be resolved.
+    /// Records about parts that could not be resolved.
     pub(crate) notes: Vec<String>,
 }
 

@@ -45,7 +45,7 @@ pub(super) struct ServedSession {
 }
 
 impl ServedSession {
-    /// Notes that a call waits for its client, until the result is dropped.
+    /// Records that a call waits for its client, until the result is dropped.
     pub(super) fn begin_wait(&self) -> WaitingClient {
         self.n_waiting.fetch_add(1, Ordering::AcqRel);
         WaitingClient(self.n_waiting.clone())

@@ -30,7 +30,7 @@ const MAX_UNWRITTEN: usize = 64;
 const WRITE_GRACE: Duration = Duration::from_secs(2);
 
 /// Maximum number of answers to lines that are not messages: a client that sends answers back as
-/// requests would keep both busy for ever.
+/// requests would keep both busy forever.
 const MAX_COMPLAINTS: usize = 100;
 
 /// A line of a client.
@@ -40,7 +40,7 @@ enum ReadLine {
 }
 
 /// Serves one client over a pair of streams until it closes its end or `cancel` is set. Reading and
-/// writing happen on threads of their own, which may block for ever.
+/// writing happen on threads of their own, which may block forever.
 ///
 /// # Errors
 /// Reason, as a sentence: the client did not begin as the protocol says.

@@ -108,7 +108,7 @@ impl ControlState {
     }
 }
 
-/// Answers questions and follows orders for ever.
+/// Answers questions and follows orders forever.
 pub(crate) async fn answer_control(
     inbox: TurnInbox,
     state: Arc<ControlState>,

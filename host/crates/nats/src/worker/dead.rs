@@ -63,7 +63,7 @@ impl TurnInbox {
         }))
     }
 
-    /// Notes attempts at an input.
+    /// Records attempts at an input.
     pub(crate) async fn set_attempts(
         &self,
         at: &SessionAddress,

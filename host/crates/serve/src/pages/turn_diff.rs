@@ -15,7 +15,7 @@ const MAX_LINES: usize = 5000;
 /// Time for the comparison. After it the rest counts as changed.
 const MAX_TIME: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// Shows what the second turn has in place of the first.
+/// Shows what the second turn has instead of the first.
 pub(super) fn diff_part(from: &TurnView, to: &TurnView) -> Markup {
     let (before, after) = (conversation(from), conversation(to));
     let diff = TextDiff::configure()

@@ -69,7 +69,7 @@ pub(crate) struct ScriptRow {
 pub(crate) struct LeftOutRow {
     /// Name of the plugin, or of its folder.
     pub(crate) name: String,
-    /// Reason, in words.
+    /// Reason, as text.
     pub(crate) reason: String,
 }
 

@@ -33,7 +33,7 @@ pub(in super::super) struct SkillDeriveArgs {
     /// A folder is what its manifest says: `plugin.toml`, `Cargo.toml`, or files `*.wit`. Where
     /// there are several, name the file.
     source: PathBuf,
-    /// Make the skill in this folder, in place of the cache
+    /// Make the skill in this folder, instead of the cache
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
     /// Print the files and write nothing
