@@ -170,7 +170,7 @@ pub enum Event {
         step: u32,
         /// Tool calls that the model made in it.
         tool_calls: u32,
-        /// Whether the model is asked again because of it.
+        /// Whether another request to the model follows.
         goes_on: bool,
     },
     /// A request is about to be sent to the model.
@@ -396,7 +396,7 @@ pub enum Event {
         /// The line, at most 80 characters; empty when it is taken away.
         text: String,
     },
-    /// A skill became active: from here on calls are kept to the tools that it leaves.
+    /// A skill became active: from now on only the tools that it allows may be called.
     SkillActivated {
         /// Id of the skill: its folder, or `plugin:folder`.
         skill: String,

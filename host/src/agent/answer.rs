@@ -31,7 +31,7 @@ pub(super) enum AnswerEnd {
     Done,
     /// The answer went out, and the person follows up.
     FollowUp,
-    /// Another step is needed, for this reason in a few words.
+    /// Another step is needed, for this short reason.
     Again(String),
 }
 

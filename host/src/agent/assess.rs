@@ -20,7 +20,7 @@ const VAGUE: f64 = 0.5;
 /// Number of list items from which a request counts as having several parts.
 const LIST_ITEMS: usize = 3;
 
-/// Words that may announce something that cannot be undone.
+/// Words that may announce an irreversible action.
 const HARMFUL: &[&str] = &[
     "delete",
     "remove all",
@@ -60,7 +60,7 @@ const POINTING: &[&str] = &[
     "something",
 ];
 
-/// Words that suggest a strategy for the turn, and the weight of one of them.
+/// Words that suggest a strategy for the turn, with the weight of each.
 const CUES: &[(Decision, f64, &[&str])] = &[
     (
         Decision::Plan,

@@ -136,7 +136,7 @@ impl TurnRun<'_> {
         Ok(false)
     }
 
-    /// Takes a text that came in during the turn, with the messages that hooks add to it. Returns
+    /// Accepts a text that arrived during the turn, with the messages that hooks add to it. Returns
     /// whether the model has something new to read.
     async fn take_text(
         &mut self,

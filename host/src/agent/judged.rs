@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::lock::lock;
 
-/// Longest texts of a call whose judgement is kept for the next event about it.
+/// Maximum total length of the texts of a call whose judgement is kept for the next event about the
+/// call.
 const MAX_KEPT_BYTES: usize = 16 << 10;
 
 /// Maximum number of calls whose judgement is kept.

@@ -63,7 +63,7 @@ pub(crate) struct LiveAgent {
     pub(super) is_started: bool,
     /// Earlier turns that are being archived.
     pub(super) archival: ArchiveQueue,
-    /// Whether the model was told of commands that an earlier run had in the background.
+    /// Whether the model was notified of background commands of an earlier run.
     pub(super) is_background_told: bool,
     /// Ends the commands in the background with the agent that has the session.
     pub(super) background_guard: Option<BackgroundGuard>,
@@ -127,7 +127,7 @@ impl LiveAgent {
         self.spec.events.emit(event);
     }
 
-    /// The way to say something while a turn runs.
+    /// Handle to send a message to a running turn.
     #[must_use]
     pub(crate) fn steering(&self) -> SteerHandle {
         self.steering.clone()

@@ -234,8 +234,8 @@ impl PluginOrder<'_, '_> {
         }
     }
 
-    /// Returns the texts of the person from this number on. The text is empty if a hook dropped
-    /// what the person said and added a message of its own.
+    /// Returns the user's texts from index `n_before` on. The text is empty if a hook dropped the
+    /// user's text and added its own message.
     fn user_texts_since(&self, n_before: usize, decision: Decision) -> TakenInput {
         let text = self.turn.reflected.user_texts_since(n_before);
         TakenInput {

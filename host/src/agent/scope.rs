@@ -35,7 +35,7 @@ use crate::point::outcome::Level;
 use crate::session::Session;
 use crate::tool::approval::SessionApprovals;
 
-/// Time that subagents have to end cleanly once they were told to stop. Their tools get 5 s of it;
+/// Time that subagents have to end cleanly after the request to stop. Their tools get 5 s of it;
 /// the rest is for a busy machine and a slow disk, because an abandoned subagent leaves an open
 /// turn.
 const AGENT_GRACE: Duration = Duration::from_secs(20);

@@ -125,7 +125,7 @@ pub(crate) struct AgentSpec {
     pub presets: Arc<SubagentPresets>,
     /// Names of the plugins that run.
     pub plugins: Arc<[String]>,
-    /// Folders of the host's own: a skill whose folder holds one of them opens nothing.
+    /// Rind's own folders: a skill whose folder contains one of them gets no access to its files.
     pub own_folders: Arc<[PathBuf]>,
     /// `main`, or the id of a subagent.
     pub name: Arc<str>,

@@ -409,7 +409,7 @@ impl TurnRun<'_> {
             Err(NoAnswer::Provider(why)) => return Err(EarlyStop::Provider(why)),
             Err(NoAnswer::Session(error)) => return Err(error.into()),
         };
-        // An estimated usage says nothing about the error of the estimate.
+        // An estimated usage cannot correct the estimate.
         let usage = response.usage;
         let reported = if usage.estimated {
             0
@@ -444,7 +444,7 @@ impl TurnRun<'_> {
             message.extra = None;
         }
         if message.joined_text() != written {
-            // The server sent `extra` together with other words, and may have repeated those words
+            // The server sent `extra` together with another text, and may have repeated that text
             // in it.
             message.extra = None;
         }

@@ -33,7 +33,7 @@ use crate::point::payload::TurnInput;
 use crate::provider::SystemBlock;
 use crate::session::{Body, InterruptedTurn, Position};
 
-/// Reason for another step when the person has said something.
+/// Reason for another step after the user sent a message.
 const SAID_MORE: &str = "the person said something";
 
 #[derive(Clone, Debug)]

@@ -91,8 +91,8 @@ impl Checkpoints {
         })
     }
 
-    /// Returns the current content and the one to put back, as far as both are files of text or
-    /// other bytes that are kept. Blocks.
+    /// Returns the current content and the content to restore, if both are files whose text or
+    /// bytes are kept. Blocks.
     pub fn rewind_contents(&self, change: &PlannedChange) -> [Option<Vec<u8>>; 2] {
         let read = |store: &mut OpenedStore| {
             let present = read_state(&store.root, &change.path, MAX_COMPARED_BYTES);

@@ -26,7 +26,7 @@ const TICK_NS: i64 = 50_000_000;
 /// Prefix and suffix of the temporary files of this program.
 const TEMPORARY: (&str, &str) = (".rind-", ".tmp");
 
-/// State of one path, and how to tell that it is unchanged.
+/// State of one path, with the data to detect a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct SnapshotEntry {
     state: FileState,

@@ -92,7 +92,7 @@ impl SocketTask {
             () = closing.cancelled() => "closed by the plugin".to_owned(),
             reason = self.serve() => reason,
         };
-        // Nothing is sent or received from here on, whatever the server still says.
+        // From here on nothing is sent or received, whatever frames the server still sends.
         self.orders.close();
         self.shared.end(&reason);
         // The stream is dropped in any case.

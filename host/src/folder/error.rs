@@ -17,7 +17,7 @@ pub enum FolderError {
         "it is in no folder that was granted to the plugin; `[filesystem]` in plugin.toml asks for folders"
     )]
     NotGranted,
-    /// The path, or a symlink in it, leads out of the granted directory.
+    /// The path, or a symlink in it, resolves to a location outside the granted directory.
     #[error("it leads out of the granted folder")]
     Escape,
     /// The directory was granted for reading only.

@@ -293,7 +293,7 @@ impl GrantedFolders {
         self.check_apart(&root, &walked.names, &grant.folder)?;
         let walked = walk_beneath(&start, &path, true, MissingParents::Made)?;
         match walked.folder.create_dir(&walked.name) {
-            // Another process created it, or a symlink has its name; opening it will tell.
+            // Another process created it, or a symlink has its name; opening it shows which.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made?,
         }

@@ -213,7 +213,7 @@ impl HostBuilder {
         self
     }
 
-    /// Sets the limits of a turn and everything else that the settings say of agents.
+    /// Sets the limits of a turn and all other agent settings.
     #[must_use]
     pub fn config(mut self, config: AgentConfig) -> Self {
         self.config = config;

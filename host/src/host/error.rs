@@ -13,7 +13,7 @@ use crate::{plugin, session};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No provider was named.
+    /// No provider was configured.
     #[error("the host has no model to ask: name one with `HostBuilder::provider`")]
     NoProvider,
     /// A folder of the host cannot be made or opened.

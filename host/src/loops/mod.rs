@@ -184,7 +184,7 @@ impl Loops {
                 shutdown: cancel.clone(),
             };
             let max_session_bytes = self.max_session_bytes;
-            // Without a loop there is no desk, and the first run says so.
+            // Without a loop there is no desk; the first run reports the error.
             let desk = LoopDesk::new(&own.session, &own.plugin, parts).map(|(desk, inbox)| {
                 self.inboxes.open_inbox(&own.plugin, inbox);
                 desk

@@ -146,7 +146,7 @@ pub struct Report {
     pub name: String,
     /// Version.
     pub version: String,
-    /// Description, in the plugin's own words.
+    /// Description by the plugin's author.
     pub description: String,
     /// Trust of the plugin.
     pub trust: Trust,

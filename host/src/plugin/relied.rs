@@ -166,7 +166,7 @@ impl PluginSet {
             let reliance = configured_reliance(name, options).filter(|_| is_gone)?;
             Some((name.clone(), reliance))
         });
-        // If both lists have a name, report the line that configures the plugin: it says more.
+        // If both lists have a name, report the configured line, because it is more specific.
         let mut absent: BTreeMap<String, Reliance> = absent.collect();
         for (name, reliance) in self.forgotten_plugins(options) {
             absent.entry(name).or_insert(reliance);

@@ -35,7 +35,7 @@ pub enum TraceOutcome {
     DroppedBlocking,
 }
 
-/// One hook of one dispatch.
+/// Record of one hook call in a dispatch.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TraceRecord {
     /// Name of the point.

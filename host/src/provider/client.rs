@@ -57,7 +57,7 @@ pub fn connect(
     })
 }
 
-/// Format of a wire: everything that the shared client needs to know about it.
+/// Wire format: what the shared client needs to know about a provider's API.
 pub(super) trait WireFormat: Send + Sync + 'static {
     /// Name of the wire.
     const WIRE: Wire;

@@ -316,7 +316,7 @@ pub enum Error {
         example: &'static str,
     },
 
-    /// No model is configured, and the program has no scripted provider.
+    /// No model is configured, and the program was built without the scripted provider.
     #[cfg(not(feature = "scripted"))]
     #[error(
         "no model to ask ({why}): this program was built without the feature `scripted`; set ANTHROPIC_API_KEY, OPENAI_API_KEY \

@@ -256,8 +256,8 @@ fn newer_version(bytes: &[u8]) -> Option<u32> {
     }
 }
 
-/// Takes the lock of a session. The error names the process that holds it, or says that the lock is
-/// not a regular file: what a link leads to is not written.
+/// Locks a session. The error names the process that holds the lock, or reports that the lock is
+/// not a regular file: the target of a symlink is never written.
 pub(super) fn lock_session(folder: &Path) -> Result<File, Error> {
     let path = folder.join(LOCK);
     let mut options = OpenOptions::new();

@@ -217,7 +217,7 @@ pub enum Error {
         /// Name of the store.
         store: String,
     },
-    /// Another writer has continued the session, so this one must not write to it any more.
+    /// Another writer has continued the session, so this writer must stop.
     #[error("another program has continued the session {id}; open it again to continue")]
     Fenced {
         /// Id of the session.

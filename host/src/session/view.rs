@@ -178,7 +178,7 @@ pub enum Item {
     },
 }
 
-/// A tool call with everything that happened to it.
+/// A tool call with its whole history: hooks, decisions and result.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CallView {
     /// Id of the call.

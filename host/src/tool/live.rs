@@ -16,8 +16,8 @@ use crate::lock::lock;
 use crate::secret::Scanner;
 use crate::text::clean_line;
 
-/// Maximum number of bytes of one output that are kept. The key of a certificate fits, so that its
-/// first line, by which it is recognized, is still there when its end is shown.
+/// Maximum number of bytes of one output that are kept. A PEM key fits, so that its first line,
+/// which identifies it, is still there when its end is shown.
 const KEPT_BYTES: usize = 16 << 10;
 
 /// Longest line that is returned, in bytes.

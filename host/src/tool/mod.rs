@@ -164,7 +164,7 @@ pub enum FileTracking {
 /// power failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CallRepetition {
-    /// Never: the model is told that the call may have run.
+    /// Never: the model learns that the call may have run.
     #[default]
     Never,
     /// Always: a second run with the same arguments has no further effect.

@@ -154,7 +154,7 @@ pub(crate) struct CostLedger {
     pub(crate) usd_per_token: f64,
 }
 
-/// Position of a hook call, as far as it counts here.
+/// Position of a hook call: its turn, and the agent that makes it.
 pub(crate) struct CallPosition {
     pub(crate) agent: String,
     /// 0 for the main agent.

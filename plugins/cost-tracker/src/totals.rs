@@ -12,8 +12,8 @@ use crate::ledger::UsageSum;
 /// turn makes it last a tenth of a second longer.
 const READ_HOLDS: Duration = Duration::from_secs(300);
 
-/// Sessions that are kept apart. Each is written by its own session only, so that two at once lose
-/// nothing.
+/// Maximum number of sessions with separate totals. Each session writes only its own totals, so
+/// that concurrent sessions lose nothing.
 const MAX_SESSIONS: usize = 200;
 
 /// Sums that are used again at most. Sessions that begin within [`READ_HOLDS`] add theirs.

@@ -1,4 +1,4 @@
-//! Looks for prompt injection in what reaches the model, and warns of it once.
+//! Looks for prompt injection in texts that reach the model, and warns the model once about each.
 
 mod hidden;
 mod memory;

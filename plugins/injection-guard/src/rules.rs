@@ -322,7 +322,7 @@ pub(crate) const TURNS: &[&str] = &[
     "instruction:",
 ];
 
-/// Words of a text about such attacks rather than one of them, by how they start.
+/// Prefixes of words that occur in texts about such attacks, but not in an attack.
 pub(crate) const DISCUSSION: &[&str] = &[
     "inject*",
     "jailbreak*",

@@ -41,7 +41,7 @@ struct SuspicionSign {
     discussed: bool,
 }
 
-/// Judges a text: `None` when nothing is wrong with it.
+/// Judges a text: `None` if it is not suspicious.
 pub(crate) fn judge_text(text: &str) -> Option<TextSuspicion> {
     let text = &text[..text.floor_char_boundary(MAX_BYTES)];
     let revealed = hidden::reveal_text(text);

@@ -119,7 +119,7 @@ pub(crate) fn split_words(text: &str) -> Vec<TextWord<'_>> {
             after_folder: false,
             joined: false,
         };
-        // The gap between most words is a single space, which says nothing.
+        // Most gaps between words are a single space, which carries no information.
         if gap != " " {
             let seen = quotes.pass_gap(gap);
             word.begins |=

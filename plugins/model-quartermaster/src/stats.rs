@@ -11,7 +11,7 @@ const MAX_OBSERVED: f64 = 1000.0;
 /// z of a two-sided interval of 95 %.
 const Z: f64 = 1.96;
 
-/// One model at one kind of task.
+/// Statistics of one model for one kind of task.
 #[data]
 #[derive(Default, PartialEq)]
 pub(crate) struct ModelStat {

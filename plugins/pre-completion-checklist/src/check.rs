@@ -15,8 +15,8 @@ pub(crate) fn check_line(line: &str, patterns: &[String]) -> Option<bool> {
     Some(checks.all(|command| command.decides))
 }
 
-/// Whether the words of a command begin with those of a pattern. Options and `+toolchain` may stand
-/// between them.
+/// Whether a command starts with the words of a pattern. Options and `+toolchain` may stand between
+/// the words.
 fn fits_pattern(words: &[String], pattern: &str) -> bool {
     let mut words = words.iter();
     pattern

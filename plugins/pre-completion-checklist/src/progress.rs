@@ -35,7 +35,7 @@ pub(crate) enum CallEffect {
     Check,
     /// A check that does not show that the work is good.
     Unproven(UnprovenCheck),
-    /// Neither.
+    /// Neither an edit nor a check.
     Other,
 }
 

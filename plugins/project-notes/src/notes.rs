@@ -141,7 +141,7 @@ pub(crate) fn find_notes<'a>(all: &'a [Note], query: &str) -> Vec<&'a Note> {
     found.into_iter().map(|(_, note)| note).collect()
 }
 
-/// Words of a text in lower case, without those of one or two letters.
+/// Words of a text in lower case; words of one or two letters are left out.
 fn words_of(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_alphanumeric());
     let long = words.filter(|word| word.chars().count() > 2);

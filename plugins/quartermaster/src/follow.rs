@@ -17,7 +17,7 @@ pub(crate) struct FollowSettings {
     pub(crate) confidence: f64,
     /// Least number of cases.
     pub(crate) observations: u32,
-    /// Whether to say anything.
+    /// Whether to show suggestions.
     pub(crate) suggest: bool,
 }
 

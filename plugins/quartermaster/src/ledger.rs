@@ -13,7 +13,7 @@ const PREFIX: &str = "after/";
 /// Maximum number of workspaces that are kept.
 const MAX_PLACES: usize = 512;
 
-/// Counts of places as they were read in one turn.
+/// Counts per workspace, as they were read at the start of a turn.
 #[derive(Default)]
 struct SeenPlaces {
     session: String,

@@ -89,7 +89,7 @@ impl QueueFolder {
             if !is_job_name(&name) {
                 continue;
             }
-            // One that was removed meanwhile is no job.
+            // A job that was removed meanwhile is skipped.
             let Ok(metadata) = fs::symlink_metadata(entry.path()) else {
                 continue;
             };

@@ -1,4 +1,4 @@
-//! Events: which run a turn, in which session, and what the model is told.
+//! Events: each names the session, and the text that the model gets for its turn.
 
 use rind_sdk::data;
 use rind_sdk::serde_json::{self, Value};

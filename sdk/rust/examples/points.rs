@@ -113,7 +113,8 @@ mod points {
         Ok(WireOutcome::replace(body.to_string()))
     }
 
-    /// Hides a code name while the answer is written. The last word may go on, so it is held back.
+    /// Hides a code name while the answer streams. The last word may be incomplete, so it is held
+    /// back.
     #[hook]
     fn output_delta(delta: TextDelta) -> DeltaOutcome {
         let last = delta.text.rfind(' ').map_or(0, |space| space + 1);

@@ -166,7 +166,7 @@ pub enum CommandOutcome {
     },
     /// Continue the interrupted turn.
     Continue,
-    /// Another model is asked from the next turn on.
+    /// Use another model from the next turn on.
     Model(String),
     /// The command did its work.
     Nothing,

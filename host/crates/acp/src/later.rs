@@ -18,10 +18,10 @@ use crate::wire::{
     ToolKind, WireError,
 };
 
-/// Id of the option that says yes.
+/// Id of the approving option.
 const YES: &str = "use";
 
-/// Id of the option that says no.
+/// Id of the rejecting option.
 const NO: &str = "leave-out";
 
 /// Questions that wait, and the parts with which their session is opened again.

@@ -125,12 +125,12 @@ impl Outbox {
 
     /// Ends the stream after the lines that were put before.
     pub(crate) fn end_lines(&self) {
-        // No message is empty, so an empty line can say that there are no more.
+        // Real messages are never empty, so an empty line can mark the end.
         let _ = self.lines.send(String::new());
     }
 }
 
-/// Starts the thread that writes. The receiver is told when everything was written, which is after
+/// Starts the writer thread. The receiver is notified when everything was written, which is after
 /// [`Outbox::end_lines`].
 ///
 /// # Errors

@@ -45,7 +45,7 @@ pub(super) async fn build_component(
     work: &ToolchainWork<'_>,
     entry: &Path,
 ) -> Result<PathBuf, BuildError> {
-    // Neither needs the other; the first failure stops both.
+    // The two builds are independent; the first failure stops both.
     let ((), component) = tokio::try_join!(check_types(work), compile_module(work, entry))?;
     Ok(component)
 }

@@ -151,7 +151,7 @@ fn put_link(path: &Path, target: &Path) -> io::Result<()> {
 /// Reference of a plugin's own files to the SDK.
 #[derive(Debug, PartialEq)]
 enum SdkReference {
-    /// Directory of links, with the part of it that is named.
+    /// Directory of links, with the name of the part that is linked.
     Links { folder: PathBuf, part: &'static str },
     /// Package of JavaScript.
     Package(PathBuf),

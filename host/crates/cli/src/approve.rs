@@ -278,7 +278,7 @@ pub(super) fn parse_answer(line: &str, question: &AskedQuestion) -> Option<Asked
     }
 }
 
-/// Parses a line into one of these words; `None` when it is none.
+/// Parses a line as one of these words; `None` if it matches none.
 pub(super) fn parse_own(line: &str, words: &[&'static str]) -> Option<AskedAnswer> {
     let line = line.trim().to_lowercase();
     let is_it = |word: &&'static str| line == *word || word.get(..1) == Some(&*line);

@@ -13,7 +13,7 @@ use super::render;
 /// Maximum number of bytes read from standard input: more than the window of any model.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Time without standard input after which a notice says that Rind waits for it.
+/// Time without data on standard input after which a notice says that Rind waits for it.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// Timeout for the first byte of a pipe or socket next to a prompt, if no writer is found.

@@ -230,7 +230,7 @@ async fn settle_offer(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ServerStanding {
-    /// The operator said yes to the offer.
+    /// The operator approved the offer.
     Pinned,
     /// The settings have changed since the server was approved.
     OtherSettings,

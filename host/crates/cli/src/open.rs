@@ -116,8 +116,8 @@ pub(super) struct OpenedSession {
     pub(super) exits: ExitAtSignals,
 }
 
-/// Makes the host of a further folder while the program runs: nobody is asked, and signals stay as
-/// they are.
+/// Makes the host of a further folder while the program runs. It asks nothing, and installs no
+/// signal handlers.
 pub(super) async fn open_further(
     settings: RunSettings,
     store: Option<SessionStore>,

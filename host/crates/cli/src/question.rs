@@ -44,7 +44,7 @@ pub(super) struct QuestionLine {
     /// Prefix that the program adds.
     mark: String,
     pieces: Vec<(Style, String)>,
-    /// Whether the words are the program's own, so that rows may end at blanks.
+    /// Whether the text is the program's own, so that rows may break at spaces.
     is_prose: bool,
 }
 

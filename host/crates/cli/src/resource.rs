@@ -98,8 +98,8 @@ pub(super) fn find_mentions(
     Ok(found)
 }
 
-/// Finds the resources that a line of a chat names. Piped text may come from anyone, so nothing is
-/// fetched for it, and what only looks like the name of a resource is a word there.
+/// Finds the resources that a chat line names. Piped text may come from anyone, so its mentions of
+/// resources are plain words and fetch nothing.
 ///
 /// # Errors
 /// The line cannot be sent as it is.

@@ -12,7 +12,7 @@ use super::wit::{self, WitFiles, WitInterfaces};
 /// Source that was read from disk, to be parsed and rendered as a skill.
 #[derive(Serialize, Deserialize)]
 pub enum DeriveJob {
-    /// Plugin, with what its manifest and its component say.
+    /// A plugin, as described by its manifest and component.
     Plugin(Box<PluginPackage>),
     /// Crate, with the sources of its library if it has one.
     Crate(Box<CratePackage>, Option<CrateFiles>),

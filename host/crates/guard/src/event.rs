@@ -19,7 +19,7 @@ const MAX_NAME: usize = 256;
 pub(crate) struct HookEvent {
     /// Id of the agent's session.
     pub(crate) session: String,
-    /// Folder that the agent works in, as far as the hook says.
+    /// Folder that the agent works in, if the hook reports it.
     pub(crate) folder: Option<PathBuf>,
     /// Call, result or prompt.
     pub(crate) act: HookAct,

@@ -155,7 +155,7 @@ const OWN_FOLDERS: &[&str] = &["hooks", "rind-guard"];
 fn remove_empty_folders(path: &Path) {
     for folder in path.ancestors().skip(1) {
         let name = folder.file_name().unwrap_or_default();
-        // A folder with something in it stays: `remove_dir` fails.
+        // A non-empty folder is kept: `remove_dir` fails.
         if !OWN_FOLDERS.iter().any(|own| name == *own) || fs::remove_dir(folder).is_err() {
             return;
         }

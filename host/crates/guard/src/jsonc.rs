@@ -22,7 +22,7 @@ pub(crate) struct FoundHook {
     pub(crate) group: usize,
     /// Position in its group.
     pub(crate) position: usize,
-    /// Whether the group has nothing but hooks: a matcher would keep some calls from them.
+    /// Whether the group consists of hooks only: a matcher would exclude some calls.
     pub(crate) is_for_all: bool,
     pub(crate) hook: Value,
 }

@@ -148,7 +148,8 @@ pub async fn serve_guard(
         }
     }
     folder.forget_socket();
-    // Programs that have connected already are told that another daemon is wanted, or answered.
+    // Programs that have already connected are answered, or get the reply that another daemon must
+    // be used.
     while let Ok(Ok((stream, _))) = timeout(LAST_ACCEPT, listener.accept()).await {
         let state = state.clone();
         running.spawn(async move { serve_request(&state, stream).await });

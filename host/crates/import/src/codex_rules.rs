@@ -121,7 +121,7 @@ fn add_rule(
     }
 }
 
-/// Word of a pattern of Rind, in which everything stands for itself; `None` if it cannot be
+/// Quotes a word for a pattern of Rind, so that every character is literal; `None` if it cannot be
 /// written.
 fn quoted(word: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);

@@ -107,7 +107,7 @@ fn claude_rules(text: &str, decision: Rule, origin: RuleOrigin) -> Result<Vec<Va
             let mut parts = name["mcp__".len()..].splitn(2, "__");
             let theirs = parts.next().unwrap_or_default();
             let server = server_name(theirs)?;
-            // Two servers there may come out with one name here, of which one is left out.
+            // Two servers there may get the same name here; only one of them is kept.
             if decision == Rule::Allow && server != theirs {
                 return Err(format!(
                     "the server is called `{server}` here; allow its tools by that name"

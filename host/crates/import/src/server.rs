@@ -99,7 +99,7 @@ pub(crate) fn codex_server(server: &Value) -> ForeignServer {
     }
 }
 
-/// Returns the name of a server here: small letters, digits and `-`.
+/// Returns a valid server name: small letters, digits and `-`.
 ///
 /// # Errors
 /// The name has no letters for one.

@@ -30,7 +30,7 @@ pub enum OfferChange {
         /// Name on the server.
         tool: String,
     },
-    /// A tool was not offered when the operator said yes.
+    /// The tool was not part of the offer that the operator approved.
     New {
         /// Name on the server.
         tool: String,
@@ -47,7 +47,7 @@ pub enum OfferChange {
         /// Name on the server.
         prompt: String,
     },
-    /// A prompt was not offered when the operator said yes.
+    /// The prompt was not part of the offer that the operator approved.
     PromptNew {
         /// Name on the server.
         prompt: String,

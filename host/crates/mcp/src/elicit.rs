@@ -116,7 +116,7 @@ impl Drop for CallGuard<'_> {
 
 /// Reason why a question has no answer.
 enum NoAnswer {
-    /// The person said no, or nobody is there.
+    /// The user declined, or no user can be asked.
     Declined,
     /// The question was broken off.
     Cancelled,
@@ -284,7 +284,7 @@ impl ServerQuestions {
         Ok(content)
     }
 
-    /// Asks whether the proposed values are sent as they are, and not filled in one by one.
+    /// Asks whether to send the proposed values unchanged. If not, each field is asked for.
     async fn takes_proposal(
         &self,
         text: String,

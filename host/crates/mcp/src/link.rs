@@ -221,8 +221,8 @@ impl ServerLink {
 }
 
 impl ServerLink {
-    /// Holds everything for the rest of the session: the offer changes so often that nobody could
-    /// read what is held and what is not.
+    /// Withholds the whole offer for the rest of the session: it changes so often that nobody could
+    /// keep track of it.
     fn hold_all(self: &Arc<Self>) {
         let why = format!("its server changed its offer more than {MAX_CHANGES} times");
         let tools = self.pinned.tools.iter();

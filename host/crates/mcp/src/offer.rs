@@ -68,7 +68,7 @@ impl OfferedTool {
     }
 }
 
-/// Names of the language of schemas, which say nothing by themselves.
+/// Keywords of JSON Schema, which carry no text of the server.
 const KEYWORDS: [&str; 43] = [
     "$anchor",
     "$comment",

@@ -58,7 +58,7 @@ pub struct OfferedArgument {
     pub required: bool,
 }
 
-/// Prompts of a server to which the operator said yes.
+/// Prompts of a server that the operator approved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerPrompts {
     /// Name of the server in the settings.

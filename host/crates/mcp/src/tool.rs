@@ -148,7 +148,7 @@ impl Tool for McpTool {
         Box::pin(std::future::ready(held))
     }
 
-    /// If the cancelled call is dropped, the server is told.
+    /// If the cancelled call is dropped, the server is notified.
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             tokio::select! {

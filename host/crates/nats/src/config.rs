@@ -20,7 +20,7 @@ const PARTITIONS: u16 = 16;
 /// operator declares it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeclaredSync {
-    /// The operator did not say it.
+    /// The operator did not declare it.
     #[default]
     Unknown,
     /// `sync_interval: always`: an acknowledged message is on the disk.

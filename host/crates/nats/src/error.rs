@@ -1,4 +1,4 @@
-//! Errors of the store, in words that say what to do.
+//! Errors of the store. Each message says what to do.
 
 use std::error::Error as StdError;
 

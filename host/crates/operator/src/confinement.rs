@@ -40,7 +40,7 @@ struct MechanismSearch {
     wanted: Confinement,
     choice: MechanismChoice,
     bwrap: Option<PathBuf>,
-    /// Folders of Rind's own, and the one of them that the trial must not reach.
+    /// Rind's own folders, and the one among them that the trial must not be able to read.
     own: Vec<PathBuf>,
     forbidden: PathBuf,
     /// Canonical path of the workspace.

@@ -210,7 +210,7 @@ fn resolve_folder(setup: &OperatorSetup, text: &str) -> anyhow::Result<PathBuf> 
     Ok(path)
 }
 
-/// Servers that the operator said yes to.
+/// Servers that the operator approved.
 #[derive(Default)]
 pub struct UsedServers {
     /// Sources of tools.

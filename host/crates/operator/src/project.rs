@@ -86,7 +86,7 @@ pub enum ProjectYes {
 
 /// Asks a person whether a project is trusted.
 pub trait AskProject: Send + Sync {
-    /// Asks, and waits for the answer as long as it takes. `None` is a no.
+    /// Asks, and waits for the answer without a timeout. `None` counts as no.
     fn ask<'a>(&'a self, question: &'a ProjectQuestion<'a>) -> BoxFuture<'a, Option<ProjectYes>>;
 
     /// Asks whether the hooks of a project are called, in the same way.
@@ -381,7 +381,7 @@ fn project_places(paths: &Paths, held: &HeldFolder) -> Vec<&'static str> {
     folders.filter(is_there).chain(files).collect()
 }
 
-/// Name and description of each plugin that would be loaded, in the project's own words.
+/// Names and descriptions, as written by the project, of each plugin that would be loaded.
 fn project_plugins(paths: &Paths, held: &HeldFolder) -> Vec<(String, String)> {
     let found = discover(&[source(paths)], Some(held)).into_iter();
     let mut plugins: Vec<(String, String)> = found

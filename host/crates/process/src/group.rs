@@ -29,8 +29,8 @@ use rind_base::disk::TemporaryFolder;
 /// Time that processes have between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Time that the first process has to kill the others, before the host searches for them one by
-/// one.
+/// Time that the first process gets to kill the others, before the host searches for them in
+/// `/proc`.
 const KILL_TIME: Duration = Duration::from_secs(10);
 
 /// Interval at which a tree that was asked to end is searched for new processes.

@@ -49,7 +49,7 @@ enum ScreenState {
     Text,
     /// After ESC.
     Escape,
-    /// After ESC and an intermediate byte: one more byte belongs to it.
+    /// After ESC and an intermediate byte: one more byte is part of the sequence.
     Charset,
     /// Within `ESC [`.
     Sequence,

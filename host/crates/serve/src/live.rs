@@ -242,7 +242,7 @@ impl LiveSessions {
             // that.
             drop(open);
             live.end_session().await;
-            // One whose task failed is still there.
+            // A session whose task failed is still in the map.
             let mut open = self.open.lock().await;
             if open.get(id).is_some_and(|own| Arc::ptr_eq(own, &live)) {
                 open.remove(id);

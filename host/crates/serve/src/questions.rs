@@ -54,7 +54,7 @@ pub enum QuestionAbout {
         arguments: Vec<ArgumentLine>,
         /// Plugins whose hooks asked for the approval, and why.
         reasons: Vec<HookReason>,
-        /// Later calls that the answer `always` allows, in words; absent where it is no answer.
+        /// Later calls that the answer `always` allows, as text; absent if `always` is not offered.
         #[serde(skip_serializing_if = "Option::is_none")]
         always: Option<String>,
         /// Reason why `always` is no answer.
@@ -72,7 +72,7 @@ pub enum QuestionAbout {
         /// Answers to choose from, for `choose`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         options: Vec<String>,
-        /// Answer that is given where nobody is asked.
+        /// Default answer if no user can be asked.
         default: String,
     },
 }
@@ -102,7 +102,7 @@ pub struct AnswerBody {
     /// Answer: for approvals `yes`, `no` or `always`; for questions of plugins `yes` or `no`, the number of
     /// a choice from 0, or the text.
     pub answer: String,
-    /// Reason for a no, which the model is told.
+    /// Reason for a rejection, which the model sees.
     #[serde(default)]
     pub reason: Option<String>,
 }
@@ -144,7 +144,7 @@ impl Default for QuestionBoard {
 }
 
 impl QuestionBoard {
-    /// Returns the questions that wait, the oldest first; of one session, if it is given.
+    /// Returns the open questions, oldest first; only those of one session if it is given.
     #[must_use]
     pub fn open_questions(&self, session: Option<&str>) -> Vec<OpenQuestion> {
         let waiting = lock(&self.waiting);

@@ -45,7 +45,7 @@ pub enum RemoteError {
     /// The holder does not answer. It may have done what was asked.
     #[error("{0}")]
     Silent(String),
-    /// Another failure. The program may have done what was asked.
+    /// Any other failure. The program may have carried out the request.
     #[error("{0}")]
     Failed(String),
 }

@@ -142,8 +142,8 @@ struct FoundText {
     lines: Option<String>,
 }
 
-/// Searches everything that was moved out of the conversation for the words, or else for those of
-/// the question.
+/// Searches everything that was moved out of the conversation, for the given words or, without any,
+/// for the words of the question.
 async fn all_passages(
     scopes: &[Arc<TurnScope>],
     prompt: Option<&str>,

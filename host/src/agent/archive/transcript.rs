@@ -74,7 +74,7 @@ fn quote_text(text: String) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A transcript between marks that nothing in it can end.
+/// Encloses a transcript in marks that its text cannot close.
 pub(super) fn fence_text(text: &str) -> String {
     let mark = crate::clock::new_id();
     format!("<transcript {mark}>\n{text}\n</transcript {mark}>")

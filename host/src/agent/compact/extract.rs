@@ -217,7 +217,7 @@ fn write_section(text: &mut String, title: &str, bullets: &[String], limit: usiz
     for bullet in bullets.iter().rev() {
         let mut bullet = format!("- {}\n", bullet.replace('\n', "\n  "));
         if bullet.len() > room && kept.is_empty() && room > LINE_BYTES {
-            // The newest one says something even when it does not fit whole.
+            // Even a truncated newest bullet is useful.
             bullet.truncate(bullet.floor_char_boundary(room - "…\n".len()));
             bullet.push_str("…\n");
         }

@@ -399,8 +399,8 @@ async fn replace_part(
     Ok(true)
 }
 
-/// Returns the line that tells the model how to query the replaced messages; empty if it has no
-/// tool for that.
+/// Returns the line that explains to the model how to query the replaced messages; empty if no tool
+/// can.
 fn where_kept(ctx: &TurnCtx, part: &[Message]) -> String {
     let scope = &ctx.scope;
     let has_tool = scope.skills.tools().get(QUERY).is_some();

@@ -38,8 +38,8 @@ pub(super) fn choose_slice(
     (!is_done).then_some(start..end)
 }
 
-/// Input of the running turn, which stays: a model that continues after compaction must know what
-/// it was asked, in the words of the person.
+/// Input of the running turn, which is kept: a model that continues after compaction needs the
+/// user's request verbatim.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeptInput<'a> {
     pub(super) ids: &'a HashSet<String>,

@@ -189,7 +189,7 @@ struct ReflectionReply {
     reason: String,
 }
 
-/// Reads a verdict: the object from the first `{` to the last `}`, since models put words and
+/// Parses a verdict: the object from the first `{` to the last `}`, because models add text and
 /// fences around it.
 fn verdict_in(text: &str) -> Result<Option<String>, String> {
     let object = text

@@ -32,7 +32,8 @@ impl SkillGate<'_> {
         let refused =
             |by: &str, why: &str| format!("the skill {} was refused by {by}: {why}", skill.id);
         if let ToolVerdict::DryRun(_) = self.decide_call(&spec, &arguments).0 {
-            // Reading its text changes nothing; the calls that follow are described one by one.
+            // Reading the skill's text changes nothing, and each later call is described
+            // separately.
             let text = format!(
                 "dry run: the skill {} is read; it {}",
                 skill.id,

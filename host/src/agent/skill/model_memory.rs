@@ -11,7 +11,7 @@ pub(super) struct ModelMemory(Mutex<ModelMemoryState>);
 
 #[derive(Default)]
 struct ModelMemoryState {
-    /// Hashes of skills whose model is not used, which the person was told.
+    /// Hashes of skills whose model is not used, for which the user has seen the notice.
     refused: Vec<String>,
     /// Name of a provider, and the models that it offers.
     offered: Option<(String, Arc<[String]>)>,

@@ -25,7 +25,7 @@ const OF_SKILL: &str = "skill-";
 struct Arguments {
     /// Id of the subagent, or its beginning.
     id: String,
-    /// Further task or answer for it. It knows everything that it did before.
+    /// Further task or answer for it. It remembers all of its earlier work.
     message: String,
     /// Whether to wait for the answer and return it. Default: false.
     #[serde(default)]

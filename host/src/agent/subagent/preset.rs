@@ -69,7 +69,7 @@ impl PresetTools {
         match self {
             Self::Reading => {
                 let reads = spec.effect_class == EffectClass::Read;
-                // Without `bash` there is nothing in the background.
+                // Without `bash` no commands can run in the background.
                 reads && !hands_on && name != BACKGROUND
             }
             Self::Working => !hands_on,

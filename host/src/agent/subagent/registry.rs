@@ -68,7 +68,7 @@ pub(in crate::agent) struct LiveSubagent {
     /// Token that ends the work.
     pub(in crate::agent) cancel: CancellationToken,
     stop_reason: Mutex<Option<String>>,
-    /// Whether the model of the parent was told of the subagent's end.
+    /// Whether the subagent's end was reported to the parent's model.
     is_reported: AtomicBool,
     /// `None` while it runs.
     outcome: watch::Sender<Option<Arc<SubagentOutcome>>>,
@@ -100,7 +100,7 @@ impl LiveSubagent {
         self.outcome.borrow().is_none()
     }
 
-    /// Records that the model of the parent was told of the subagent's end.
+    /// Records that the subagent's end was reported to the parent's model.
     pub(in crate::agent) fn set_reported(&self) {
         self.is_reported.store(true, Ordering::Relaxed);
     }

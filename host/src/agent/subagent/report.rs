@@ -60,7 +60,7 @@ pub(super) fn report_started(live: &LiveSubagent) -> ToolOutput {
     ))
 }
 
-/// Finds a subagent that this agent ran, by its id or the beginning of it.
+/// Finds a subagent of this agent by its id or a prefix of the id.
 ///
 /// # Errors
 /// A sentence that says which subagents there are, or that the id is of a holder.

@@ -98,7 +98,8 @@ impl Tool for SpawnSubagent {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        // If the future is dropped while it waits, the subagent is told to stop and ends by itself.
+        // If the future is dropped while it waits, the subagent is asked to stop and ends by
+        // itself.
         until_cancelled(value, ctx, |asked| self.answer_spawn(asked, ctx))
     }
 }

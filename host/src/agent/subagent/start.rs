@@ -98,8 +98,8 @@ pub(in crate::agent) async fn start_subagent(
     Ok(live)
 }
 
-/// Starts a subagent and waits for its end. When the returned future is dropped, the subagent is
-/// told to stop and ends by itself.
+/// Starts a subagent and waits for its end. If the returned future is dropped, the subagent is
+/// asked to stop and ends by itself.
 ///
 /// # Errors
 /// The subagent may not start, or it has no answer.
@@ -118,7 +118,7 @@ pub(in crate::agent) async fn wait_or_stop(live: &Arc<LiveSubagent>) -> Arc<Suba
     guard.0.wait_ended().await
 }
 
-/// Guard that tells a subagent to stop if its caller is dropped.
+/// Guard that stops a subagent if its caller is dropped.
 struct StopOnDrop(Arc<LiveSubagent>);
 
 impl Drop for StopOnDrop {

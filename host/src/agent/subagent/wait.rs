@@ -85,7 +85,7 @@ impl WaitSubagents {
                     false => drop(join_all(&mut ends).await),
                 }
             };
-            // A timeout is no failure: the answer says which still run.
+            // A timeout is not a failure: the answer lists the subagents that still run.
             let _ = tokio::time::timeout(limit.min(most), ended).await;
         }
         let mut told = Vec::with_capacity(awaited.len());

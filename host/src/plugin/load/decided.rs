@@ -25,7 +25,7 @@ pub struct DecidedPlugin {
     pub decision: Decision,
     /// Place in the policy that mutes it: its questions are not asked.
     pub muted_by: Option<String>,
-    /// Whether a policy says that nothing runs without it.
+    /// Whether a policy requires this plugin before anything may run.
     pub(in crate::plugin) is_required: bool,
 }
 

@@ -27,8 +27,8 @@ pub struct LoadOptions {
     pub chosen: Vec<Found>,
     /// Components that know no contract, whose functions are tools.
     pub components: Vec<ForeignComponent>,
-    /// Folder that was already read when the person was asked about it. Its content is taken from
-    /// here and not read again.
+    /// Folder that was already read when the user was asked about it. Its content comes from this
+    /// copy and is not read again.
     pub held: Option<Arc<HeldFolder>>,
     /// Plugins that were installed, with the verified facts of each.
     pub installed: Vec<Installed>,

@@ -137,7 +137,7 @@ impl SessionFiles {
     }
 }
 
-/// Whether a folder has nothing but a lock file in it.
+/// Whether a folder contains at most a lock file.
 fn is_unused(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|entries| {
         let mut names = entries.map(|entry| entry.map(|entry| entry.file_name()));

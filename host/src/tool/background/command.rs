@@ -251,7 +251,8 @@ impl BackgroundCommand {
         }
     }
 
-    /// Records that the model was told of the command's end. Returns whether it was told before.
+    /// Records that the model has been notified of the command's end. Returns whether it had been
+    /// notified before.
     pub(crate) fn set_reported(&self) -> bool {
         self.is_told.swap(true, Ordering::AcqRel)
     }

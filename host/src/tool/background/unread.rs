@@ -131,8 +131,7 @@ impl UnreadOutput {
             if !kept.ends_with(secret.as_str()) {
                 end = without_begun(kept, secret);
             }
-            // If a secret overlaps with itself, the cut may lie inside an occurrence: cut before
-            // it.
+            // If a secret overlaps with itself, the cut may be inside an occurrence: cut before it.
             let mut whole = text.match_indices(secret.as_str());
             let is_cut = |at: usize| at < end && end < at + secret.len();
             if let Some((at, _)) = whole.find(|(at, _)| is_cut(*at)) {

@@ -60,7 +60,7 @@ pub(super) fn replace_text(
         return Err("old_text and new_text are the same".to_owned());
     }
     let (flat_old, flat_new) = (flatten_text(old), flatten_text(new));
-    // If the texts differ only in line endings, the edit is meant to change those.
+    // If the texts differ only in line endings, the edit is meant to change the line endings.
     let is_literal = flat_old == flat_new;
     let text = match is_literal {
         true => FlatText::literal_text(content),

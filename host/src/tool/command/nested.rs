@@ -14,7 +14,8 @@ pub(super) const MAX_DEPTH: usize = 12;
 /// standard input.
 pub(super) const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "mksh", "sh", "yash", "zsh"];
 
-/// Builtins that can change the meaning of later words, or that run code that is not visible here.
+/// Builtins that can change the meaning of later words, or that run code that this parser cannot
+/// see.
 const CHANGING: &[&str] = &[
     ".",
     "alias",

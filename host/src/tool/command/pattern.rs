@@ -135,7 +135,7 @@ impl CommandPattern {
         if n_unknown > MAX_UNKNOWN {
             return self.matched_open(part.words(), part);
         }
-        // Each unknown word may expand to nothing or to several words.
+        // An unknown word may expand to nothing or to several words: try both.
         let mut readings = 0..1_u32 << n_unknown;
         if readings.all(|bits| self.covers(&text_of(part, &part.words, bits))) {
             Matched::Yes

@@ -50,7 +50,7 @@ impl ApprovalMode {
         }
     }
 
-    /// Returns what the mode does, in a few words.
+    /// Returns a short description of the mode.
     #[must_use]
     pub fn about(self) -> &'static str {
         match self {

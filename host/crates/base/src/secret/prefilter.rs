@@ -42,7 +42,7 @@ impl KeywordFilter {
             .flat_map(|rule| rule.keywords.iter().map(String::as_str))
             .collect();
         words.sort_unstable();
-        // A word with another one as its prefix is found by that prefix.
+        // A word that has another word as its prefix is found through that prefix.
         words.dedup_by(|next, kept| next.starts_with(&**kept));
         let (short, long) = words.into_iter().partition(|word| word.len() <= 3);
         Self {

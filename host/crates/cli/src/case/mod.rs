@@ -188,7 +188,7 @@ async fn build_stale(suite: &CaseSuite) -> Option<CaseRun> {
     let path = suite.manifest.component_path(&suite.folder)?;
     let name = &suite.manifest.name;
     let fault = if path.symlink_metadata().is_err() {
-        // Without sources there is nothing to build; loading tells that the component is missing.
+        // Without sources there is nothing to build; loading reports the missing component.
         digest_sources(&suite.folder)?;
         render::print_note(&format!("{name}: it has no component yet; building it"));
         "it has no component yet and cannot be built"

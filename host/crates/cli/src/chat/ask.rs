@@ -95,8 +95,8 @@ impl OpenQuestion {
         self.opens.get_or_insert(now + QUIET);
     }
 
-    /// Whether a key belongs to the answer. A key that comes too soon was meant for something else,
-    /// and restarts the wait.
+    /// Whether a key belongs to the answer. A key that is pressed too soon was meant for something
+    /// else, and restarts the wait.
     pub(super) fn takes_key(&mut self, now: Instant) -> bool {
         if !self.is_open && self.opens.is_some() {
             self.opens = Some(now + QUIET);

@@ -89,7 +89,7 @@ impl CompletionMenu {
         }
     }
 
-    /// Proposes files for the last word of a command of the shell, when Tab asks for them.
+    /// Proposes files for the last word of a shell command when the user presses Tab.
     pub(super) fn of_shell(before: &str, workspace: &Path) -> Self {
         let items = shell_files(before, workspace);
         Self {

@@ -132,7 +132,7 @@ impl LineEditor {
         self.is_typing = false;
     }
 
-    /// Replaces everything with words of the person; the cursor is at the end.
+    /// Replaces the whole text with text of the user; the cursor is at the end.
     pub(super) fn set_text(&mut self, text: &str) {
         self.keep_undo();
         self.text.clear();
@@ -222,7 +222,7 @@ impl LineEditor {
         true
     }
 
-    /// Deletes up to a target. Words and lines are kept for [`yank`](Self::yank_text).
+    /// Deletes up to a target. Deleted words and lines are kept for [`yank`](Self::yank_text).
     pub(super) fn delete_range(&mut self, to: EditTarget) {
         self.keep_undo();
         let mut target = self.target_offset(to);
@@ -342,7 +342,7 @@ impl LineEditor {
         self.at += letter.len_utf8();
     }
 
-    /// Inserts the user's own words, which are shown in full whatever their length.
+    /// Inserts text of the user, which is shown in full whatever its length.
     fn put_own(&mut self, text: &str) {
         if text.len() > MAX_OWN_BYTES {
             return self.put_paste(text);

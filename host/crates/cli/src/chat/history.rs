@@ -69,7 +69,7 @@ impl HistoryText {
 }
 
 impl ChatHistory {
-    /// Reads the history. Without one it is empty: nothing depends on it.
+    /// Reads the history. If the file is missing, the history is empty.
     pub(super) fn open_history(data: &Path) -> Self {
         let path = data.join(FILE);
         let mut texts = Vec::new();

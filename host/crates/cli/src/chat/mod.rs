@@ -117,7 +117,7 @@ fn farewell_line(id: &str, cost_usd: f64) -> String {
 struct InterruptedNote {
     /// Line that describes the interrupted turn.
     text: String,
-    /// Whether the turn continues without a word of the person.
+    /// Whether the turn continues without input of the user.
     continues: bool,
 }
 

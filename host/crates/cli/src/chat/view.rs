@@ -345,7 +345,7 @@ impl ChatView {
         let end = StepsEnd::end_of_call(result, &text, duration_ms, None);
         let mark = if result.is_error { "✗" } else { "·" };
         let what = style_text(end.style, format_args!("{mark} {}", end.what));
-        // The last lines of a command follow: its end alone says what went wrong.
+        // Show the last lines of a command: its end explains the failure.
         let command = CommandEnd::of_result(result, &text);
         let ending = command.as_ref().filter(|end| end.is_failure(result));
         let why = one_line(ending.map_or(end.why, |end| end.ending), WHY_WIDTH);

@@ -179,7 +179,7 @@ impl FollowedTurn {
                 }
             }
             Some("question-closed") => {
-                // An answer that is on its way says itself what became of it.
+                // A submitted answer reports its own outcome.
                 let is_over =
                     |own: &AskingPerson<'_>| event["id"] == *own.question.id && !own.is_given.get();
                 if asking.take_if(|own| is_over(own)).is_some() {

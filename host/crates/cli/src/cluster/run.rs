@@ -114,7 +114,7 @@ async fn follow_to_end(
             }
         }
     };
-    // The store may tell the end before all events are here.
+    // The store may report the end before all events have arrived.
     if turn.has_begun() && !is_followed {
         let _ = tokio::time::timeout(LAST_EVENTS, follow).await;
     }

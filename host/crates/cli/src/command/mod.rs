@@ -202,7 +202,7 @@ pub(super) struct LineCompletion {
     /// Byte offset in the line from which `text` replaces the rest.
     pub(super) start: usize,
     pub(super) text: String,
-    /// A few words on it; may be empty.
+    /// Short help text; may be empty.
     pub(super) help: String,
 }
 

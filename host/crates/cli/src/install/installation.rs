@@ -58,7 +58,7 @@ pub(in super::super) enum InstallChange {
     Installed,
     /// There was this version.
     Updated(semver::Version),
-    /// No change: these files were there already.
+    /// Nothing changed: the files were already installed.
     Unchanged,
     /// Files of this version were put back: they had been changed or taken away.
     Restored,

@@ -7,7 +7,7 @@ use super::{
 use crate::demo::activity::{ActivityKind, PluginActivity, TurnActivity};
 use crate::environment;
 
-/// Columns of a line where `COLUMNS` says nothing else.
+/// Width of a line, unless `COLUMNS` sets another.
 const WIDTH: usize = 100;
 
 /// Fewest columns: below that nothing can be read.

@@ -97,7 +97,7 @@ pub(in super::super) fn diff_rows(texts: ComparedTexts<'_>, most: usize) -> (Vec
     let diff = config.timeout(DEADLINE).diff_lines(before, after);
     let n_lines = before.lines().count().max(after.lines().count());
     let width = n_lines.to_string().len();
-    // Line ends that all lines have say nothing.
+    // If every line has the same line ending, do not show it.
     let is_crlf = has_crlf(before) && has_crlf(after);
     let groups = diff.grouped_ops(CONTEXT);
     let (mut rows, mut n_remarks) = (Vec::new(), 0);

@@ -350,7 +350,7 @@ impl TurnRenderer {
         say_line(line);
     }
 
-    /// Shows the rest of the model's words.
+    /// Prints the rest of the model's text.
     fn flush_answer(&mut self) {
         if let Some(columns) = self.columns
             && !self.answer.is_empty()

@@ -60,7 +60,7 @@ pub enum Redirected {
     Done(Box<StoredLogin>),
 }
 
-/// A login that waits for the person to say yes in a browser.
+/// A login that waits for the user's approval in a browser.
 pub struct LoginFlow {
     manager: AuthorizationManager,
     egress: Arc<LoginEgress>,

@@ -21,7 +21,7 @@ const MAX_BYTES: usize = 16 << 20;
 /// Maximum size of all skills, in bytes.
 const MAX_ALL_BYTES: usize = 128 << 20;
 
-/// A skill with its files, as they were read at one time.
+/// A skill with its files, read once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServedSkill {
     /// Path of its address; the last part is its name.

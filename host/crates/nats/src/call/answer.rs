@@ -17,7 +17,7 @@ use super::parts::{FROM, PART, PATH, PartKind, head_headers, read_request};
 use crate::NatsError;
 use crate::worker::root_address;
 
-/// Interval in which a caller is told that its answer takes longer.
+/// Interval at which a caller is notified that its answer takes longer.
 const BEAT: Duration = Duration::from_secs(4);
 
 /// Time in which a caller must take a part of the answer.

@@ -98,7 +98,7 @@ impl SessionCalls {
         Ok(AnsweredBoards(task.abort_handle()))
     }
 
-    /// Gathers what the other holders tell about their sessions.
+    /// Collects the sessions that the other holders publish.
     ///
     /// # Errors
     /// The servers cannot be reached.

@@ -27,7 +27,7 @@ pub(crate) struct SessionWork {
     pub(crate) max_attempts: u32,
     /// Class of the worker.
     pub(crate) class: String,
-    /// No further turn begins once it is set.
+    /// No further turn begins once this token is cancelled.
     pub(crate) stop: CancellationToken,
     /// Running turns are interrupted once it is set.
     pub(crate) now: CancellationToken,

@@ -75,7 +75,7 @@ pub struct WorkerReport {
     pub claims: u64,
 }
 
-/// Runs the turns of a class until it is told to stop.
+/// Runs the turns of a class until it is stopped.
 pub struct NatsWorker {
     sessions: NatsSessions,
     inbox: TurnInbox,

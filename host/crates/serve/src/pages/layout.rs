@@ -79,7 +79,8 @@ pub(super) fn format_usd(usd: f64) -> String {
     }
 }
 
-/// A table that scrolls where it does not fit. The name tells it from others of the page.
+/// Renders a table that scrolls if it does not fit. `name` distinguishes it from other tables of
+/// the page.
 pub(super) fn table(name: &str, heads: &[&str], rows: &Markup) -> Markup {
     html! {
         div.wide tabindex="0" role="region" aria-label=(name) {

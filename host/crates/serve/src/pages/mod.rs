@@ -307,7 +307,7 @@ async fn answer(
     };
     let answered = state.sessions.board().answer_question(&id, &body);
     answered.map_err(ApiError::from)?;
-    // Only a path of this server: `//host` would lead elsewhere.
+    // Accept only a path of this server: `//host` would redirect to another server.
     let is_own =
         form.back.starts_with('/') && !form.back.starts_with("//") && !form.back.contains('\\');
     Ok(Redirect::to(if is_own { &form.back } else { "/questions" }))

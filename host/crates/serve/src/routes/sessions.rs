@@ -67,7 +67,7 @@ pub(crate) struct SessionRow {
     pub(crate) state: String,
     /// Whether the session is open in this server, or in another program that answers for it.
     pub(crate) is_open: bool,
-    /// Whether a turn of it runs there.
+    /// Whether one of its turns is running.
     pub(crate) is_running: bool,
     /// Whether its turn waits for an answer to a question.
     pub(crate) is_waiting: bool,

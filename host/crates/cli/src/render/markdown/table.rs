@@ -54,7 +54,7 @@ impl MarkdownTable {
         }
     }
 
-    /// Returns the widths of the columns; `None` if there is no room for their words.
+    /// Returns the widths of the columns; `None` if the longest words do not fit.
     fn column_widths(&self, room: usize) -> Option<Vec<usize>> {
         let n_columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let room = room.checked_sub(BETWEEN * n_columns.saturating_sub(1))?;
@@ -66,7 +66,7 @@ impl MarkdownTable {
         if wanted.iter().sum::<usize>() <= room {
             return Some(wanted);
         }
-        // Words stay whole where there is room for all of them.
+        // Do not break words if all of them fit.
         let least = |most: usize| -> Vec<usize> {
             let width = |at: usize| widest(at, widest_word).min(most).min(wanted[at]);
             (0..n_columns).map(width).collect()

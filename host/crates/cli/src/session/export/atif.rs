@@ -16,8 +16,8 @@ use serde_json::{Map, Value, json};
 /// Version of the format: the first with trajectories of subagents inside.
 const VERSION: &str = "ATIF-v1.7";
 
-/// Returns the trajectory of the first view, with those of the other views, which are below it;
-/// `None` if nothing happened in it.
+/// Returns the trajectory of the first view, with the trajectories of the views below it; `None` if
+/// the view is empty.
 pub(super) fn trajectory(views: &[SessionView]) -> Option<Value> {
     let (view, below) = views.split_first()?;
     let mut whole = unmasked(view, below)?;

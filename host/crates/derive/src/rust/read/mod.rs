@@ -36,7 +36,7 @@ const MAX_ITEMS: usize = 20_000;
 /// Maximum size of a macro's source that is kept, in bytes.
 const MAX_MACRO_BYTES: usize = 8 << 10;
 
-/// Module with everything in it, public or not.
+/// Module with all of its items, public or not.
 #[derive(Default)]
 struct RustModule {
     parent: Option<usize>,
