@@ -168,7 +168,7 @@ pub enum Event {
     StepEnd {
         /// Number of the step.
         step: u32,
-        /// Tool calls that the model made in it.
+        /// Tool calls that the model made in the turn.
         tool_calls: u32,
         /// Whether another request to the model follows.
         goes_on: bool,
@@ -379,7 +379,7 @@ pub enum Event {
     Asked {
         /// Name of the plugin.
         plugin: String,
-        /// Question as it was shown.
+        /// Question in the form in which it was shown.
         question: String,
         /// Answer in words: of the person, or the default.
         answer: String,

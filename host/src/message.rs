@@ -192,7 +192,7 @@ pub struct Message {
     pub role: Role,
     /// Parts in order.
     pub content: Vec<Content>,
-    /// Name of the plugin that put it there; `None` for the user, the model and the host.
+    /// Name of the plugin that added the message; `None` for the user, the model and the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
     /// Author, where it differs from the sender.
@@ -424,7 +424,7 @@ pub struct Usage {
     /// Part of the input that was written to the provider's cache.
     #[serde(default)]
     pub cache_write_tokens: u64,
-    /// Whether some of it was estimated, because the provider did not say.
+    /// Whether some of the usage was estimated, because the provider did not report it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
 }

@@ -14,7 +14,7 @@ const PLAIN: f64 = 0.8;
 /// Confidence that one sign of possible harm costs. Two of them make the turn ask first.
 const HARM: f64 = 0.25;
 
-/// Confidence that a request of very few words costs when it names no thing.
+/// Confidence that a very short request without a concrete noun costs.
 const VAGUE: f64 = 0.5;
 
 /// Number of list items from which a request counts as having several parts.

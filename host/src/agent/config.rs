@@ -34,8 +34,8 @@ pub struct AgentConfig {
     /// 8.
     #[serde(deserialize_with = "number::within::<1, 64, _, _>")]
     pub max_parallel_calls: usize,
-    /// Deadline of one tool call, in seconds. The built-in `bash` takes up to ten minutes for a
-    /// command and says so itself, so the default is a little longer.
+    /// Deadline of one tool call, in seconds. The built-in `bash` documents a maximum of ten
+    /// minutes for a command, so the default is a little longer.
     #[serde(deserialize_with = "number::within::<1, 86_400, _, _>")]
     pub tool_timeout_seconds: u64,
     /// Longest answer of a tool, in bytes; the rest is cut off.

@@ -293,7 +293,7 @@ fn injected_text(plugin: &str, text: &str) -> String {
     format!("[note from {plugin}: {text}]")
 }
 
-/// Records the question of a call. The agent asks it, so the call counts as approved here.
+/// Records the question of a call. The other agent asks it, so the call counts as approved here.
 #[derive(Default)]
 struct AgentApprover(Mutex<Option<String>>);
 

@@ -20,7 +20,7 @@ const MAX_KEPT_CALLS: usize = 32;
 struct JudgedCall {
     /// Text that was judged: the name and all texts.
     text: String,
-    /// Plugins whose code led to it.
+    /// Plugins whose code caused the call.
     chain: Vec<Arc<str>>,
     /// Shown name and arguments.
     shown: (String, Value),

@@ -97,8 +97,8 @@ impl PluginReplacements {
             dispatcher.replace_hooks(&new.plugin, new.hooks);
             spec.hooks = dispatcher.registry();
             let ordering = spec.agent_loop.as_ref();
-            // A turn that runs keeps the order with which it began. A version without a loop was
-            // refused before it came here.
+            // A running turn keeps the order with which it began. A version without a loop was
+            // already refused.
             if ordering.is_some_and(|own| own.plugin() == new.plugin) && new.agent_loop.is_some() {
                 spec.agent_loop = new.agent_loop;
             }

@@ -141,7 +141,7 @@ impl TurnScope {
         scope
     }
 
-    /// Records that the turn has ended: from then on the terminal is not watched for it.
+    /// Records that the turn has ended: its terminal is no longer watched.
     pub(super) fn end_scope(&self) {
         self.is_over.store(true, Ordering::Release);
     }

@@ -207,7 +207,7 @@ impl TurnRun<'_> {
         let goes_on = n_calls > 0
             || !reply.inject.is_empty()
             || reply.shortfall == Some(ReplyShortfall::CutText);
-        // After the results: nothing may stand between a call and its result.
+        // Inject texts after the results: nothing may come between a call and its result.
         self.ctx.inject_texts(reply.inject).await?;
         self.report_step_end(n_calls, goes_on);
         self.note_step(ReplyStep {

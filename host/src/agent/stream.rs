@@ -44,8 +44,8 @@ const MAX_KEPT_BYTES: usize = 64 << 10;
 /// Progress of one answer. It outlives the request, which may be dropped at any await.
 #[derive(Debug, Default)]
 pub(super) struct AnswerProgress {
-    /// Partial text of an unfinished answer: the part that was shown, or all of it if nothing is
-    /// shown before the end.
+    /// Partial text of an unfinished answer: the part that was shown, or the whole text if nothing
+    /// is shown before the end.
     pub(super) partial: String,
     /// Shown part of the answer, including the steps that it continues.
     pub(super) shown: String,
@@ -294,7 +294,7 @@ enum AnswerPiece {
     Again,
 }
 
-/// Whether the user was told that the model writes or thinks while its text is not shown.
+/// Whether the user was notified that the model writes or thinks while its text is not shown.
 #[derive(Default)]
 struct ReportedStates {
     writes: bool,

@@ -70,7 +70,7 @@ pub(super) struct TurnRun<'a> {
     pub(super) reflected: ReflectionState,
     /// The answer to the current input.
     pub(super) answer: AnswerState,
-    /// The last answer, as long as its calls have no results.
+    /// The last answer, until its calls have results.
     pub(super) open: Option<SeenReply>,
     /// Whether the end of the current step was not announced yet.
     pub(super) is_in_step: bool,

@@ -165,7 +165,7 @@ impl EventEmitter {
         let name = self.for_watchers(caller, call.name.clone()).await;
         let arguments = self.value_for_watchers(caller, &call.arguments).await;
         if name == call.name && arguments == call.arguments {
-            // The hooks change the texts together but none of them alone, so hide all.
+            // The hooks change the texts only together, so hide all of them.
             return (UNSHOWN_TOOL.to_owned(), json!({ NOT_SHOWN: CHANGED }));
         }
         (name, arguments)
@@ -179,7 +179,7 @@ impl EventEmitter {
         }
     }
 
-    /// Judges the texts and numbers of a value one by one.
+    /// Judges the texts and numbers of a value separately.
     async fn value_for_watchers(&self, caller: &Caller, value: &Value) -> Value {
         match value {
             Value::String(text) => self.for_watchers(caller, text.clone()).await.into(),

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use crate::config::number;
 
 /// Settings for checkpoints: whether file contents are kept before calls change them, so that
-/// `/undo` and `/rewind` can bring them back, and how much is kept of a workspace before a command.
+/// `/undo` and `/rewind` can restore them, and how much of a workspace is kept before a command.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CheckpointConfig {

@@ -118,7 +118,8 @@ impl Checkpoints {
         let skipped: Vec<PathBuf> = skipped.into_iter().map(canonical).collect();
         let workspace = canonical(spec.workspace);
         let mut config = spec.config;
-        // A session without a folder keeps nothing: its files would lie in the working directory.
+        // A session without a folder keeps nothing: its files would be written to the working
+        // directory.
         config.enabled &= !spec.session.as_os_str().is_empty();
         Self {
             config,

@@ -48,7 +48,7 @@ pub struct RewindPlan {
 }
 
 impl RewindPlan {
-    /// Whether there is nothing to put back and nothing that cannot be.
+    /// Whether there is nothing to restore, and nothing that cannot be restored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.lost.is_empty()

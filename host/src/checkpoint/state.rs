@@ -62,7 +62,7 @@ pub enum FileState {
         /// Text of the link.
         target: String,
     },
-    /// Folder, without the files in it.
+    /// Folder, without the files it contains.
     Folder {
         /// Permissions.
         mode: u32,

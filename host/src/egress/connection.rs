@@ -202,7 +202,7 @@ impl SocketConnection {
         }
     }
 
-    /// Returns what shows whether there is something to receive.
+    /// Returns a signal that tells whether there is something to receive.
     #[must_use]
     pub fn signal(&self) -> SocketSignal {
         SocketSignal(self.shared.clone())

@@ -80,8 +80,8 @@ pub(super) enum Line {
 }
 
 impl Egress {
-    /// Opens a WebSocket connection, and records that, also when it is refused. `arrived` is notified
-    /// of everything that comes on it.
+    /// Opens a WebSocket connection, and records the attempt, also if it is refused. `arrived` is
+    /// notified of everything that arrives on the connection.
     ///
     /// # Errors
     /// The rule that refused the connection, or the failure on the way. The text contains no secret.
@@ -284,8 +284,8 @@ async fn shake_hands(
     }
 }
 
-/// Returns the error for an answer that opens no connection. A redirect is not followed: few servers
-/// send one, and where it leads could not be told apart from where the plugin meant to go.
+/// Returns the error for an answer that opens no connection. A redirect is not followed: few
+/// servers send one, and the plugin could not distinguish the new target from the one it asked for.
 fn refused_handshake(status: StatusCode) -> Error {
     if status.is_redirection() {
         let text = format!(

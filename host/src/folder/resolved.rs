@@ -1,4 +1,4 @@
-//! A resolved path: one name in one open directory, and the access that is allowed there.
+//! A resolved path: one name in one open directory, with the access that is allowed there.
 //!
 //! Operations use the directory handle and follow no symlink, so a path that was checked cannot
 //! lead elsewhere later. Start from [`ResolvedPath`].

@@ -177,7 +177,7 @@ fn skill_left_out(left: LeftOutSkill) -> Event {
     }
 }
 
-/// Keeps values in the plugins' stores, and hands all of them to the host's own function.
+/// Keeps values in the plugins' stores, and passes all of them to the callback of the host.
 fn keep_in_store(parts: &SharedParts) -> KeepInStore {
     let (stores, native) = (parts.plugins.stores(), parts.keep.clone());
     Arc::new(move |name, key, value| {

@@ -71,7 +71,7 @@ pub struct FetchedMaterial {
 pub struct ListedResource {
     /// Address, or the beginning of the addresses of a template.
     pub uri: String,
-    /// Name and description, in the source's words.
+    /// Name and description, as given by the source.
     pub description: String,
 }
 

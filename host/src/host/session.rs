@@ -234,14 +234,14 @@ impl Session {
         self.agent.spec().tools.specs()
     }
 
-    /// A channel of the events from now on. Events sent before the first turn are kept until then:
-    /// the event that the session is open comes when that turn starts.
+    /// Returns a channel of the events from now on. Earlier events, such as the one that the
+    /// session is open, are kept until the first turn starts.
     #[must_use]
     pub fn events(&self) -> UnboundedReceiver<Stamped> {
         self.agent.spec().events.subscribe()
     }
 
-    /// Returns the stream of the events, to tell of something while a turn has the session.
+    /// Returns the event stream, for events that are sent while a turn borrows the session.
     pub fn event_stream(&self) -> Events {
         self.agent.spec().events.clone()
     }
@@ -509,9 +509,9 @@ impl Turn<'_> {
         self
     }
 
-    /// Demands a final answer that is JSON of this schema. The model is told the schema, the
-    /// provider's own mode for it is used where there is one, and an answer that does not match is
-    /// asked for again up to three times. Then the turn fails.
+    /// Requires a final answer that is JSON of this schema. The model gets the schema, the
+    /// provider's JSON mode is used if there is one, and an invalid answer is requested again up to
+    /// three times. Then the turn fails.
     pub fn answer_schema(mut self, schema: AnswerSchema) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.spec.answer_schema = Some(schema);

@@ -143,7 +143,7 @@ impl PluginLoader<'_> {
             template,
             requested,
         };
-        // Not how long the operator takes to answer.
+        // Do not count the time in which the operator answers.
         let load_time = started.elapsed();
         Ok(ListedPlugin::new(
             plugin,

@@ -99,7 +99,7 @@ impl<S: Deref<Target = PluginSet>> StartableSet<S> {
                 );
             }
         }
-        // If two tools have the same name, the one of the more trusted plugin is taken.
+        // If two tools have the same name, use the one of the more trusted plugin.
         let trust = |tool: &SharedTool| {
             let of = |plugin: &&Arc<LoadedPlugin>| {
                 Some(plugin.manifest.name.as_str()) == tool.spec().plugin.as_deref()

@@ -179,9 +179,9 @@ impl PluginSet {
         self.absent = absent.collect();
     }
 
-    /// Finds granted guards that were not found: their folder is gone, or their project changed and
-    /// is no longer trusted. A plugin that was named with `--plugin` counts only in runs that name
-    /// it.
+    /// Finds granted guards that are missing: their folder was removed, or their project changed
+    /// and is no longer trusted. A plugin that was named with `--plugin` counts only in runs that
+    /// name it.
     fn forgotten_plugins(&self, options: &LoadOptions) -> Vec<(String, Reliance)> {
         let Some(answers) = &options.grants.answers else {
             return Vec::new();

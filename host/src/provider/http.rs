@@ -533,8 +533,8 @@ impl<D: WireDecoder> AnswerReading<'_, '_, D> {
     }
 }
 
-/// Reads the start of an error body. If the body is cut or the connection breaks, the status that
-/// came with it still counts.
+/// Reads the start of an error body. If the body is cut or the connection breaks, the HTTP status
+/// still counts.
 async fn read_error_body(response: &mut reqwest::Response, wait: &mut AttemptTimer<'_>) -> String {
     let mut body = Vec::new();
     while body.len() < MAX_ERROR_BODY_BYTES

@@ -103,8 +103,8 @@ pub(super) struct SurrogateJoiner {
 }
 
 impl SurrogateJoiner {
-    /// Checks all pieces from now on. Until then texts pass unchanged, so that private-use
-    /// characters which a model really wrote are kept.
+    /// Checks all later pieces. Until this is called, texts pass unchanged, so that private-use
+    /// characters that a model really wrote are kept.
     pub(super) fn switch_on(&mut self) {
         self.is_on = true;
     }

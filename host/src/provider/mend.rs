@@ -72,7 +72,7 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 /// roles.
 pub(super) const BETWEEN: &str = "[the user goes on]";
 
-/// Phrases by which servers say that they refuse a field.
+/// Phrases in server errors about a refused field.
 const REFUSES: [&str; 15] = [
     "unknown",
     "unsupported",

@@ -47,7 +47,7 @@ pub struct Child {
     pub preset: Option<String>,
     /// Names of its tools.
     pub tools: Vec<String>,
-    /// State that the subagent ended in; `None` if no entry says that it ended.
+    /// State in which the subagent ended; `None` if no entry records its end.
     pub state: Option<SubagentState>,
 }
 

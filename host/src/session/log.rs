@@ -237,7 +237,7 @@ impl Journal for SessionLog {
 
 impl Drop for SessionLog {
     fn drop(&mut self) {
-        // An error here is ignored: nothing depends on buffered lines.
+        // An error is ignored here: buffered lines are not needed for correctness.
         let _ = self.write_waiting();
         if let Some(lock) = &self.lock {
             // Unlock explicitly, closing the file is not enough: a child process between fork and
@@ -285,8 +285,7 @@ pub(super) fn lock_session(folder: &Path) -> Result<File, Error> {
     }
 }
 
-/// Makes the file readable by its owner only: sessions contain everything that the user and the
-/// tools said.
+/// Makes the file readable by its owner only: sessions contain all text of the user and the tools.
 pub(crate) fn private_options(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);

@@ -84,7 +84,7 @@ pub enum Invocation {
     Auto,
     /// The user only: the skill is hidden from the model, and the model may not start it.
     UserOnly,
-    /// Neither model nor user.
+    /// Neither the model nor the user can invoke it.
     Disabled,
 }
 
@@ -188,7 +188,7 @@ pub struct GeneratedFrom {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// A key or a value that has no effect here.
+    /// A key or a value that has no effect in Rind.
     Note,
     /// A probable mistake.
     Warning,

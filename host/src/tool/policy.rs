@@ -158,7 +158,7 @@ pub trait Policy: Send + Sync {
         false
     }
 
-    /// Whether an "always" answer may cover a call that is asked about. Defaults to yes.
+    /// Whether an "always" answer may cover a call that needs approval. Default: yes.
     fn may_cover(&self, call: &PolicyCall<'_>) -> bool {
         _ = call;
         true

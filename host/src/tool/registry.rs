@@ -54,7 +54,8 @@ pub struct ToolEntry {
     pub spec: Arc<ToolSpec>,
     /// Checks arguments against its schema.
     pub check: Arc<CheckArguments>,
-    /// Permissions of its plugin in plain words, for the user. The model does not see them.
+    /// Permissions of the tool's plugin in plain language, for the user. The model does not see
+    /// them.
     pub may: Arc<[String]>,
 }
 

@@ -273,8 +273,8 @@ fn walk_roots(
             names.insert(name);
         }
         let has = |name: &str| names.contains(OsStr::new(name));
-        // A repository elsewhere can name this directory as its common directory; then there is no
-        // `HEAD` in it.
+        // A repository elsewhere can use this directory as its common directory; then it contains
+        // no `HEAD`.
         if is_repository_with(has) || (has("objects") && has("refs")) {
             repository(&folder);
         }

@@ -63,8 +63,9 @@ impl Workspace {
         })
     }
 
-    /// Hides those of these folders that are inside the workspace: no path reaches them, and no
-    /// listing names them. Creates the missing ones, so that nothing can be put in their place.
+    /// Hides those of these folders that are inside the workspace: paths cannot reach them, and
+    /// listings leave them out. Creates the missing ones, so that nothing else can take their
+    /// names.
     ///
     /// # Errors
     /// The workspace cannot be examined.

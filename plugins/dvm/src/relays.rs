@@ -169,7 +169,7 @@ impl Relay {
 #[derive(Debug, PartialEq, Eq)]
 struct Forged;
 
-/// Reads a message of a relay. `None` for what does not matter here.
+/// Parses a message of a relay. Returns `None` for messages that this plugin does not use.
 fn parse(text: &str) -> Result<Option<RelaySaid>, Forged> {
     if text.len() > MAX_EVENT_BYTES {
         return Ok(None);

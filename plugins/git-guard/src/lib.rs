@@ -117,7 +117,7 @@ mod git_guard {
         words.split(' ').any(|one| one == word)
     }
 
-    /// Whether a word of a push makes it overwrite or delete.
+    /// Whether an argument of `git push` makes it overwrite or delete.
     fn is_force(word: &str) -> bool {
         let name = word.split('=').next().unwrap_or_default();
         let is_long = name.len() > 2 && FORCES.split(' ').any(|force| force.starts_with(name));

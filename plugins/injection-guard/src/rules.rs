@@ -345,7 +345,7 @@ pub(crate) const DISCUSSION: &[&str] = &[
     "threat*",
 ];
 
-/// Words before a verb that make it an order.
+/// Words that turn the following verb into an order.
 pub(crate) const ORDERING: &[&str] = &[
     "please",
     "now",
@@ -372,7 +372,7 @@ pub(crate) const ORDERING: &[&str] = &[
     "do",
 ];
 
-/// Words before "to" that make the verb after it an order: "you need to …".
+/// Words before "to" that turn the following verb into an order: "you need to …".
 pub(crate) const OBLIGING: &[&str] = &[
     "need",
     "have",

@@ -124,11 +124,10 @@ fn add_up<'a>(stretch: impl Iterator<Item = &'a SuspicionSign> + Clone) -> (f32,
 /// The patterns of all rules, taken apart.
 struct RulePatterns {
     patterns: Vec<PhrasePattern>,
-    /// The words that a pattern may start with, in groups of those that begin alike, each with the
-    /// indices of its patterns.
+    /// The words that a pattern may start with, grouped by prefix, each with the indices of its
+    /// patterns.
     groups: Vec<Vec<(&'static str, Vec<usize>)>>,
-    /// Group of each [`word_start`]; the first group is empty. Most words of a text begin like none
-    /// of these.
+    /// Group of each [`word_start`]; group 0 is empty, and most words of a text are in it.
     group_of: [u8; 1 << 10],
 }
 
@@ -166,8 +165,8 @@ static PATTERNS: LazyLock<RulePatterns> = LazyLock::new(|| {
 });
 
 impl RulePatterns {
-    /// Whether a word that starts here may be the first of a pattern. One with a character beyond
-    /// ASCII may look like it.
+    /// Whether a pattern may start with the word at this position. A word with a non-ASCII
+    /// character may be a disguised match.
     fn may_begin(&self, text: &[u8], start: usize) -> bool {
         let word = &text[start..];
         let is_beyond = |byte: Option<&u8>| byte.is_some_and(|byte| !byte.is_ascii());

@@ -184,7 +184,7 @@ fn run_end(text: &str, from: usize, kinds: u8, is_one: impl Fn(char) -> bool) ->
     (at, seen)
 }
 
-/// Properties of a word that the characters before it decide.
+/// Properties of a word that depend on the characters before it.
 #[derive(Default)]
 struct WordGap {
     /// A sentence begins with the word.

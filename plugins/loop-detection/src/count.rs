@@ -1,4 +1,4 @@
-//! Counts repetitions, and the advice on them.
+//! Counts repetitions, and gives advice about them.
 
 use rind_sdk::data;
 

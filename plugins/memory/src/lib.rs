@@ -108,7 +108,7 @@ mod memory {
         ))
     }
 
-    /// Calls the gate. Where an implementer wants the person asked, the person is asked.
+    /// Calls the gate. If an implementer requests an approval, the user is asked.
     fn pass_gate(phase: &str, text: &str) -> Result<Kept, Error> {
         let memory = Kept {
             phase: phase.to_owned(),

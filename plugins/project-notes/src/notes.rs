@@ -124,7 +124,8 @@ pub(crate) fn today() -> String {
     now.map_or_else(String::new, |now| now.strftime("%Y-%m-%d").to_string())
 }
 
-/// Finds the notes that have words of the query, those with the most first, and of these the newest first. An empty query finds all.
+/// Finds notes that contain words of the query; most matching words first, then newest first. An
+/// empty query returns all notes.
 pub(crate) fn find_notes<'a>(all: &'a [Note], query: &str) -> Vec<&'a Note> {
     let wanted = words_of(query);
     let score = |note: &Note| {

@@ -28,7 +28,7 @@ mod web {
     /// Arguments of `web_search`.
     #[args]
     struct WebSearch {
-        /// Words to search for.
+        /// Text to search for.
         query: String,
         /// Maximum number of results, 8 when absent, at most 20.
         count: Option<u8>,

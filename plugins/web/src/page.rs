@@ -1,4 +1,4 @@
-//! Text of a page: HTML becomes Markdown, other text stays as it is, everything else is refused.
+//! Text of a page: converts HTML to Markdown, keeps other text, and refuses everything else.
 
 use rind_sdk::http::Response;
 use rind_sdk::prelude::*;

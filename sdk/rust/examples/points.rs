@@ -1,5 +1,5 @@
-//! One hook for each point, each with something that the point is good for. A plugin has the few
-//! that it needs: copy those.
+//! One hook for each point, each with a typical use of the point. A plugin needs only a few of
+//! them: copy those.
 //!
 //! `cargo build -p rind-sdk --example points --target wasm32-wasip2` makes a component of it.
 

@@ -146,7 +146,7 @@ pub struct OfferedCommand {
     pub name: String,
     /// Purpose in one line.
     pub description: String,
-    /// Arguments in words; empty without any.
+    /// Arguments for the help text; empty if there are none.
     pub arguments: String,
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct LaterOpening {
 }
 
 impl LaterOpening {
-    /// Asks the questions one after the other, and returns those that were answered with yes.
+    /// Asks the questions in sequence, and returns those that were answered with yes.
     pub(crate) async fn ask_questions(
         &self,
         link: &ClientLink,

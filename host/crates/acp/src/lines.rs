@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// Longest line that is read, in bytes. A prompt with sixteen images of 3.75 MiB would have more; a
-/// client that sends it is told so.
+/// Maximum length of a line, in bytes. A prompt with sixteen images of 3.75 MiB would be longer;
+/// its client gets an error.
 pub(crate) const MAX_LINE_BYTES: usize = 32 << 20;
 
 /// Bytes that may wait to be written. The connection of a client that leaves more unread is closed.

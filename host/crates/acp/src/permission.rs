@@ -235,8 +235,8 @@ fn question_title(question: &Question) -> String {
     clean_line(&title, MAX_TITLE_BYTES)
 }
 
-/// Shows the whole call: the arguments with which it would run, and everything that a person should
-/// know about it.
+/// Shows the whole call: the final arguments, and the facts that a user should know before
+/// approving.
 fn question_content(question: &Question, workspace: &std::path::Path) -> Vec<ToolCallContent> {
     let lines = question.arguments.iter();
     let lines: Vec<String> = lines

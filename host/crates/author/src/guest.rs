@@ -127,8 +127,8 @@ impl GuestEntry {
             .replace("{{shapes}}", &self.shapes_in(GuestLanguage::JavaScript))
     }
 
-    /// Returns the module that stands for an import of the host and checks what its functions are
-    /// given. It imports `./check.js`, and the host by the name without a version.
+    /// Returns the JavaScript module that wraps an import of the host and checks the arguments of
+    /// its functions. It imports `./check.js`, and the host by the name without a version.
     pub(super) fn javascript_import(&self, import: &str) -> Option<String> {
         let functions = self.shapes.imports.get(import)?;
         let functions = GuestLanguage::JavaScript.functions_in(functions);

@@ -355,7 +355,7 @@ struct CargoArtifact {
     path: PathBuf,
     /// Seconds until it was built.
     seconds: f64,
-    /// Whether it was there before.
+    /// Whether it was up to date before the build.
     is_fresh: bool,
 }
 

@@ -66,7 +66,7 @@ pub(super) fn unpack_sdk(root: &Path) -> io::Result<PathBuf> {
     match fs::rename(fresh.path(), &place) {
         // The temporary directory was renamed, so there is nothing left to remove.
         Ok(()) => drop(fresh.keep()),
-        // Another process was faster.
+        // Another process created it first.
         Err(_) if place.is_dir() => {}
         Err(error) => return Err(error),
     }
@@ -103,7 +103,7 @@ pub(super) fn refer_to_sdk(dir: &Path, root: &Path, progress: &Progress) -> io::
     Ok(())
 }
 
-/// Checks that the reference of a plugin to the SDK leads somewhere, where there is no SDK to give it.
+/// Checks that a plugin's reference to the SDK resolves, on a machine without an SDK to link to.
 pub(super) fn check_reference(dir: &Path) -> io::Result<()> {
     match find_reference(dir) {
         // A bundler may find the package elsewhere.

@@ -16,7 +16,7 @@ pub struct WordQuery {
     words: Vec<String>,
     n_texts: u32,
     n_words: u64,
-    /// Number of texts that have each word.
+    /// Number of texts that contain each word.
     with_word: Vec<u32>,
 }
 

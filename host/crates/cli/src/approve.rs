@@ -52,7 +52,7 @@ pub(super) enum AskedAnswer {
 }
 
 impl AskedAnswer {
-    /// Whether it allows nothing, so that it can be given unread.
+    /// Whether the answer allows nothing, so that it can be given before the question is read.
     pub(super) fn is_no(&self) -> bool {
         matches!(
             self,

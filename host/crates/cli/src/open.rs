@@ -33,7 +33,7 @@ use rind_operator::start::{PreparedRun, ReadyRun, RunFrontend};
 /// Front end of a run that is started from a terminal or a script. At a terminal the person is
 /// asked about trust, grants and a first model.
 struct TerminalFrontend {
-    /// Whether a person at it answers questions.
+    /// Whether a user at a terminal can answer questions.
     has_terminal: bool,
 }
 

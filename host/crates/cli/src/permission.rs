@@ -205,7 +205,7 @@ fn hook_screen(question: &HookQuestion<'_>) -> QuestionScreen {
     }
 }
 
-/// The line about an earlier yes to something that has changed.
+/// Returns the line about an earlier approval of something that has changed.
 fn changed_line(trust: &ProjectTrust, did: &str) -> Option<QuestionLine> {
     let ProjectTrust::Changed { since } = trust else {
         return None;

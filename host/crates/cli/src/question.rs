@@ -57,8 +57,8 @@ impl QuestionLine {
         }
     }
 
-    /// Breaks the line at blanks. Only for words of the program: others could choose with blanks what
-    /// a row begins with.
+    /// Breaks the line at spaces. Use it only for text of the program: other authors could use
+    /// spaces to decide what a row starts with.
     pub(super) fn in_prose(mut self) -> Self {
         self.is_prose = true;
         self

@@ -24,7 +24,7 @@ const MAX_TEXT_BYTES: usize = 512 << 10;
 /// Maximum number of images of all resources in one input.
 const MAX_IMAGES: usize = 10;
 
-/// Widest quoted word, in columns.
+/// Maximum width of a quoted word, in columns.
 const MAX_QUOTED: usize = 200;
 
 /// A resource that a text names.

@@ -121,7 +121,7 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
     exit
 }
 
-/// Words on the mode in which calls are approved, where it is not the usual one.
+/// Returns a note on the approval mode, unless it is the default.
 fn mode_text(opened: &open::OpenedSession) -> String {
     let mode = match opened.switch.mode() {
         ApprovalMode::Ask => String::new(),

@@ -53,8 +53,7 @@ pub(super) async fn run_switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<
     Ok(ExitStatus::Done)
 }
 
-/// Returns the reason why switching has no effect here, when it has none: another file or a policy
-/// may decide otherwise.
+/// Returns the reason why the switch has no effect, if another file or a policy overrides it.
 async fn reason_without_effect(name: &str, is_on: bool) -> anyhow::Result<Option<String>> {
     let load = plugin::load_of(&PluginArgs::default()).await?;
     let plugins = load.load().await.context("load plugins")?;

@@ -50,7 +50,7 @@ impl DeriveJob {
                     Some(files) => rust::outline_crate(files)?,
                     None => CrateOutline::default(),
                 };
-                // The crate may not use its WIT package, so ignore errors in it.
+                // The crate may not use its WIT package, so ignore errors in the package.
                 if let Some(Ok(interfaces)) = files
                     .and_then(|files| files.wit)
                     .map(|wit| WitInterfaces::read_interfaces(&wit))

@@ -121,7 +121,7 @@ async fn request_answer(
     )))
 }
 
-/// Starts a daemon and connects to it. One of many programs starts it, and the others wait.
+/// Starts a daemon and connects to it. If several programs try, one starts it and the others wait.
 async fn connect_started(
     folder: &GuardFolder,
     start: &dyn DaemonStart,

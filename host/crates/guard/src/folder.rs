@@ -181,7 +181,7 @@ impl GuardFolder {
         }
     }
 
-    /// Takes the lock of one of these files. Returns whether another program does not hold it.
+    /// Tries to lock one of these files. Returns whether no other program holds the lock.
     ///
     /// # Errors
     /// The file system has no locks.

@@ -96,8 +96,8 @@ impl ResultTexts {
         }
     }
 
-    /// Returns the result with these texts instead of its own. If the number of texts differs, all
-    /// of the new content replaces the longest text, and the other texts become empty.
+    /// Returns the result with these texts instead of its own. If the number of texts differs, the
+    /// new content replaces the longest text, and the other texts become empty.
     ///
     /// # Errors
     /// The result has no place for a text.

@@ -23,7 +23,7 @@ pub enum HookAbility {
 }
 
 impl HookAbility {
-    /// Returns the power in words.
+    /// Returns a description of the power.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {

@@ -24,7 +24,7 @@ const NO_WEB: &str = "the program has no such tool; the plugin `web` has `fetch_
 /// Origin of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RuleOrigin {
-    /// Settings of the person, which apply to every project, there and here.
+    /// Settings of the user, which apply to every project, both there and here.
     Person,
     /// Settings of a project. Their rules that allow would apply to every project in Rind.
     Project,

@@ -221,8 +221,8 @@ fn split_text<'a>(
     }
 }
 
-/// Text of a template: `$ARGUMENTS` and `$1` become expressions, and everything that would be one by
-/// chance stays as it is.
+/// Text of a template: `$ARGUMENTS` and `$1` become expressions, and text that would look like an
+/// expression by accident is escaped.
 fn template_body(body: &str) -> String {
     let mut own = String::new();
     let mut rest = body;

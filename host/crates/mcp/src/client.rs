@@ -45,7 +45,7 @@ const MAX_ERROR_BYTES: usize = 400;
 /// Longest instructions that are kept, in bytes.
 const MAX_INSTRUCTIONS_BYTES: usize = 64 << 10;
 
-/// An open connection. The server ends with it.
+/// An open connection. Dropping it ends the server.
 pub(crate) struct Connection {
     service: RunningService<RoleClient, ClientEnd>,
     /// End of the program; `None` for an address.

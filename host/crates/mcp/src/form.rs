@@ -11,8 +11,8 @@ use rind_lib::point::handle::{PersonAnswer, QuestionKind};
 use rind_lib::text::clean_line;
 use rind_lib::tool::schema;
 
-/// Maximum number of fields that are asked for one by one. With the question whether to answer, this
-/// is the number of questions that a plugin may ask in a turn.
+/// Maximum number of fields that are asked for separately. Together with the question whether to
+/// answer, this is the number of questions that a plugin may ask in a turn.
 pub(crate) const MAX_ASKED_FIELDS: usize = 4;
 
 /// Maximum number of fields of a form.

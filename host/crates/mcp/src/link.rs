@@ -237,7 +237,7 @@ impl ServerLink {
     }
 }
 
-/// Compares the tools whenever the server says that they have changed, until the connection ends.
+/// Compares the tools whenever the server reports a change, until the connection ends.
 async fn watch_changes(link: Weak<ServerLink>, mut changes: mpsc::Receiver<()>) {
     while changes.recv().await.is_some() {
         let Some(link) = link.upgrade() else {

@@ -131,7 +131,7 @@ const FORMATS: [&str; 9] = [
     "uuid",
 ];
 
-/// Whether a string is a word of the language of schemas, and nothing that the server wrote.
+/// Whether a string is a keyword of JSON Schema rather than text of the server.
 fn is_word(key: &str, text: &str) -> bool {
     match key {
         "type" => TYPES.contains(&text),
@@ -141,8 +141,8 @@ fn is_word(key: &str, text: &str) -> bool {
     }
 }
 
-/// Adds the strings of a part of a schema, and the names in it that no string follows. Words of the
-/// language of schemas are left out.
+/// Adds the strings in a part of a schema, and the property names. Keywords of JSON Schema are left
+/// out.
 fn add_texts(place: &str, key: &str, value: &Value, texts: &mut Vec<(String, String)>) {
     match value {
         Value::String(text) if is_word(key, text) => {}

@@ -39,7 +39,7 @@ pub struct McpServer {
     pub name: String,
     /// Name under which its offer is pinned.
     pub pin: String,
-    /// Settings that it is made of.
+    /// Settings that the server is built from.
     pub settings: ServerSettings,
     /// Way to reach it.
     pub reach: ServerReach,

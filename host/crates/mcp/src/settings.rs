@@ -74,8 +74,8 @@ pub struct ServerSettings {
     pub scopes: Vec<String>,
     /// Version of the protocol. Default: auto.
     pub protocol: McpProtocol,
-    /// Whether these are rights of a server that a file of a project names, such as `.mcp.json`: its
-    /// program or address stands there. Default: no.
+    /// Whether these are rights for a server that a project's file, such as `.mcp.json`, defines:
+    /// the file contains its program or address. Default: no.
     #[serde(skip_serializing_if = "is_no")]
     pub project: bool,
     /// Timeout of a call, in seconds. Default: 120.

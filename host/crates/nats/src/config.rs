@@ -13,10 +13,10 @@ const LEASE: Duration = Duration::from_secs(20);
 /// Time in which a write is tried again before the session is given up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Number of streams over which the sessions of a tenant are spread, if nothing else is said.
+/// Number of streams over which the sessions of a tenant are spread by default.
 const PARTITIONS: u16 = 16;
 
-/// Interval in which the servers sync to their disks. Servers do not tell it to clients, so the
+/// Interval at which the servers sync to their disks. Servers do not report it to clients, so the
 /// operator declares it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeclaredSync {

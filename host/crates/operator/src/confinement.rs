@@ -360,7 +360,7 @@ fn worktree_folder(workspace: &Path) -> Option<PathBuf> {
     is_worktree.then_some(shared)
 }
 
-/// Folders that no command could have put a program in: programs from there run unconfined.
+/// Folders in which no command can have placed a program: programs from there run unconfined.
 fn not_writable(folders: Vec<PathBuf>, write: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let write: Vec<PathBuf> = write.iter().map(|path| real(path)).collect();

@@ -1,5 +1,5 @@
-//! Settings of git for confined commands. The user's own file may contain passwords and commands,
-//! so only the keys that say who commits and how are passed on.
+//! Git settings for confined commands. The user's own file may contain passwords and commands, so
+//! only the keys for the commit author and method are passed on.
 
 use std::path::PathBuf;
 use std::time::Duration;

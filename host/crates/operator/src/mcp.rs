@@ -219,8 +219,8 @@ pub struct UsedServers {
     pub prompts: Vec<ServerPrompts>,
 }
 
-/// Returns the servers of the settings that can be used as sources of tools. Asks about those that
-/// the operator did not say yes to, and warns of those that are left out.
+/// Returns the servers of the settings that can be used as sources of tools. Asks about servers
+/// that the operator has not approved, and warns about servers that are left out.
 ///
 /// # Errors
 /// Settings do not fit, or pins cannot be read or stored.

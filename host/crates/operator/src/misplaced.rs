@@ -1,6 +1,6 @@
-//! Settings that mean nothing: for a hook that a plugin does not have, a deadline that it does not
-//! get, a tool that there is not. A guard that was set to refuse at a misspelt point would not
-//! refuse, so it is said, with the line.
+//! Finds settings without effect: for a hook that a plugin does not have, a deadline that is not
+//! used, a tool that does not exist. A guard that was meant to refuse at a misspelled point would
+//! not refuse, so each is reported with its line.
 
 use std::sync::Arc;
 

@@ -158,7 +158,8 @@ pub async fn trusted(
             _ => "is not trusted",
         };
         let places = project_places(paths, &held);
-        // If the project only has MCP servers of other agents, warn once: many projects have them.
+        // If the project only has MCP servers of other agents, warn only once: many projects have
+        // them.
         let of_others = !brings_folders(paths);
         if of_others && !other_agents::is_new(&paths.told_mark(&places)) {
             return Ok(ProjectAnswer::NotTrusted);
@@ -359,7 +360,7 @@ fn brings_something(paths: &Paths) -> bool {
 
 /// Whether there is something besides files that may name MCP servers.
 fn brings_folders(paths: &Paths) -> bool {
-    // A symlink counts too: it is not followed, and a warning says so.
+    // A symlink counts too: it is not followed, and a warning reports it.
     let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
     // So does a file where the folder should be.
     (is_there(paths.project()) && !paths.project().is_dir())

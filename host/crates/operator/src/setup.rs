@@ -54,7 +54,7 @@ pub struct OperatorSetup {
     pub paths: Paths,
     /// Settings.
     pub config: Config,
-    /// The project's own folder, when it is trusted.
+    /// The project's own folder, if the project is trusted.
     pub project: Option<Arc<HeldFolder>>,
     /// Hooks of the project that a person has allowed.
     pub project_hooks: Vec<Script>,

@@ -143,7 +143,7 @@ impl PreparedRun {
             mut mode,
             approval,
         } = settings;
-        // `--yes` starts in the mode that asks nothing. A person may switch to another mode later.
+        // `--yes` starts in the mode that never asks. The user may switch to another mode later.
         let switch = ModeSwitch::new(match std::mem::take(&mut mode.yes) {
             true => ApprovalMode::Full,
             false => approval,

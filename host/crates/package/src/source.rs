@@ -120,7 +120,8 @@ pub struct FetchedPlugin {
     pub package: Option<LockedPackage>,
     /// Warning about a version that was yanked or deprecated.
     pub notice: Option<String>,
-    /// Signature that came in the source, with its location; `None` for one in a file beside it.
+    /// Signature from the source, with its location; `None` for the location of one in a separate
+    /// file.
     signature: Option<(Option<String>, String)>,
 }
 

@@ -84,7 +84,7 @@ impl ApiListener {
         }
     }
 
-    /// Returns the address in words.
+    /// Returns the address as text.
     #[must_use]
     pub fn address_text(&self) -> String {
         match &self.socket {

@@ -73,7 +73,7 @@ pub(crate) struct OrderedTurn {
     pub(crate) live: Arc<LiveSession>,
     /// Number of the last event before it.
     pub(crate) after: u64,
-    /// Outcome, once it is there.
+    /// Outcome of the turn, once it is known.
     pub(crate) outcome: oneshot::Receiver<TurnEnd>,
 }
 

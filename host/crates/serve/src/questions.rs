@@ -65,7 +65,7 @@ pub enum QuestionAbout {
     Plugin {
         /// Name of the plugin.
         plugin: String,
-        /// Question in the plugin's words.
+        /// Question, as the plugin wrote it.
         text: String,
         /// Form of the answer: `confirm`, `choose` or `text`.
         form: String,
@@ -91,7 +91,7 @@ pub struct ArgumentLine {
 pub struct HookReason {
     /// Name of the plugin.
     pub plugin: String,
-    /// Reason in the plugin's words.
+    /// Reason, as the plugin wrote it.
     pub reason: String,
 }
 

@@ -43,7 +43,8 @@ where
     let answer = move |request: Request| {
         let host = request.headers().get(header::HOST).cloned();
         let own = port.map(|port| format!("127.0.0.1:{port}"));
-        // Reject names that resolve to loopback: a website could use one to reach this server.
+        // Accept only the server's own host name: a website could make its name resolve to
+        // loopback.
         let is_own =
             host.is_some_and(|host| Some(host.as_bytes()) == own.as_deref().map(str::as_bytes));
         let target = request.uri().path_and_query().map(ToString::to_string);

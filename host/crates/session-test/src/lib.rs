@@ -116,7 +116,7 @@ fn address(text: &str) -> Result<SessionAddress, String> {
     SessionAddress::parse(text).ok_or_else(|| format!("`{text}` is no address"))
 }
 
-/// Returns the value, or the failure in words.
+/// Returns the value, or a description of the failure.
 fn done<T>(what: &str, result: Result<T, Error>) -> Result<T, String> {
     result.map_err(|error| format!("to {what} failed: {}", error_chain(&error)))
 }

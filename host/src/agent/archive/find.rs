@@ -1,5 +1,5 @@
-//! Search in everything that the conversation has moved out: holders, subagents, and the turns that
-//! compaction took out without a holder.
+//! Searches everything that was moved out of the conversation: holders, subagents, and turns that
+//! compaction removed without a holder.
 //!
 //! Reads every transcript anew, one at a time, so that nothing can be stale and nothing is kept in
 //! memory. Start from [`search_all`].

@@ -229,8 +229,8 @@ pub(in crate::agent) async fn note_due(
         tokens: compaction.tokens_of(&spec.model, &finished.messages),
     };
     let reason = trigger::archive_reason(&spec.config.archival.trigger, &facts);
-    // Do not archive a turn with an unanswered call, which is not over. A turn that continues an
-    // interrupted turn has no input of its own, which the summary could replace.
+    // Do not archive a turn with an unanswered call, because the call is not over. A turn that
+    // continues an interrupted turn has no input of its own for the summary to replace.
     if let Some(reason) = reason
         && finished.asked().is_some()
         && unanswered_calls(&finished.messages).next().is_none()

@@ -37,7 +37,7 @@ pub(super) struct Passage {
     pub(super) message: usize,
     /// Sender of the message.
     pub(super) role: &'static str,
-    /// Text, with the beginning of what follows it.
+    /// Text of the passage, with the start of the next one.
     pub(super) text: String,
     counts: WordCounts,
     is_phrase: bool,

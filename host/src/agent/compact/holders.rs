@@ -1,4 +1,4 @@
-//! The line of a summary that says where the replaced turns can still be read.
+//! The line of a summary that tells where the replaced turns can still be read.
 //!
 //! A summary of compaction replaces what stood for archived turns too, and with it the ids of their
 //! holders. Start from [`name_holders`].

@@ -43,7 +43,8 @@ pub(super) fn choose_slice(
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeptInput<'a> {
     pub(super) ids: &'a HashSet<String>,
-    /// Tokens that all of it may have. A text that no longer fits is removed with the rest.
+    /// Tokens available for the whole slice. A text that does not fit any more is removed with the
+    /// rest.
     pub(super) tokens: u64,
 }
 

@@ -52,8 +52,7 @@ impl SkillScope {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Returns a message that repeats for the model the skills about files that `removed` told it
-    /// of.
+    /// Returns a message that repeats the skills about files that were announced in `removed`.
     pub(super) fn told_again(&self, removed: &[Message]) -> Option<Message> {
         let all = self.spec.skills.iter().filter(|s| !s.paths.is_empty());
         let is_told = |skill: &Skill| removed.iter().any(|message| tells_of(message, &skill.id));

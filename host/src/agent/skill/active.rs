@@ -183,8 +183,8 @@ impl ActiveSkill {
     }
 }
 
-/// Whether the exemptions of a skill of this source count: it was put there by the user or an
-/// administrator, who may decide that.
+/// Whether the exemptions of a skill from this source count: only if the user or an administrator
+/// installed it.
 fn may_spare(trust: Trust) -> bool {
     matches!(trust, Trust::Managed | Trust::Package | Trust::User)
 }

@@ -35,8 +35,8 @@ impl TurnScope {
             .await;
     }
 
-    /// Ends the skills of this agent that end with its turn; in a subagent all of them do, because
-    /// it has no other turn.
+    /// Ends the agent's skills that end with a turn; in a subagent all skills, because it has only
+    /// one turn.
     pub(in crate::agent) async fn end_skills(&self, caller: &Caller) {
         let is_over = |skill: &ActiveSkill| !skill.is_lasting || self.spec.depth > 0;
         for ended in self.skills.own.take_finished(is_over) {

@@ -82,7 +82,7 @@ impl SkillGate<'_> {
     }
 
     /// Emits a notice about the side effects that a skill declares, before its first use in the
-    /// session, if no question told the person about them.
+    /// session, unless a question already showed them to the user.
     fn announce_first_use(&self, skill: &Skill) {
         let declares = |effect: &SideEffect| *effect != SideEffect::None;
         if skill.side_effects.iter().any(declares) && self.memory.note_effects_shown(skill) {

@@ -75,8 +75,8 @@ impl SkillMemory {
         }
     }
 
-    /// Reports remembered skills that have changed or are gone; the session forgets everything that
-    /// it knew about them.
+    /// Reports remembered skills that have changed or are missing; the session forgets its records
+    /// about them.
     pub(in crate::agent) fn forgotten_skills(spec: &AgentSpec) -> Vec<String> {
         let remembered = spec.session.remembered_skills();
         let is_known = |id: &str| {
@@ -127,8 +127,8 @@ impl SkillMemory {
             .any(|(id, trust, hash)| (id, *trust, hash) == (&skill.id, skill.trust, &skill.hash))
     }
 
-    /// Records that a skill may be used for the rest of this run; for the rest of the session when
-    /// a person said so.
+    /// Records that a skill may be used for the rest of this run, or for the rest of the session if
+    /// the user approved it.
     pub(super) fn confirm_skill(&self, skill: &Skill, by_person: bool) {
         lock(&self.remembered).confirmed.push(memory_key(skill));
         if by_person {

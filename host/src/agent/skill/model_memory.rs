@@ -18,8 +18,8 @@ struct ModelMemoryState {
 }
 
 impl ModelMemory {
-    /// Records that the person is told why a skill does not get its model. Returns whether this is
-    /// the first time.
+    /// Records that the user is notified why a skill does not get its model. Returns whether this
+    /// is the first time.
     pub(super) fn is_news(&self, hash: &str) -> bool {
         let refused = &mut lock(&self.0).refused;
         let is_news = !refused.iter().any(|own| own == hash);

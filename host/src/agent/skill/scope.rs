@@ -273,8 +273,8 @@ fn is_about(spare: &UnaskedCall, spec: &ToolSpec) -> bool {
     }
 }
 
-/// Whether spares of a tool cover a call of it: of a command each part. One that names a shell and
-/// no command covers nothing.
+/// Whether exemptions of a tool cover a call of it; for a command, every part must be covered. An
+/// exemption that names a shell without a command covers nothing.
 fn covers_subject(spares: &[&UnaskedCall], subject: &Subject) -> bool {
     let Subject::Command(command) = subject else {
         return spares.iter().any(|spare| spare.command.is_none());

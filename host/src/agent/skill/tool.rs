@@ -26,7 +26,7 @@ use crate::tool::{Tool, ToolCtx, ToolOutput};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// Name of the skill, as the list of skills says it.
+    /// Name of the skill, as in the list of skills.
     skill: String,
     /// Arguments of the skill, as text.
     #[serde(default)]

@@ -246,7 +246,7 @@ impl SubagentPresets {
     }
 }
 
-/// Creates a preset of a file, and a note about a part of it that has no effect.
+/// Creates a preset from a file, and a note if a part of the file has no effect.
 fn preset_of(file: &Skill) -> Result<(SubagentPreset, Option<String>), String> {
     if let Some(row) = BUILT_IN.iter().find(|row| file.id == row.name) {
         return Err(format!(

@@ -26,7 +26,7 @@ use crate::session::{Body, Session};
 use crate::tool::approval::DenyAll;
 use crate::tool::registry::ToolRegistry;
 
-/// System prompt that tells a subagent its role.
+/// System prompt that explains a subagent's role.
 const PLACE: &str = "You are a subagent: a program gave you one task and reads your last answer. Nobody can be asked, so \
  decide \
      what you can and say what you could not do. When a call is refused as blocked, do not try to reach the same end in another \

@@ -112,7 +112,8 @@ pub(in crate::agent) async fn run_subagent(
     wait_or_stop(&live).await.result.clone()
 }
 
-/// Waits for the end of a subagent, which is told to stop when the returned future is dropped.
+/// Waits for the end of a subagent. If the returned future is dropped, the subagent is asked to
+/// stop.
 pub(in crate::agent) async fn wait_or_stop(live: &Arc<LiveSubagent>) -> Arc<SubagentOutcome> {
     let guard = StopOnDrop(live.clone());
     guard.0.wait_ended().await

@@ -108,8 +108,8 @@ impl Drop for TurnGuard {
 }
 
 impl LoopDesk {
-    /// Creates the desk of a loop in its session, and the way to send it messages. `None` if the
-    /// plugin has no loop there.
+    /// Creates the desk of a loop in its session, and the channel for messages to it. `None` if the
+    /// plugin has no loop.
     pub(crate) fn new(
         session: &Session,
         plugin: &str,

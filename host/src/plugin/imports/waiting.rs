@@ -95,7 +95,7 @@ impl waiting::Host for HostState {
         let sockets = self.socket_signals();
         let event = wait_for_event(&*handle, until, folders, &watched, &sockets);
         let event = match self.backing.fixed {
-            // A test has no time to wait, and its clock stands still.
+            // In a test, do not sleep: its clock does not advance.
             Some(_) => poll_once(event).await,
             None => pause_clock(event).await,
         };

@@ -42,7 +42,7 @@ fn quoted(word: &str, variables: &[(OsString, OsString)]) -> Result<String, Stri
             word = word.replace(&place, value);
         }
     }
-    // The files of such a word would not be found, and so neither shown nor pinned.
+    // The script cannot find files through such a word, so they could be neither shown nor pinned.
     if word.contains(|c: char| c == '\'' || c.is_control()) {
         return Err("has a word with a quote or a line break in `command` or `args`".to_owned());
     }

@@ -244,7 +244,7 @@ impl ClaudeReader<'_> {
         let command = hook.get("command").and_then(Value::as_str);
         let command = command.filter(|command| !command.trim().is_empty());
         let command = command.ok_or_else(|| self.wrong_file(place, "`command` is missing"))?;
-        // Without its arguments, a guard would run another program than it names.
+        // Without its arguments, a hook would run another program than the one it names.
         let line = line_of(command, hook.get("args"), &self.env());
         let line = line.map_err(|why| self.wrong_file(place, &format!("this hook {why}")))?;
         let command = line.as_str();

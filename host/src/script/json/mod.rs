@@ -180,7 +180,7 @@ pub fn schema() -> Value {
     })
 }
 
-/// Has references lead to the definitions of one side.
+/// Makes references point to the definitions of one side.
 fn point_into(schema: &mut Value, side: &str) {
     match schema {
         Value::Object(fields) => {

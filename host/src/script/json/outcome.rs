@@ -116,7 +116,8 @@ macro_rules! outcomes {
     )*};
 }
 
-/// Choices: the cases without a value, of which the first changes nothing, then those with one.
+/// Choices: first the cases without a value, of which the first changes nothing, then the cases
+/// with a value.
 macro_rules! choices {
     ($($(#[$doc:meta])* $name:ident {
         $(#[$first_about:meta])* $first:ident

@@ -154,7 +154,7 @@ impl Sessions for SessionFiles {
         let folder = self.create_folder(at)?;
         match SessionLog::create_log(&folder, self.wait) {
             Ok(log) => Ok(Box::new(log)),
-            // Another program was faster.
+            // Another process created it first.
             Err(Error::Write { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {
                 Err(at.exists_error())
             }

@@ -40,7 +40,7 @@ pub struct BackgroundEnd {
     pub after: Duration,
     /// Lines about files that it left and that were refused.
     pub refused: Vec<String>,
-    /// Whether it ran at all.
+    /// Whether the process was started.
     pub is_started: bool,
 }
 

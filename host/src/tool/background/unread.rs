@@ -55,7 +55,7 @@ impl UnreadOutput {
         self.captured.push(bytes);
     }
 
-    /// Takes the output since the last call. If the command is over, nothing is held back.
+    /// Takes the output since the last call. If the command has ended, nothing is held back.
     pub(super) fn take(&mut self, is_over: bool) -> String {
         let unread = self.collect(is_over);
         let taken = self.mask(&unread);

@@ -244,7 +244,8 @@ fn read_lines(
     }
     while number < first.saturating_add(limit) {
         let before = text.len();
-        // Read one byte more than fits, to tell a line that just fits from one that is too long.
+        // Read one byte more than fits, to distinguish a line that just fits from one that is too
+        // long.
         let room = (CAP_BYTES_SHOWN - before) as u64 + 1;
         let count = reader
             .by_ref()

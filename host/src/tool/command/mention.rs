@@ -62,8 +62,8 @@ impl CommandPattern {
     }
 }
 
-/// Words of a pattern that are searched one after the other, in lower case, because some file
-/// systems are case-insensitive.
+/// Words of a pattern, searched in their order and in lower case, because some file systems are
+/// case-insensitive.
 struct WordsInOrder {
     words: Vec<String>,
     n_taken: usize,

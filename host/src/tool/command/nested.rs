@@ -58,9 +58,8 @@ const EVALUATING: &[&str] = &[
     "[", "break", "continue", "exit", "kill", "printf", "return", "shift", "test", "ulimit", "wait",
 ];
 
-/// A program that runs the words after its own: its name, options without a value, options with a
-/// value (in the next word or the same one), and the number of its own arguments before the inner
-/// program.
+/// A program that runs another command: its name, options without a value, options with a value (in
+/// the next word or the same one), and the number of its own arguments before the inner program.
 type Wrapper = (
     &'static str,
     &'static [&'static str],
@@ -195,8 +194,8 @@ fn read_shell(name: &str, arguments: &[Word], depth: usize, command: &mut Comman
                     return command.doubt(format!("`{name} {option}`"));
                 }
                 if letters.contains('c') {
-                    // Shells differ in where they accept more options; further words become
-                    // positional parameters.
+                    // Shells differ in where they accept options; later words become positional
+                    // parameters.
                     return match (rest.next().and_then(Word::literal), rest.next()) {
                         (Some(text), None) if !text.starts_with(['-', '+']) => {
                             read::read_command(text, depth + 1, command)
@@ -267,7 +266,7 @@ fn read_wrapped(
             mark = own.or_else(|| after.first().and_then(Word::literal));
         }
         if valued.contains(&text) {
-            // The unknown word may expand to several.
+            // The unknown word may expand to several words.
             if after.first().and_then(Word::literal).is_none() {
                 return command.doubt(format!("`{name} {text}` with what is not known here"));
             }

@@ -36,7 +36,7 @@ pub enum ApprovalMode {
 }
 
 impl ApprovalMode {
-    /// All modes, from the usual to the one that asks nothing.
+    /// All modes, from the default to the one that never asks.
     pub const ALL: [Self; 4] = [Self::Ask, Self::AcceptEdits, Self::Plan, Self::Full];
 
     /// Returns the name, as it is written on the command line.
@@ -113,7 +113,8 @@ impl FromStr for ApprovalMode {
     }
 }
 
-/// The mode in force, shared by everything that decides by it or shows it. Clones switch together.
+/// The current approval mode, shared by the code that decides by it and the code that shows it. A
+/// switch affects all clones.
 #[derive(Clone, Debug, Default)]
 pub struct ModeSwitch(Arc<AtomicU8>);
 

@@ -14,7 +14,7 @@ pub enum WorkspaceError {
         "`{0}` is outside the workspace: use a path within it (no `..` above it, no link that leads out)"
     )]
     Escape(String),
-    /// The path is a folder of Rind's own, or leads into one.
+    /// The path is, or leads into, one of Rind's own folders.
     #[error(
         "`{0}` is in a folder of Rind's own, with its settings, permissions and sessions: no tool reads or changes it"
     )]

@@ -24,7 +24,7 @@ use crate::point::handle::ChangeRecorder;
 pub(in crate::tool) enum ExpectedFile {
     /// Any state.
     Any,
-    /// No file exists, so that a file created meanwhile is not overwritten.
+    /// Expects no file: the write fails if another process created one meanwhile.
     Nothing,
     /// The file has this version; a file of more than `cap` bytes is compared by its attributes.
     Version { version: FileVersion, cap: u64 },

@@ -38,7 +38,7 @@ impl<A, T> Answerer<A, T> {
     }
 
     pub(super) fn answer(&self, asked: A) -> Result<T, Error> {
-        // Not borrowed while it runs: it may set another one.
+        // Do not hold the borrow during the call: the function may set another one.
         let function = self.function.borrow().clone();
         match function {
             Some(function) => function(asked),

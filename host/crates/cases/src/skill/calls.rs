@@ -117,7 +117,7 @@ impl Policy for HeardPolicy {
     }
 }
 
-/// Approver with a listener. If the case has no answers, every answer is yes.
+/// Approver with a listener. If the case lists no answers, it approves every question.
 pub(super) struct HeardPerson {
     pub(super) person: Option<ScriptedPerson>,
     pub(super) calls: RunCalls,

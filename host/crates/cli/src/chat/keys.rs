@@ -92,11 +92,11 @@ pub(super) struct KeyDecoder {
 
 /// Start of the pending bytes.
 enum SequenceBegin {
-    /// A key of this many bytes; `None` has no meaning here.
+    /// A complete key sequence of this many bytes; `None` if the sequence has no meaning here.
     Whole(Option<TypedKey>, usize),
     /// The mark before a paste.
     Paste(usize),
-    /// Word of the terminal, of this many bytes.
+    /// Report of the terminal, of this many bytes.
     Told(KeyInput, usize),
     Incomplete,
 }

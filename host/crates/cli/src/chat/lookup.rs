@@ -223,7 +223,7 @@ impl LiveChat {
             let sessions = heads.map(|heads| {
                 let mut rows = heads.rows;
                 rows.retain(|row| row.aside.is_none() && row.id != own && row.turns > 0);
-                // Sessions of this folder come first; the others are shown with theirs.
+                // Sessions of this folder come first; other sessions are shown with their folder.
                 rows.sort_by_key(|row| !is_of_folder(row, &paths.workspace));
                 let entry = |row: &rind_lib::session::SessionHead| PickerEntry {
                     value: row.id.clone(),

@@ -1,4 +1,5 @@
-//! Calls the person whose terminal is not in front: when a turn ends, and when something is asked.
+//! Notifies a user whose terminal does not have the focus: when a turn ends, and when a question is
+//! open.
 //!
 //! The signal has fixed words only: no text of a model, a tool or a plugin reaches it. Start from
 //! [`ChatNotifier`].

@@ -49,7 +49,7 @@ impl ChatResources {
         self.listed.insert(server, resources);
     }
 
-    /// Forgets the lists, so that they are asked for again.
+    /// Forgets the lists, so that they are requested again.
     pub(super) fn forget_listed(&mut self) {
         self.listed.clear();
     }

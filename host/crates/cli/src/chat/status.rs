@@ -105,7 +105,7 @@ impl ChatStatus {
         }
     }
 
-    /// Describes the mode, in a few words.
+    /// Describes the mode briefly.
     pub(super) fn mode_text(&self) -> String {
         let dry_run = if self.is_dry_run { " · dry run" } else { "" };
         match self.switch.mode() {

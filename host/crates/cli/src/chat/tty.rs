@@ -154,7 +154,7 @@ impl KeyReader {
         }
     }
 
-    /// Asks the terminal for its background. Keys that come before the answer are kept.
+    /// Queries the terminal for its background. Keys that are pressed before the answer are kept.
     fn ask_looks(&mut self) -> std::io::Result<()> {
         self.decoder.expect_answers();
         put_text(ASK_LOOKS)?;

@@ -41,9 +41,9 @@ const PATIENCE_MS: u128 = 400;
 /// Kind of the last finished line, for the blank row between two kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ViewLineKind {
-    /// Words of the model.
+    /// Text of the model.
     Answer,
-    /// Words of the person.
+    /// Text of the user.
     Said,
     #[default]
     Line,
@@ -290,7 +290,7 @@ impl ChatView {
         }
     }
 
-    /// Ends the unfinished answer, so that something else can follow below it.
+    /// Ends the unfinished answer, so that other output can follow below it.
     fn flush_stream(&mut self) {
         if !self.stream.is_empty() {
             self.stream.all().clone_into(&mut self.flushed);

@@ -1,5 +1,5 @@
-//! The task that owns the session of a chat and does one thing with it at a time, so that keys are
-//! never waited for.
+//! The task that owns the session of a chat and handles one job at a time, so that key presses
+//! never wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -187,8 +187,8 @@ impl ChatWorker {
         let _ = self.jobs.send(ChatJob::Close);
     }
 
-    /// Waits for the end of a job; `None` when the task has ended, which it does by itself only
-    /// when something in it panics.
+    /// Waits for the end of a job; `None` if the task has ended, which happens only if a job
+    /// panics.
     pub(super) async fn next_done(&mut self) -> Option<ChatJobDone> {
         let done = match &mut self.task {
             None => self.done.try_recv().ok(),

@@ -270,7 +270,7 @@ async fn ended(asking: &mut Option<AskingPerson<'_>>) -> Result<StatusCode, Call
     }
 }
 
-/// Words that answer a question at this terminal.
+/// Returns the words that answer a question at this terminal.
 fn words_of(about: &QuestionAbout) -> Vec<&'static str> {
     match about {
         QuestionAbout::Approval {

@@ -259,8 +259,9 @@ fn argument_description(of: &Value) -> String {
     text.unwrap_or_default().to_owned()
 }
 
-/// The properties of a schema in the order in which words fill them: the required ones in the order
-/// of `required`, because generated schemas sort their properties by name; then the others.
+/// The properties of a schema in the order in which positional words fill them: first the required
+/// ones in the order of `required`, because generated schemas sort their properties by name; then
+/// the others.
 fn schema_properties(schema: &Value) -> Vec<(&str, &Value)> {
     let all = schema.get("properties").and_then(Value::as_object);
     let all = all.into_iter().flatten();

@@ -306,7 +306,7 @@ impl CommandSet {
         *lock(&self.asker) = asker;
     }
 
-    /// Records the open session, so that commands about it answer while a turn has it.
+    /// Records the open session, so that commands about it can answer while a turn borrows it.
     pub(super) fn note_open(&self, open: OpenFacts) {
         *lock(&self.open) = Some(open);
     }
@@ -434,7 +434,7 @@ impl CommandSet {
         self.about.is_dry_run
     }
 
-    /// Whether a call needs a conversation that it is about: without one it can only say so.
+    /// Whether a call needs a conversation: without one the command can only report that.
     pub(super) fn is_about_session(&self, call: &CommandCall) -> bool {
         matches!(&call.entry.kind, CommandKind::BuiltIn(command) if command.is_about_session)
     }

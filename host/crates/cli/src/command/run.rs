@@ -1,4 +1,4 @@
-//! Runs calls of commands, and says so as events.
+//! Runs calls of commands, and emits events about them.
 
 use std::time::Instant;
 

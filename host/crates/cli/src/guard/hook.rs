@@ -28,13 +28,13 @@ const MAX_INPUT: u64 = 17 << 20;
 /// Largest log of the daemon that is written on, in bytes.
 const MAX_LOG: u64 = 1 << 20;
 
-/// Name of the small program, which starts faster because it has nothing of the host in it.
+/// Name of the small program, which starts faster because it does not contain the host.
 const HOOK_PROGRAM: &str = "rind-guard-hook";
 
 /// Variable that keeps the program from starting a daemon, to try a hook without one.
 pub(super) const START_VARIABLE: &str = "RIND_GUARD_START";
 
-/// Words of a hook.
+/// Arguments of the hook program.
 struct HookWords {
     agent: GuardedAgent,
     point: GuardPoint,
@@ -53,7 +53,7 @@ pub(in super::super) fn run_hook(mut args: impl Iterator<Item = OsString>) -> Op
     Some(answer_words(&words))
 }
 
-/// Answers at the hook that these words name.
+/// Answers the hook call with these arguments.
 pub(in super::super) fn answer_words(words: &[OsString]) -> ExitCode {
     let answer = match read_words(words) {
         Ok(words) => answer_in_time(words),

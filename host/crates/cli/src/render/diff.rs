@@ -14,11 +14,11 @@ use super::{BAD, DIM, GOOD, printable_prose};
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
 
-/// Longest time in which the fewest changed lines are looked for. The turn waits for it; from then
-/// on more may be shown as changed.
+/// Maximum time for finding a minimal diff. The turn waits for it; after that the diff may show
+/// more lines as changed.
 const DEADLINE: Duration = Duration::from_millis(50);
 
-/// Words below a changed line that is the last of its text and has no line break.
+/// Note below a changed last line that has no line break.
 const NO_BREAK: &str = "\\ no line break at the end";
 
 /// Row of a diff.

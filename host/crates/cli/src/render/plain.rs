@@ -37,7 +37,7 @@ pub(in super::super) struct PlainView {
     has_hook_told: bool,
 }
 
-/// Causes that make many things fail at once, in lower case. Each cause is shown once: further
+/// Causes that make many operations fail at once, in lower case. Each cause is shown once: further
 /// lines would say nothing new.
 const SHARED_CAUSES: [&str; 3] = [
     "no space left on device",

@@ -140,7 +140,7 @@ pub(super) fn shorten_event(event: &Event) -> Result<String, &str> {
     }
 }
 
-/// The most telling argument, or all of them.
+/// Returns the most informative argument, or all arguments.
 pub(in super::super) fn call_arguments(call: &ToolCall) -> String {
     let telling = ["command", "path", "pattern", "regex", "query"]
         .into_iter()

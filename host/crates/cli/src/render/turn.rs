@@ -55,12 +55,12 @@ pub(in super::super) struct TurnRenderer {
     /// Whether the model's text is shown while it streams.
     is_live: bool,
     waiting: WaitLine,
-    /// Columns of the terminal that the model's words are laid out for, as in the chat; `None` where
-    /// they are written as they are.
+    /// Columns of the terminal to which the model's text is wrapped, as in the chat; `None` to
+    /// print it unwrapped.
     columns: Option<usize>,
     /// The part of the model's words that is not laid out yet.
     answer: AnswerStream,
-    /// The same part, as it is drawn.
+    /// The same part, in its drawn form.
     tail: DrawnTail,
     /// Whether more of the part has arrived since it was drawn.
     is_tail_stale: bool,

@@ -112,7 +112,7 @@ struct TypeOutline {
 /// Methods and constants of one `impl`.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct ImplOutline {
-    /// Header, if it says more than the name of the type.
+    /// Header, if it contains more than the name of the type.
     header: Option<String>,
     conditions: Vec<String>,
     items: Vec<RustItemOutline>,

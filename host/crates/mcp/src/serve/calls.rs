@@ -217,7 +217,8 @@ fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// Returns the name of the client for the session. The client chooses it, so it proves nothing.
+/// Returns the client's name for the session. The client chooses its name, so the name proves
+/// nothing.
 fn client_name(context: &RequestContext<RoleServer>) -> Arc<str> {
     let name = context
         .client_info()

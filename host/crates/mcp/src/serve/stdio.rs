@@ -20,7 +20,7 @@ use rind_lib::text::clean_line;
 /// Longest message of a client, in bytes.
 const MAX_LINE_BYTES: usize = 16 << 20;
 
-/// Messages that are read before they are needed.
+/// Maximum number of messages that are read in advance.
 const MAX_READ_AHEAD: usize = 16;
 
 /// Messages that wait to be written.

@@ -33,7 +33,7 @@ pub enum CallError {
         MAX_CALL_BYTES >> 10
     )]
     TooLarge,
-    /// The holder has not answered in time. It may have done what was asked.
+    /// The holder has not answered in time. It may have carried out the request.
     #[error(
         "the program that has the session open does not answer; it may have received the request. If it died, another \
          worker continues the session soon"
@@ -149,7 +149,7 @@ impl AnswerReader {
                 Err(_) => return Err(CallError::Silent),
             };
             if message.status == Some(StatusCode::NO_RESPONDERS) {
-                // The server says it at once, before any part.
+                // The server reports this at once, before any part.
                 if self.from.is_none() {
                     return Err(CallError::NoHolder);
                 }

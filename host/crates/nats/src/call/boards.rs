@@ -40,7 +40,7 @@ pub struct HolderBoard {
     pub from: String,
     /// Ids of the sessions that it holds.
     pub sessions: Vec<String>,
-    /// State of them, as the holder describes it.
+    /// State of the sessions, as published by the holder.
     pub told: Value,
 }
 
@@ -130,7 +130,7 @@ impl SessionCalls {
         Ok(boards)
     }
 
-    /// Whether every session with a lease is on a board or is held here.
+    /// Whether every session with a lease is on a board or is held by this program.
     async fn are_complete(&self, boards: &[HolderBoard]) -> Result<bool, NatsError> {
         let names = &self.parts.streams.names;
         let stream = names.lease_stream();

@@ -28,7 +28,7 @@ pub struct WorkerStatus {
     pub is_draining: bool,
     /// Turns that ended since it began.
     pub turns: u64,
-    /// Sessions that others took over since it began.
+    /// Sessions that other workers took over since this one started.
     pub fenced: u64,
     /// Inputs that it gave up on since it started.
     pub dead: u64,

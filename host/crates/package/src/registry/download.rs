@@ -43,7 +43,7 @@ pub(crate) struct RegistryAddress {
 /// Proxy for the requests to a registry.
 #[derive(Clone)]
 pub(crate) struct RegistryProxy {
-    /// Address, with the credentials for it.
+    /// URL, with its credentials.
     pub(crate) url: Url,
     /// Setting with the address, for messages.
     pub(crate) setting: String,

@@ -80,7 +80,7 @@ pub enum SkillPlace {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkillChange {
-    /// No skill had the name.
+    /// The skill is new: the name was not in use.
     Installed,
     /// A previously installed skill is replaced.
     Replaced,

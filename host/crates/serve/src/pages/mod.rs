@@ -168,8 +168,8 @@ async fn begin_session(
     Ok(Redirect::to(&format!("/sessions/{id}")))
 }
 
-/// Says something to the running turn, or begins one. Images cannot be said to a running turn and
-/// begin the next one.
+/// Sends text to the running turn, or starts a turn. Images cannot be added to a running turn: they
+/// start the next one.
 async fn say(
     State(state): State<ApiState>,
     Path(id): Path<String>,

@@ -125,8 +125,8 @@ pub(super) async fn show_entry(
     Ok(page(&state, "Entry", &content))
 }
 
-/// An image of the session. Its type is read from its bytes, whatever the session says, and bytes
-/// that are no image of these types are not shown: a browser would run some of them.
+/// Shows an image of the session. Its type is read from its bytes, not from the session, and bytes
+/// of any other type are not shown: a browser would run some of them.
 pub(super) async fn show_image(
     State(state): State<ApiState>,
     Path((id, image)): Path<(String, String)>,

@@ -87,7 +87,7 @@ fn turn_part(turn: &TurnView, address: Option<&str>) -> Markup {
     }
 }
 
-/// Returns the end time of an item; if it has none yet, its start.
+/// Returns the end time of an item: of a call, its start plus its duration.
 fn end_of(item: &ItemView) -> i64 {
     let taken = match &item.item {
         Item::Call(call) => call.duration_ms.unwrap_or(0),

@@ -86,8 +86,8 @@ pub(crate) struct NewSession {
     #[serde(default)]
     #[schemars(regex(pattern = r"^(?!last$)[A-Za-z0-9_-][A-Za-z0-9._-]{0,95}$"))]
     id: Option<String>,
-    /// Folder that it works in, one of those that `/workspaces` lists; without one, that in which
-    /// the server was started.
+    /// Folder that the session works in, one of those that `/workspaces` lists. Default: the folder
+    /// in which the server was started.
     #[serde(default)]
     workspace: Option<String>,
 }

@@ -83,7 +83,7 @@ impl Trace {
                 && origin.call_id == record.call_id
         };
         let own: Vec<_> = self.accesses.extract_if(.., is_own).collect();
-        // Hooks at these points run after compaction, so it is over.
+        // Hooks at these points run after compaction, so compaction is over.
         if ["context", "pre-reason"].contains(&&*record.point) {
             self.progress(&stamped.agent).is_compacting = false;
         }

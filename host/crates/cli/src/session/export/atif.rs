@@ -213,8 +213,8 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Adds the step of a request outside the conversation, whose answer is no message. No call
-    /// belongs to it.
+    /// Adds the step of a request outside the conversation, whose answer is not a message. It has
+    /// no calls.
     fn push_aside(&mut self, by: &str, time: i64, turn: &TurnView) {
         self.push("agent", time, "", turn);
         self.is_open = false;

@@ -121,7 +121,7 @@ pub(super) async fn run_derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitSta
     Ok(ExitStatus::status_of(is_whole))
 }
 
-/// Adds a summary if one is wanted. The skill is complete without it, so a failure of the model
+/// Adds a summary if one is requested. The skill is complete without it, so a failure of the model
 /// loses nothing. Returns whether the result is complete.
 async fn add_summary(draft: &mut SkillDraft, args: &SkillDeriveArgs) -> anyhow::Result<bool> {
     if !args.summarize {

@@ -50,7 +50,7 @@ pub(super) async fn list_repository(
             wanted.escape_debug()
         ),
     };
-    // A short name does not tell which hash format the repository uses, so try both.
+    // A short name does not reveal which hash format the repository uses, so try both.
     let formats: &[usize] = match found.len() {
         64 => &[64],
         40 => &[40],
