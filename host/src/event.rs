@@ -132,8 +132,8 @@ pub enum Event {
         /// Milliseconds after which the loop wants to run again; absent for other outcomes.
         #[serde(skip_serializing_if = "Option::is_none")]
         after_ms: Option<u64>,
-        /// Reason for another run in the plugin's words, or for the failure; absent when it is
-        /// done.
+        /// Reason for another run, as the plugin wrote it, or for the failure; absent if the loop
+        /// is done.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// Milliseconds that it took.
@@ -381,7 +381,7 @@ pub enum Event {
         plugin: String,
         /// Question in the form in which it was shown.
         question: String,
-        /// Answer in words: of the person, or the default.
+        /// Answer as text: the user's, or the default.
         answer: String,
         /// Whether there was no person to ask, so that the plugin's default counts.
         is_default: bool,

@@ -65,7 +65,7 @@ fn lost_commands_note(spec: &AgentSpec) -> Option<String> {
     })
 }
 
-/// Returns the ids of the commands that the conversation says to run.
+/// Returns the ids of the commands that run according to the conversation.
 fn started_commands(messages: &[Message]) -> BTreeSet<String> {
     let mut running = BTreeSet::new();
     let mut starts = BTreeSet::new();

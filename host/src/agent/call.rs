@@ -196,7 +196,7 @@ impl<'a> ToolGate<'a> {
         CallRefusal::new("user", SKIPPED).refused_call(call, Vec::new())
     }
 
-    /// Refuses a call of the host's own accord, before it is judged.
+    /// Refuses a call before hooks and policy judge it.
     pub(super) async fn refuse_call(&self, call: ToolCall, why: &str) -> UnreviewedCall {
         self.emit_call(&call).await;
         CallRefusal::new("host", why).refused_call(call, Vec::new())

@@ -172,7 +172,7 @@ impl ToolGate<'_> {
         finished
     }
 
-    /// Records in the session and tells observers that a call has ended.
+    /// Records in the session that a call has ended, and notifies observers.
     pub(super) fn report_end(
         &self,
         result: &ToolResult,

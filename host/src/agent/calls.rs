@@ -78,7 +78,7 @@ impl TurnCalls {
                 };
                 let finished = finish_call(ctx, reflected, ran).await;
                 // There is no await until the result is in the session, so an interrupted turn
-                // neither loses it nor has it twice.
+                // neither loses nor duplicates it.
                 drop(self.ran.remove(at));
                 let finished_call = Arc::unwrap_or_clone(finished.value);
                 let result = Content::ToolResult(finished_call.result);

@@ -128,7 +128,7 @@ impl TurnRun<'_> {
             self.agent.archival.stop_archiving().await;
         }
         self.ctx.scope.end_agents().await;
-        // Background hooks outlive the turn. They may start subagents and wait for them, so lift
+        // Background hooks outlive the turn. They may start subagents and wait for them, so release
         // the guard.
         if let Some(guard) = self.agents_guard.take() {
             guard.disarm();

@@ -169,8 +169,8 @@ impl TurnRun<'_> {
         Ok(is_new)
     }
 
-    /// The message of a person, with the images that belong to it. Says so when the model will not
-    /// see them.
+    /// Creates the message for a user's text and its images. Adds a notice if the model will not
+    /// see the images.
     fn user_message(&self, text: String, attached: Vec<Content>) -> Message {
         let skills = self.ctx.scope.skills.parts_prepared_in(&text);
         let mut message = Message::text(Role::User, text).with_skills(skills);

@@ -15,8 +15,8 @@ use crate::point::payload::FailureReport;
 use crate::point::trace::{AccessRecord, Sink, TraceOutcome, TraceRecord};
 use crate::session::{Body, Report, Session};
 
-/// Keeps a value in a plugin's store: name of the plugin, key, value. The store outlives sessions,
-/// so it is not the agent's; the code that builds the agent says where it is.
+/// Callback that keeps a value in a plugin's store: name of the plugin, key, value. The store
+/// outlives sessions, so it belongs to the code that builds the agent.
 pub type KeepInStore = Arc<dyn Fn(&str, &str, &str) + Send + Sync>;
 
 pub(super) struct AgentSink {

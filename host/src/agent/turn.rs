@@ -259,8 +259,8 @@ impl<'a> TurnRun<'a> {
 
     /// Gives out the last text of the model with a note of the host. Returns the stop of the turn.
     pub(super) async fn cut_turn(&mut self, note: &str) -> EarlyStop {
-        // Do not check this text against the schema: it contains a note of the host, and the stop
-        // reason says so.
+        // Do not check this text against the schema: it contains a note of the host, as the stop
+        // reason shows.
         self.answers = AnswerCheck::default();
         let draft = self.answer.take_draft();
         let text = match draft.is_empty() {

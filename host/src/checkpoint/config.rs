@@ -9,7 +9,7 @@ use crate::config::number;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CheckpointConfig {
-    /// Whether the host keeps what files were before a call changes them.
+    /// Whether the host keeps the contents of files before a call changes them.
     pub enabled: bool,
     /// Maximum number of files and folders of a snapshot. In a larger workspace, changes by
     /// commands are not kept; those by file tools are.

@@ -115,7 +115,7 @@ enum RecordLine {
     End {
         id: u64,
         end: RecordEnd,
-        /// Changes that were made, if they differ from those at the beginning.
+        /// Changes that were made, if they differ from the planned ones.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         changes: Option<Vec<FileChange>>,
     },
@@ -133,7 +133,7 @@ pub(super) struct NewRecord {
     pub(super) unknown: Option<String>,
 }
 
-/// The file of records, open to add to it, and the records.
+/// The open file of records, and the records.
 #[derive(Debug)]
 pub(super) struct ChangeLog {
     file: File,

@@ -142,7 +142,7 @@ pub(super) struct UsedSecret {
     pub(super) name: String,
     /// The secret, or the whole value.
     pub(super) secret: Secret,
-    /// Whether this is the whole header value, including words such as `Bearer`.
+    /// Whether this is the complete header value, including a scheme such as `Bearer`.
     pub(super) is_whole: bool,
 }
 

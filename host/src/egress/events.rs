@@ -47,7 +47,7 @@ pub struct EventResponse {
     pub status: u16,
     /// Headers, without connection headers.
     pub headers: HeaderMap,
-    /// Whole lines, as they come; altogether at most [`MAX_RESPONSE_BYTES`] before masking.
+    /// Whole lines, streamed; in total at most [`MAX_RESPONSE_BYTES`] before masking.
     pub lines: BoxStream<'static, Result<Bytes, Error>>,
 }
 
@@ -108,7 +108,7 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
 struct OpenBody {
     reached: ReachedResponse,
     mask: CredentialMask,
-    /// Bytes of a line whose end has not arrived.
+    /// Bytes of an incomplete line.
     begun: Vec<u8>,
     n_bytes: usize,
 }

@@ -50,7 +50,7 @@ const WRITE_BUFFER_BYTES: usize = 2 * MAX_FRAME_BYTES;
 /// Maximum length of the cause of a failure, in bytes.
 const MAX_CAUSE_BYTES: usize = 200;
 
-/// Word for the opening of a connection in records.
+/// Method name that records use for opening a connection.
 const OPEN: &str = "OPEN";
 
 /// WebSocket connection that a plugin asks for.

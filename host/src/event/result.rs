@@ -57,7 +57,7 @@ pub enum SubagentState {
 }
 
 impl SubagentState {
-    /// Returns the word for the state, as in events.
+    /// Returns the name of the state, as in events.
     #[must_use]
     pub fn as_word(self) -> &'static str {
         match self {

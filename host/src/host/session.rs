@@ -405,7 +405,7 @@ impl Session {
     }
 
     /// Continues the interrupted turn when awaited; `None` if there is none. Finished calls do not
-    /// run again, and the model is told which calls may have run.
+    /// run again, and the model learns which calls may have run.
     pub fn continue_turn(&mut self) -> Option<Turn<'_>> {
         let spec = TurnSpec::of_interrupted(self.interrupted()?);
         let mut turn = self.turn("");
@@ -541,8 +541,8 @@ impl Turn<'_> {
         Ok(self)
     }
 
-    /// Ends the turn cleanly when `cancel` is set: every tool call keeps a result, and the outcome
-    /// says that it was cancelled.
+    /// Ends the turn cleanly when `cancel` is cancelled: every tool call keeps a result, and the
+    /// outcome is "cancelled".
     pub fn until(mut self, cancel: &CancellationToken) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.cancel = cancel.clone();

@@ -127,8 +127,8 @@ impl Loops {
         })
     }
 
-    /// Runs the turns that loops order here. By default a session is opened for each turn and closed
-    /// after it, with the host's own policy and approver.
+    /// Runs the turns that loops order with `runner`. By default a session is opened for each turn
+    /// and closed after it, with the host's own policy and approver.
     pub fn run_turns_by(mut self, runner: Arc<dyn TurnRunner>) -> Self {
         self.runner = Some(runner);
         self

@@ -20,7 +20,7 @@ const WASI: (u64, u64) = (0, 2);
 /// Import modules of core modules that were built for WASI preview 1.
 const PREVIEW_1: [&str; 2] = ["wasi_snapshot_preview1", "wasi_unstable"];
 
-/// Proposals that the engine disables, in the words of a message.
+/// WebAssembly proposals that the engine disables, with their names in messages.
 const PROPOSALS: &[(WasmFeatures, &str)] = &[
     (
         WasmFeatures::CM_ASYNC

@@ -1,4 +1,4 @@
-//! Loop of a plugin, and one run of it.
+//! Loop of a plugin, and a single run of it.
 
 use std::pin::pin;
 use std::sync::Arc;

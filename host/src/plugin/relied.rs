@@ -24,7 +24,7 @@ use crate::point::failure::OnFailure;
 /// Reason why the operator relies on a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reliance {
-    /// The operator's settings have a section for it.
+    /// The operator's settings have a section for the plugin.
     Configured {
         /// `FILE:LINE`, or the flag.
         place: String,

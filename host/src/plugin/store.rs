@@ -43,8 +43,7 @@ pub struct PluginStore {
     folder: PathBuf,
     is_closed: bool,
     taken: Arc<Mutex<Option<SpaceInUse>>>,
-    /// Key of each file by its name, as far as files were read. A file of one name never gets
-    /// another key.
+    /// Keys by file name, for the files that were read. A file name never gets another key.
     known: Arc<Mutex<HashMap<OsString, String>>>,
 }
 

@@ -73,7 +73,7 @@ pub enum Body {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_session: Option<String>,
     },
-    /// The session was opened again, or another model was chosen for it.
+    /// The session was reopened, or its model was changed.
     Resumed {
         /// Name of the provider for the following entries.
         provider: String,

@@ -52,7 +52,7 @@ pub struct TakenInput {
 pub(crate) struct CutCall {
     /// The call, as the model made it.
     pub(crate) call: ToolCall,
-    /// Id of the message that says that the call may have run.
+    /// Id of the message which says that the call may have run.
     pub(crate) told: String,
     /// Number of times that the call began.
     pub(crate) n_begun: u32,

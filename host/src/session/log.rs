@@ -297,7 +297,7 @@ pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_private_as(path, bytes, DiskWait::Waits)
 }
 
-/// Writes like [`write_private`], and waits for the disk if `wait` says so.
+/// Writes like [`write_private`], and waits for the disk if `wait` is set.
 pub(super) fn write_private_as(path: &Path, bytes: &[u8], wait: DiskWait) -> io::Result<()> {
     let mut file =
         private_options(OpenOptions::new().write(true).create(true).truncate(true)).open(path)?;

@@ -31,7 +31,7 @@ pub enum PartKind {
     Content,
     /// Large value of a plugin.
     State,
-    /// File of the checkpoints: what files were before calls changed them.
+    /// Checkpoint file: contents of files before calls changed them.
     Checkpoint,
     /// Lock of the writer.
     Lock,

@@ -40,7 +40,7 @@ pub struct Reading {
 #[derive(Debug)]
 pub struct SessionTail {
     source: TailSource,
-    /// File of the session, or a name of it for messages.
+    /// Path of the session's file, or a name for messages.
     path: PathBuf,
     /// Offset up to which lines were read, and their number.
     offset: u64,

@@ -265,7 +265,7 @@ impl SessionStore {
         }
     }
 
-    /// Whether a session is kept in a file of its own, as those in the list are, or in no file.
+    /// Whether a session is a regular file, or has no file yet.
     fn is_regular(&self, at: &SessionAddress) -> bool {
         let Some(folder) = self.sessions.folder(at) else {
             return true;

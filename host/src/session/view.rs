@@ -20,7 +20,7 @@ use crate::message::{Blob, Role, Usage};
 pub struct SessionView {
     /// Id of the session.
     pub id: String,
-    /// Title that the session was given, if it was.
+    /// Title of the session, if it has one.
     pub title: Option<String>,
     /// Time of creation, in milliseconds since 1970.
     pub created: i64,
@@ -226,7 +226,7 @@ pub struct Decision {
     /// Names of the changed parts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// Reason in the plugin's words, or the failure.
+    /// Reason as the plugin wrote it, or the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Number of the step, 0 outside one.

@@ -362,8 +362,8 @@ impl Skill {
     }
 }
 
-/// File that looks like a skill but cannot be used. It keeps its name: otherwise another skill
-/// could take its place because of a fault in it.
+/// File that looks like a skill but cannot be used. It keeps its name reserved: otherwise its fault
+/// would let another skill take its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unusable {
     /// Identity that the skill would have.
@@ -385,6 +385,6 @@ pub struct Shadowed {
     pub skill: Arc<Skill>,
     /// File of the skill that is used instead.
     pub shadowed_by: PathBuf,
-    /// Whether both have the same content, so that nothing is lost.
+    /// Whether both have the same content, so that neither hides anything.
     pub is_identical: bool,
 }

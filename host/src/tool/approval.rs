@@ -40,7 +40,7 @@ pub struct Question {
     pub skill: Option<String>,
     /// Id of the tool call, as in its events; `None` for a question that is not about one.
     pub call: Option<String>,
-    /// Permissions of the plugin that provides the tool, in plain words.
+    /// Permissions of the plugin that provides the tool, in plain language.
     pub may: Vec<String>,
     /// Complete preview of the call, for the user.
     pub arguments: Vec<ShownLine>,
@@ -290,7 +290,7 @@ impl SessionApprovals {
         approved
     }
 
-    /// Revokes an answer, so that covered calls are asked about again. Returns whether it was in
+    /// Revokes an answer, so that covered calls need approval again. Returns whether it was in
     /// force.
     pub fn revoke(&self, approved: &SessionApproval) -> bool {
         let mut always = self.lock();

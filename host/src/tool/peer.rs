@@ -54,7 +54,7 @@ const END_GRACE: Duration = Duration::from_secs(5);
 /// Prefix of the temporary directories for the standard input of peers.
 const TEMPORARY_PREFIX: &str = "rind-peer-";
 
-/// A program that stays running, with everything that it may use.
+/// A program that keeps running, with its permissions.
 #[derive(Clone)]
 pub struct PeerProgram {
     /// Name for messages and the log.

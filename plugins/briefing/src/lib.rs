@@ -27,7 +27,7 @@ mod briefing {
         max_entries: usize,
     }
 
-    /// Parts as they were when the session began.
+    /// Parts, as they were at the start of the session.
     #[data]
     struct Begun {
         project: String,

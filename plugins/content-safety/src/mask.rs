@@ -39,7 +39,7 @@ pub(crate) fn mask_text(text: &str, settings: &SafetySettings) -> Option<MaskedT
     })
 }
 
-/// Masks an incomplete text as far as it can be judged.
+/// Masks an incomplete text, up to the point where its end cannot change the result.
 #[derive(Debug)]
 pub(crate) struct SettledText {
     /// The masked text, and the part at its end that is held back. None if nothing was masked.

@@ -40,7 +40,7 @@ struct EarlierSessions {
     removing: Vec<String>,
 }
 
-/// Sums of all sessions as they were read.
+/// Totals of all sessions, as they were read.
 #[data]
 #[derive(Default)]
 #[serde(default)]

@@ -10,7 +10,7 @@ mod git_guard {
     const CHANGES: &str =
         "am cherry-pick commit merge pull push rebase revert send-pack update-ref …";
 
-    /// Words of a text after which a change may be elsewhere.
+    /// Words in a text after which a change may affect another branch.
     const SIGNS: &str = "push checkout switch branch cd pushd -C GIT_DIR --git-dir --chdir";
 
     /// Options of a push that overwrite or delete; git takes any beginning of them.
@@ -137,7 +137,7 @@ mod git_guard {
         }
     }
 
-    /// Returns the change that a text would be if something ran it.
+    /// Returns the change that a text would make if it were executed.
     fn looks_like_change(text: &str, is_safe: bool) -> Option<String> {
         let text = text.replace(['"', '\'', '\\'], "");
         let is_sign = |c: char| c.is_whitespace() || ";&|()`{},=<>".contains(c);

@@ -60,7 +60,7 @@ impl PhrasePattern {
     }
 }
 
-/// The words of a text, in the form that patterns compare.
+/// Gives a text's words in the form that patterns compare.
 pub(crate) trait TextSentences {
     /// Returns the word at an index, unless a new sentence begins there.
     fn goes_on_with(&self, index: usize) -> Option<Cow<'_, str>>;

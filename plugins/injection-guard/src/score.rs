@@ -17,7 +17,7 @@ const STRETCH: usize = 700;
 /// Number of words around a sign that decide whether it is quoted.
 const CONTEXT: usize = 25;
 
-/// Characters of it that the person is shown.
+/// Number of characters of an excerpt that is shown to the user.
 const EXCERPT: usize = 100;
 
 /// A text that looks like an injection.
@@ -209,7 +209,7 @@ fn may_speak(text: &str) -> bool {
     })
 }
 
-/// Signs in the meaning of the words.
+/// Finds signs in the meaning of the words.
 fn spoken_signs(words: &[TextWord], text: &str, signs: &mut Vec<SuspicionSign>) {
     let all = &*PATTERNS;
     for (index, word) in words.iter().enumerate() {
@@ -281,7 +281,7 @@ fn is_order(words: &[TextWord], index: usize) -> bool {
         || (before(1) == Some("to") && before(2).is_some_and(|word| OBLIGING.contains(&word)))
 }
 
-/// Whether the words around are about attacks.
+/// Whether the surrounding words discuss attacks.
 fn is_discussed(words: &[TextWord], index: usize) -> bool {
     let around = &words[index.saturating_sub(CONTEXT)..(index + CONTEXT / 2).min(words.len())];
     around

@@ -73,7 +73,8 @@ pub(crate) fn word_starts(text: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The word that starts at a position, one of ASCII in its original spelling, and those after it.
+/// The word that starts at a position, with an ASCII word in its original spelling, and the words
+/// after it.
 pub(crate) fn word_at(text: &str, start: usize) -> Option<(Cow<'_, str>, WordsAfter<'_>)> {
     let span = WordSpan::next(text, start)?;
     let word = match span.seen & BEYOND {

@@ -38,7 +38,7 @@ fn fits_pattern(words: &[String], pattern: &str) -> bool {
         })
 }
 
-/// Whether a word matches a glob of `*`.
+/// Whether a word matches a glob with `*`.
 fn is_like(word: &str, glob: &str) -> bool {
     let mut parts = glob.split('*');
     let Some(mut rest) = parts.next().and_then(|first| word.strip_prefix(first)) else {

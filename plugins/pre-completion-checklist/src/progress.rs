@@ -100,7 +100,7 @@ pub(crate) struct TurnProgress {
     turn: u32,
     /// Files that were edited after the last check.
     unchecked: Vec<String>,
-    /// The last check after the last edit, when it proved nothing.
+    /// The last check after the last edit, if it proved nothing.
     #[serde(default)]
     unproven: Option<UnprovenCheck>,
     /// Whether an answer of this turn was sent back.

@@ -46,7 +46,7 @@ pub struct OpenOrder {
 /// An MCP server that a client names for a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientServer {
-    /// Name in the words of the client.
+    /// Name that the client gave.
     pub name: String,
     /// Program or address.
     pub reach: ClientServerReach,

@@ -1,4 +1,4 @@
-//! Questions from before a session is open, for a client that has no forms: they are asked as
+//! Questions that arise before a session is open, for a client without forms: they are asked as
 //! permissions with the first prompt. If the user agrees, the session is opened again.
 
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ impl LaterOpening {
         yes
     }
 
-    /// Opens the session again, with these questions answered with yes.
+    /// Opens the session again, after these questions were answered with yes.
     ///
     /// # Errors
     /// The session cannot be opened.

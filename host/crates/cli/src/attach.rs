@@ -133,7 +133,7 @@ pub(super) fn of_paste(text: &str) -> Option<String> {
     })
 }
 
-/// Takes the backslashes out of a word of a shell. `None` if it is more than one word.
+/// Removes the backslashes from a shell word. `None` if it is more than one word.
 fn without_backslashes(text: &str) -> Option<String> {
     let (mut word, mut is_escaped) = (String::with_capacity(text.len()), false);
     for letter in text.chars() {
@@ -149,7 +149,7 @@ fn without_backslashes(text: &str) -> Option<String> {
     Some(word)
 }
 
-/// Names after an `@` that begins a word.
+/// Returns the names after an `@` at the start of a word.
 pub(super) fn mentioned_names(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut rest = text;

@@ -64,8 +64,7 @@ pub(super) fn differing_path<'a>(before: &'a Files, now: &'a Files) -> Option<&'
     all.find(is_other).map(PathBuf::as_path)
 }
 
-/// Adds the files of a folder and of the folders in it, so many levels deep, where `is_seen` takes
-/// the name.
+/// Adds the files of a folder and its subfolders, up to a depth, whose names `is_seen` accepts.
 pub(super) fn find_within(
     found: &mut Files,
     folder: &Path,

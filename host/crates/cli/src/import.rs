@@ -129,8 +129,8 @@ async fn confirm(words: &str, name: &str) -> bool {
     screen.ask_approval(yes_or_no, |yes| !yes).await == Some(true)
 }
 
-/// Removes from a plan everything that is there already. A file of another content is a loss: nothing is
-/// written over.
+/// Removes from a plan everything that already exists. A file with other content becomes a loss:
+/// nothing is overwritten.
 fn remove_known(plan: &mut ImportPlan, paths: &Paths, servers: &[String]) -> anyhow::Result<()> {
     let file = paths.user_config();
     let known = edit::list_values(&file, &["tools", "rules"])?;

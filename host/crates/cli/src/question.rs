@@ -208,8 +208,8 @@ impl QuestionScreen {
         format!("  {view}{}: ", self.keys)
     }
 
-    /// Whether a line asks to view everything. Where any text is an answer it does so only when
-    /// something is left out.
+    /// Whether a line requests the full view. If any text is a valid answer, it does so only when
+    /// something was left out.
     pub(super) fn is_view(&self, line: &str, is_cut: bool) -> bool {
         let is_word = matches!(line.to_lowercase().as_str(), "v" | "view");
         is_word && (is_cut || !self.takes_text)

@@ -151,7 +151,7 @@ pub(super) enum RunInput {
     },
 }
 
-/// Images of a turn and demands on it.
+/// Images of a turn, and its requirements.
 #[derive(Default)]
 pub(super) struct TurnDemands {
     images: Vec<Attachment>,

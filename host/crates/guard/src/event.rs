@@ -1,4 +1,4 @@
-//! Event of a hook of any agent, in the words of Rind.
+//! Hook events of any agent, in Rind's terms.
 
 use std::path::PathBuf;
 

@@ -162,7 +162,7 @@ fn remove_empty_folders(path: &Path) {
     }
 }
 
-/// Reads a file of settings; `None` if it is not there.
+/// Reads a settings file; `None` if the file does not exist.
 pub(crate) fn read_text(path: &Path) -> Result<Option<String>, GuardError> {
     read_if_present(path, MAX_BYTES).map_err(|error| GuardError::file(path, error))
 }

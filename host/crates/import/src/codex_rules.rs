@@ -23,7 +23,7 @@ const MAX_FILES: usize = 100;
 /// Longest excerpt of a file in a loss, in bytes.
 const MAX_EXCERPT_BYTES: usize = 120;
 
-/// A rule, with its pattern as words.
+/// A rule, with its pattern as a list of words.
 struct PrefixRule {
     words: Vec<String>,
     decision: Rule,

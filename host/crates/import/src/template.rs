@@ -11,7 +11,7 @@ use super::plan::{ImportLoss, ImportPlan, ImportedFile, TextKind};
 /// Longest name of a template or preset, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// Tools of OpenCode and the names that presets have for them.
+/// Tools of OpenCode, with their names in presets.
 const OPENCODE_TOOLS: &[(&str, &str)] = &[
     ("bash", "Bash"),
     ("edit", "Edit"),

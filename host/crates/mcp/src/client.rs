@@ -215,7 +215,7 @@ impl Connection {
         &self.name
     }
 
-    /// Whether the server declares something that it can do.
+    /// Whether the server declares a capability.
     pub(crate) fn declares(&self, what: impl Fn(&ServerCapabilities) -> bool) -> bool {
         let info = self.service.peer().peer_info();
         info.is_some_and(|info| what(&info.capabilities))

@@ -152,7 +152,7 @@ impl ServerQuestions {
         }
     }
 
-    /// Returns the time in which the person was asked so far.
+    /// Returns the total time for which the user has been asked.
     pub(crate) fn asked_time(&self) -> Duration {
         let clock = lock(&self.clock);
         let running = clock.since.map(|since| since.elapsed()).unwrap_or_default();

@@ -266,7 +266,7 @@ fn read_answer(answer: Answer, has_session: bool) -> Result<StreamableHttpPostRe
         200..=299 => Err(StreamableHttpError::UnexpectedContentType(Some(kind))),
         status @ (401 | 403) => Err(refused_error(status, &response.headers, has_session)),
         404 if has_session => Err(StreamableHttpError::SessionExpired),
-        // An error of the protocol keeps its words, whatever the status is.
+        // A protocol error keeps its own message, whatever the HTTP status is.
         status => match serde_json::from_slice(&response.body) {
             Ok(ServerJsonRpcMessage::Error(error)) => Ok(StreamableHttpPostResponse::Json(
                 ServerJsonRpcMessage::Error(error),

@@ -82,7 +82,7 @@ impl ServerLink {
         })
     }
 
-    /// Returns the tools that may be called, as they were pinned.
+    /// Returns the callable tools, in their pinned versions.
     pub(crate) fn tools(self: &Arc<Self>) -> Vec<SharedTool> {
         let held = lock(&self.held);
         let free = self.pinned.tools.iter();
@@ -135,8 +135,8 @@ impl ServerLink {
         Ok(connection)
     }
 
-    /// Compares the tools of a running server that said that they have changed. If they cannot be
-    /// listed, the next call tries again.
+    /// Compares the tools of a running server that reported a change. If they cannot be listed, the
+    /// next call tries again.
     async fn compare_changed(self: &Arc<Self>) {
         let mut state = self.state.lock().await;
         let Some(connection) = state.connection.clone() else {

@@ -1,4 +1,4 @@
-//! Prompts and resources of a server in one session, which a person fetches.
+//! Prompts and resources of a server in one session, fetched at the user's request.
 //!
 //! A prompt is fetched only as it was pinned, a resource only as the server lists it. Start from
 //! [`ServerMaterial`].
@@ -23,7 +23,7 @@ use rind_lib::text::clean_line;
 /// Age after which resources are listed again.
 const MAX_LISTED_AGE: Duration = Duration::from_secs(60);
 
-/// Timeout of a completion: the person waits for it at the keys.
+/// Timeout of a completion: the user waits for it while typing.
 const COMPLETION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum number of messages of a prompt.

@@ -34,7 +34,7 @@ const MAX_QUOTED_BYTES: usize = 200;
 /// Longest description in a list, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 200;
 
-/// Times that an address is decoded to find `..` in it.
+/// Maximum number of times that an address is decoded to find `..` in it.
 const MAX_DECODINGS: usize = 4;
 
 /// Resources and templates that a server listed at one time.
@@ -176,7 +176,7 @@ fn fits_template(template: &str, uri: &str) -> bool {
         let at = match (literal.is_empty(), parts.peek().is_none()) {
             (true, true) => Some(rest.len()),
             (false, true) => rest.ends_with(literal).then(|| rest.len() - literal.len()),
-            // Two adjacent expressions have no text between them, so the first takes the whole
+            // Two adjacent expressions have no text between them, so the first matches the whole
             // value.
             (true, false) => Some(0),
             (false, false) => rest.find(literal),

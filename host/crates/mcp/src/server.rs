@@ -175,7 +175,7 @@ impl McpServer {
         Duration::from_secs(self.settings.timeout_seconds)
     }
 
-    /// Returns the version of the protocol that it is asked for.
+    /// Returns the protocol version to request.
     #[must_use]
     pub fn protocol(&self) -> McpProtocol {
         self.settings.protocol

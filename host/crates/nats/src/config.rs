@@ -25,7 +25,7 @@ pub enum DeclaredSync {
     Unknown,
     /// `sync_interval: always`: an acknowledged message is on the disk.
     Always,
-    /// Another interval: a power failure may lose messages of this time.
+    /// Syncs at this interval: a power failure may lose messages of that time.
     Interval(Duration),
 }
 
@@ -45,7 +45,7 @@ pub struct NatsConfig {
 }
 
 impl fmt::Debug for NatsConfig {
-    /// Shows no server: an address may have a password in it.
+    /// Leaves out the server addresses: one may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NatsConfig")
             .field("servers", &self.shown_servers())

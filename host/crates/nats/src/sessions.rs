@@ -420,7 +420,7 @@ impl Sessions for NatsSessions {
         Ok(read.bytes.get(skipped..).unwrap_or_default().to_vec())
     }
 
-    /// Without an answer of the servers, the session counts as absent.
+    /// If the servers do not answer, the session counts as absent.
     fn contains(&self, at: &SessionAddress) -> bool {
         self.exists(at).unwrap_or_default()
     }

@@ -59,7 +59,7 @@ impl MechanismSearch {
                  in a folder below, or move Rind's folders with {HOME_VARIABLE}"
             ))
         };
-        // Never `Missing`: with it, commands could run unconfined.
+        // Handle every mechanism but `Missing`: with `Missing`, commands could run unconfined.
         match self.detect_mechanism().await {
             Ok(detected) if detected.confinement.mechanism.is_apart() => Ok(detected),
             Ok(detected) => Err(failed(

@@ -41,7 +41,7 @@ fn holds_plugins(path: &Path) -> bool {
     folders.any(|folder| folder.join(FILE_NAME).is_file())
 }
 
-/// Checks that every plugin which a flag names is the one that the flag is for.
+/// Checks that every plugin named by a flag has the role that the flag requires.
 ///
 /// # Errors
 /// A named plugin does not exist, or lacks the role for which it is named.

@@ -110,7 +110,7 @@ pub struct PreparedRun {
     servers: UsedServers,
 }
 
-/// A host with the parts that belong to it.
+/// A host with the state that belongs to it.
 pub struct ReadyRun {
     /// Host that sessions are opened on.
     pub host: OperatorHost,

@@ -123,7 +123,7 @@ async fn forward(
                 return Ok(Forwarded::Answered(answer));
             }
             Err(RemoteError::NoHolder) => {}
-            // Without a holder the size does not matter: this server answers.
+            // Without a holder any size is fine, because this server answers itself.
             Err(RemoteError::TooLarge(_)) if !remote.is_held(&session).await? => {}
             // The store has what the holder would show.
             Err(RemoteError::Silent(_)) if parts.method == Method::GET && !is_stream => {}

@@ -63,7 +63,7 @@ pub(crate) struct LiveSession {
 pub(crate) struct LiveState {
     /// Milliseconds since the last event of the running turn; `None` when none runs.
     pub(crate) quiet_ms: Option<u64>,
-    /// Whether a question of it waits for an answer.
+    /// Whether one of its questions waits for an answer.
     pub(crate) is_waiting: bool,
 }
 
@@ -97,7 +97,8 @@ impl LiveSessions {
         self
     }
 
-    /// Sets the longest time in which a question waits for its answer. After that the answer is no.
+    /// Sets the maximum time that a question waits for its answer. After that it is answered with
+    /// no.
     pub(crate) fn with_answer_time(mut self, time: Option<Duration>) -> Self {
         self.answer_time = time;
         self

@@ -36,7 +36,7 @@ pub enum RemoteError {
     /// The request is too large to be passed on.
     #[error("{0}")]
     TooLarge(String),
-    /// The request is invalid, or cannot be carried out as it is.
+    /// The request is invalid, or cannot be carried out in this form.
     #[error("{0}")]
     Refused(String),
     /// Too much waits already.

@@ -170,8 +170,8 @@ impl SummaryExtract {
             .map(|(tool, n)| format!("{tool} {n}"));
         let errors = self.errors.into_iter();
         let errors = errors.map(|(subject, line)| format!("{subject} → {line}"));
-        // The sections that must not be lost get their share first; the rest of the room goes to
-        // the sections that follow.
+        // The required sections get their share first; the remaining room goes to the sections that
+        // follow.
         let half = limit / 2;
         let mut text = String::new();
         if !self.earlier.is_empty() {

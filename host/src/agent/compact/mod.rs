@@ -102,7 +102,7 @@ impl CompactionState {
         if tokens > sizes.least_that_matters / 3 {
             crate::tokens::prepare_encoder();
         }
-        // Learn the ratio from half of that size on, so that it is known before it is needed.
+        // Learn the ratio from half of that size on, so that it is known early enough.
         if tokens > sizes.least_that_matters / 2 {
             let counted = counter.of_request(request);
             sizes.gauge.learn_ratio(counted, reported);

@@ -31,7 +31,8 @@ pub(in crate::agent) struct ActiveSkill {
     pub(super) spares: Vec<UnaskedCall>,
     /// Turn in which it was invoked; 0 for one of an earlier run.
     pub(super) turn: u32,
-    /// Text that the model was given; empty for one of an earlier run whose file is another now.
+    /// Text that the model was given; empty for a skill of an earlier run whose file has changed
+    /// since.
     pub(super) text: Arc<str>,
     /// Model of the turn in which it was invoked, where it is not the session's.
     pub(super) model: Option<String>,
@@ -146,7 +147,7 @@ impl ActiveSkill {
         }
     }
 
-    /// Payload of hooks about it; `reason` is the reason for its end.
+    /// Payload for the hooks about the skill; `reason` is the reason for its end.
     pub(super) fn skill_info(&self, reason: &str) -> SkillInfo {
         let kept = self.kept();
         SkillInfo {
@@ -174,7 +175,7 @@ impl ActiveSkill {
         }
     }
 
-    /// End of the skill, in words for the model.
+    /// Returns when the skill ends, as text for the model.
     pub(super) fn ends(&self) -> &'static str {
         match self.is_lasting {
             true => "when the user types /done",

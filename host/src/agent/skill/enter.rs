@@ -70,7 +70,7 @@ impl TurnScope {
 }
 
 impl AgentSpec {
-    /// Records in the session and tells observers that a skill has ended.
+    /// Records in the session that a skill has ended, and notifies observers.
     pub(super) fn report_ended(&self, ended: &ActiveSkill, reason: &str) {
         self.session.append_or_defer(Body::SkillEnded {
             skill: ended.id.to_string(),

@@ -43,7 +43,7 @@ impl SkillGate<'_> {
             return Ok(());
         }
         if !is_asked(skill) {
-            // To use the skill is to read it, so only an explicit rule of the operator refuses
+            // Using the skill means reading it, so only an explicit rule of the operator refuses
             // that.
             let reading = of_class(&spec, EffectClass::Read);
             if let (ToolVerdict::Deny(why), false) = self.decide_call(&reading, &arguments) {

@@ -27,7 +27,7 @@ impl std::fmt::Display for SkillInvoker {
 pub(in crate::agent) struct ReadySkill {
     pub(in crate::agent) skill: Arc<Skill>,
     pub(in crate::agent) by: SkillInvoker,
-    /// Text of the skill with the arguments in it, in its wrapper.
+    /// Wrapped text of the skill, with its arguments filled in.
     pub(in crate::agent) text: Arc<str>,
     /// Whether its text is already in the conversation. Text that is put into an input, such as a
     /// file that is piped in, can repeat it: then it spares no question.

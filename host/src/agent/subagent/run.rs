@@ -134,7 +134,7 @@ impl SubagentRun {
         live.note_end(outcome);
     }
 
-    /// Runs the turn, at most as long as the settings let it.
+    /// Runs the turn, within the time limit of the settings.
     async fn run_turn(&self, agent: &mut LiveAgent, task: &str) -> Result<TurnOutcome, Error> {
         let limit = self.scope.spec.config.subagents.max_time();
         let cancel = self.live.cancel.clone();

@@ -24,7 +24,7 @@ use crate::tool::registry::ToolRegistry;
 /// The limit stops a turn that hands out the same task again and again.
 const MAX_SPAWNED: u32 = 16;
 
-/// Work for a subagent, and the means for it.
+/// Task for a subagent, with everything needed to run it.
 pub(in crate::agent) struct SubagentOrder {
     /// Id of the subagent.
     pub(in crate::agent) id: Arc<str>,

@@ -119,7 +119,7 @@ fn object_with(name: &str, value: Value) -> Value {
     Value::Object(Map::from_iter([(name.to_owned(), value)]))
 }
 
-/// JSON has no numbers that are not finite; they are texts.
+/// JSON has no infinite numbers and no NaN: write them as text.
 fn number_of(value: f64) -> Value {
     match Number::from_f64(value) {
         Some(number) => number.into(),

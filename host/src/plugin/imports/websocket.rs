@@ -59,7 +59,7 @@ impl SocketSignals {
             if let Some((number, _)) = ready.find(|(_, signal)| signal.is_ready()) {
                 return *number;
             }
-            // A notification from before this line is kept, so none is missed.
+            // A notification that was sent earlier is stored, so none is missed.
             self.arrived.notified().await;
         }
     }

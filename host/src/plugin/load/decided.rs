@@ -45,7 +45,7 @@ impl Deref for DecidedPlugin {
 }
 
 impl DecidedPlugin {
-    /// Joins a plugin with the decision on it.
+    /// Joins a plugin with the operator's decision about it.
     pub(in crate::plugin) fn new(
         listed: ListedPlugin,
         request: Request,

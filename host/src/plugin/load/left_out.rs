@@ -54,7 +54,7 @@ pub enum Why {
     Without,
     /// A policy leaves it out.
     Disallowed {
-        /// Policy file, and the place in it.
+        /// Policy file, and the position in it.
         place: String,
     },
     /// The plugin needs permissions that only the operator can grant, and they were not granted.

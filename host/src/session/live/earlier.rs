@@ -1,5 +1,5 @@
-//! Facts about the previous run for the user: status lines of plugins, answers that ended with it,
-//! and what the session has cost.
+//! Facts about the previous run for the user: status lines of plugins, answers that ended with the
+//! run, and the cost of the session.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Words for entries and messages of a session.
+//! Descriptions of a session's entries and messages.
 
 use serde_json::Value;
 

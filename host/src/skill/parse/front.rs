@@ -241,8 +241,8 @@ fn quote_line(line: &str, block: &[&str], whole: &str) -> Option<(String, String
     Some((key.to_owned(), format!("{key}: {value}")))
 }
 
-/// Whether a file without front matter contains something that was meant to be one: a line `---`,
-/// and a key that restricts.
+/// Whether a file without front matter contains a misplaced one: a line `---`, and a key that
+/// restricts.
 pub(super) fn has_misplaced(text: &str) -> bool {
     let is_unseen = |c: char| c.is_whitespace() || is_deceptive(c);
     let mut lines = text.lines().map(|line| line.trim_matches(is_unseen));

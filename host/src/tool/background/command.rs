@@ -30,7 +30,7 @@ const MAX_SHOWN_BYTES: usize = 400;
 /// End of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackgroundEnd {
-    /// Ending in words, such as `exit code 1`.
+    /// Description of how the command ended, such as `exit code 1`.
     pub words: String,
     /// Line about the confinement or limit that was the likely cause of a failure.
     pub cause: Option<String>,

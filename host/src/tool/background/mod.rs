@@ -24,7 +24,7 @@ pub const MAX_RUNNING: usize = 8;
 /// Longest time that a command runs, unless its call sets a shorter one.
 pub const MAX_AGE: Duration = Duration::from_secs(8 * 3600);
 
-/// Maximum number of ended commands that are kept until somebody reads their output; the oldest are
+/// Maximum number of ended commands that are kept until their output is read; the oldest are
 /// dropped.
 const MAX_ENDED: usize = 16;
 

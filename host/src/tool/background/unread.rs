@@ -27,7 +27,7 @@ pub(super) struct UnreadOutput {
     secrets: Vec<(String, String)>,
     /// Rows that were read while they still were on the screen.
     read_rows: String,
-    /// Text that was held back although it has left the screen.
+    /// Held-back text that is no longer on the screen.
     held: String,
 }
 

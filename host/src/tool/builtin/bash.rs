@@ -253,7 +253,7 @@ fn pass_on(live: Arc<LiveOutput>, secrets: &[(String, String)]) -> OnBytes {
 /// Search for files that a program leaves in its writable directories and that git would run.
 pub(crate) struct LeftFilesSearch(Option<Started>);
 
-/// State before a command, and the record of it that outlives Rind.
+/// State before a command, and the record of the command that outlives Rind.
 struct Started {
     before: RepositoryBefore,
     record: Option<CommandRecord>,

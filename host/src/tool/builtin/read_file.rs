@@ -21,7 +21,7 @@ use super::{FileCall, MAX_LOOK, file_tool, no_target};
 use crate::message::blob::{MAX_IMAGE_BYTES, image};
 use crate::message::{Blob, EffectClass};
 
-/// Maximum number of bytes in one answer, about as much as a model can make good use of.
+/// Maximum number of bytes in one answer, about as much as a model can use well.
 const CAP_BYTES_SHOWN: usize = 256 * 1024;
 
 /// Maximum number of lines in one answer.

@@ -40,7 +40,7 @@ impl CommandPattern {
         if wanted.is_over() {
             return false;
         }
-        // The positions of texts in `others` among the words are unknown.
+        // The positions among the words at which texts of `others` occur are unknown.
         for text in others() {
             wanted.take_words(text);
         }
@@ -127,12 +127,12 @@ fn is_word(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// Whether a character separates words within a text.
+/// Whether a character separates words in a text.
 fn is_border(c: char) -> bool {
     c.is_whitespace() || "=;&|<>(){}[]!,:$`#*?~".contains(c)
 }
 
-/// Whether a single word of a command can contain further words.
+/// Whether a single word of a command can contain other words.
 fn has_pieces(text: &str) -> bool {
     text.starts_with('-') || text.contains(|c| is_border(c) || "'\"\\".contains(c))
 }

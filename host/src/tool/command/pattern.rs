@@ -52,7 +52,7 @@ pub enum Matched {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandPattern {
     text: String,
-    /// Words without quotes, with [`STAR`] for each star.
+    /// Words without quotes, with [`STAR`] for each `*`.
     pub(super) words: Vec<String>,
     pub(super) is_redirection: bool,
 }

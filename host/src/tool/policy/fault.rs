@@ -8,7 +8,7 @@ use super::rule::{BASH, OF_FILES, PolicyRule};
 use crate::message::ToolSpec;
 use crate::tool::command::{CommandPattern, runs_unread};
 
-/// Tools whose calls are about a directory with everything below it.
+/// Tools whose calls concern a whole directory tree.
 const OF_TREES: &[&str] = &["list_files", "search"];
 
 impl PolicyRule {

@@ -40,7 +40,7 @@ pub fn open_if_present(path: &Path) -> io::Result<Option<File>> {
     Ok(Some(file))
 }
 
-/// Reads a regular file of text, at most `max_bytes` of it; `None` if nothing has its name.
+/// Reads a regular text file of at most `max_bytes`; `None` if it does not exist.
 ///
 /// # Errors
 /// Those of [`open_if_present`], and a file that is larger or is not UTF-8.

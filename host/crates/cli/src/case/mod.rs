@@ -174,8 +174,8 @@ async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
         report.write_report(*format, file)?;
     }
     render::case::show_total(&report.cases, ", each warm and cold");
-    // Without any case the result is a failure: a CI pipeline that tests nothing would always be
-    // green. One of many shares may be empty.
+    // Without any case the result is a failure: otherwise a CI pipeline that tests nothing would
+    // always be green. One of many shards may be empty.
     let is_empty_share = args.shard.is_some() && n_named > 0;
     let has_cases = is_empty_share || !report.cases.is_empty();
     let is_fine = has_cases && report.cases.iter().all(CaseRun::passed);

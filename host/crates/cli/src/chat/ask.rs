@@ -35,7 +35,7 @@ pub(super) struct OpenQuestion {
 /// Effect of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LineEffect {
-    /// The line asked for another page, so there is no answer yet.
+    /// The line requested another page, so there is no answer yet.
     NotYet,
     /// The line is not an answer.
     Invalid,
@@ -130,7 +130,7 @@ impl OpenQuestion {
         rows
     }
 
-    /// Returns the question as it goes into the scrollback.
+    /// Returns the question in its form for the scrollback.
     pub(super) fn kept_rows(&self, size: TerminalSize) -> Vec<String> {
         self.screen.screen_rows(size).0
     }

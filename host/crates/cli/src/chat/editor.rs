@@ -84,7 +84,7 @@ impl LineEditor {
         self.expand_pasted(&self.text)
     }
 
-    /// Returns the text as it is shown, with notes instead of pastes.
+    /// Returns the displayed text, with notes instead of pastes.
     pub(super) fn noted(&self) -> String {
         let letters = self
             .text

@@ -137,8 +137,8 @@ impl KeyDecoder {
         self.is_asked = true;
     }
 
-    /// Whether an escape key was pressed, or the rest of a sequence is still to come. If nothing
-    /// comes, call [`flush`](Self::flush_bytes).
+    /// Whether an escape key was pressed, or the rest of a sequence is still missing. If nothing
+    /// follows, call [`flush`](Self::flush_bytes).
     pub(super) fn is_undecided(&self) -> bool {
         self.paste.is_none() && self.pending.first() == Some(&ESC)
     }

@@ -17,7 +17,7 @@ pub(super) struct TypedLine {
     pub(super) text: String,
     /// The text with long pastes as notes: images are searched in typed words only.
     noted: String,
-    /// The text as it goes back into the editor.
+    /// Pieces of the text, to restore it in the editor.
     pieces: Vec<EditorPiece>,
     /// Output of `!` commands that is sent to the model before the text.
     untold: Vec<String>,

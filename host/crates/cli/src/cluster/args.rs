@@ -15,7 +15,7 @@ use rind_nats::worker::{ClusterStatus, TurnInbox};
 use rind_nats::{DeclaredSync, DurabilityReport, NatsConfig, NatsSessions};
 use rind_serve::remote::RemoteSessions;
 
-/// Arguments that say where the sessions are.
+/// Arguments that locate the shared store.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct NatsArgs {
     /// NATS servers with JetStream, as in nats://127.0.0.1:4222; several with commas between
@@ -38,7 +38,7 @@ pub(crate) struct NatsArgs {
     sync_interval: Option<String>,
 }
 
-/// Arguments that say where the sessions are, if they are not in files of this machine.
+/// Arguments that locate the sessions, if they are not files on this machine.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct SharedStoreArgs {
     /// NATS servers with JetStream that keep the sessions, as in nats://127.0.0.1:4222. `rind run` has

@@ -86,7 +86,7 @@ pub(super) struct WorkerMetrics {
 }
 
 impl WorkerMetrics {
-    /// Starts sending, if the environment asks for it.
+    /// Starts sending, if the environment configures an endpoint.
     pub(super) fn from_env(watch: WorkerWatch, worker: &str) -> Self {
         let none = Self {
             sent: None,

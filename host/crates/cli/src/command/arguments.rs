@@ -123,7 +123,7 @@ fn check_given(schema: &Value, given: Map<String, Value>) -> Result<Value, Strin
     Ok(given)
 }
 
-/// One line on the arguments, as in `<path> [depth=quick|thorough]`.
+/// Returns a usage line of the arguments, such as `<path> [depth=quick|thorough]`.
 pub(super) fn argument_usage(schema: Option<&Value>) -> String {
     let Some(schema) = schema else {
         return "[text]".to_owned();
@@ -143,7 +143,7 @@ pub(super) fn argument_usage(schema: Option<&Value>) -> String {
     each.collect::<Vec<_>>().join(" ")
 }
 
-/// One line for each argument that has a description.
+/// Returns one line for each argument that has a description.
 pub(super) fn argument_help(schema: &Value) -> Vec<String> {
     let describe = |(name, of): &(&str, &Value)| {
         let text = of.get("description")?.as_str()?;
@@ -319,7 +319,7 @@ fn put_value(given: &mut Map<String, Value>, name: &str, of: &Value, text: &str)
     }
 }
 
-/// Converts a word to the type of its property. A word of another type stays text, and the schema
+/// Converts a word to the type of its property. A word that does not fit stays text, and the schema
 /// check then reports it.
 fn typed_value(of: &Value, text: &str) -> Value {
     let parsed = match value_kind(of) {

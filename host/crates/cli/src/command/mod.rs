@@ -90,8 +90,8 @@ struct CommandEntry {
     /// JSON Schema of the arguments; a command without one takes the text after its name.
     arguments: Option<Value>,
     origin: CommandOrigin,
-    /// Permissions of the plugin that runs it, in plain words; empty for a command that only makes
-    /// text.
+    /// Permissions of the plugin that runs it, in plain language; empty for a command that only
+    /// produces text.
     may: Vec<String>,
     kind: CommandKind,
 }

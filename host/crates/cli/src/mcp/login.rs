@@ -78,8 +78,8 @@ pub(super) async fn log_in(args: McpLoginArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-/// Adds the scopes of the current login at this address: a server that wants one more for a call
-/// names that one alone, and a login without the others would lose them (SEP-2350).
+/// Adds the scopes of the current login at this address: a server that needs one more scope for a
+/// call names only that scope, and a login without the others would lose them (SEP-2350).
 fn with_held_scopes(mut scopes: Vec<String>, file: &Path, url: &str) -> Vec<String> {
     // A login that cannot be read is replaced by this one.
     let held = StoredLogin::read(file).ok().flatten();

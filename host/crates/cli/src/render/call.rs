@@ -17,7 +17,7 @@ pub(in super::super) struct CallColors<'a> {
 }
 
 impl<'a> CallColors<'a> {
-    /// Makes them for a call with these lines.
+    /// Creates the colors for a call with these lines.
     pub(in super::super) fn of_lines(lines: &'a [ShownLine]) -> Self {
         let file = lines.iter().find(|own| own.mark == "file: ");
         Self {

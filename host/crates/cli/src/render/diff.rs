@@ -74,7 +74,7 @@ pub(in super::super) struct ComparedTexts<'a> {
 }
 
 impl<'a> ComparedTexts<'a> {
-    /// Compares them for somebody who only reads the result.
+    /// Compares texts for a reader who only needs the result.
     pub(in super::super) fn of_prose(path: &'a str, before: &'a str, after: &'a str) -> Self {
         Self {
             path,

@@ -1,4 +1,4 @@
-//! MCP servers: their offers, and the list of them.
+//! Prints MCP servers: their offers, and the list of servers.
 
 use super::{BOLD, DIM, PLUGIN, WARN, answer_line, format_count, print_note, style_text};
 use crate::mcp::{ListedServer, ServerStanding};

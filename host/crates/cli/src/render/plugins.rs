@@ -41,7 +41,7 @@ pub(in super::super) fn on_compile() -> OnCompile {
 /// Said of a component that exports nothing which this host calls.
 pub(in super::super) const NEVER_CALLED: &str = "it is never called, because it exports no hook, tool, command or loop of the contract `rind:plugin`; it may be for another host";
 
-/// One line for a plugin that runs.
+/// Prints the line for a plugin that runs.
 pub(in super::super) fn print_row(report: &Report) {
     let mut parts: Vec<String> = report.hooks.iter().map(hook_line).collect();
     parts.extend(report.tools.iter().map(|tool| format!("{}()", tool.name)));
@@ -180,7 +180,7 @@ pub(in super::super) fn left_out(left: &LeftOut) {
     print_idle(&mark, &left.name, &trust, &left_out_reason(left), reliance);
 }
 
-/// One line for a plugin that was configured and not found.
+/// Prints the line for a plugin that is configured but was not found.
 pub(in super::super) fn print_absent(absent: &Absent) {
     let reliance = Some(&absent.reliance);
     print_idle(&style_text(BAD, "✗"), &absent.name, "-", ABSENT, reliance);

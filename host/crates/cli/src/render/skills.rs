@@ -1,4 +1,4 @@
-//! Skills: the list, one of them, findings.
+//! Skills: the list, one skill, findings.
 
 use std::path::Path;
 

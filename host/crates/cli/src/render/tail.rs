@@ -34,7 +34,8 @@ impl DrawnTail {
         self.drawn.is_none_or(|drawn| drawn.elapsed() >= INTERVAL)
     }
 
-    /// Draws rows instead of those before; only the last ones if the screen has no room for all.
+    /// Replaces the drawn rows; if the screen has no room for all rows, only the last ones are
+    /// drawn.
     pub(super) fn draw(&mut self, rows: Vec<String>) {
         self.erase();
         let room = terminal_size().rows.saturating_sub(FREE_ROWS).max(1);

@@ -58,7 +58,7 @@ pub(in super::super) struct TurnRenderer {
     /// Columns of the terminal to which the model's text is wrapped, as in the chat; `None` to
     /// print it unwrapped.
     columns: Option<usize>,
-    /// The part of the model's words that is not laid out yet.
+    /// The part of the model's text that is not laid out yet.
     answer: AnswerStream,
     /// The same part, in its drawn form.
     tail: DrawnTail,
@@ -365,7 +365,7 @@ impl TurnRenderer {
         }
     }
 
-    /// Shows an answer, or a part of it, that was not streamed.
+    /// Prints an answer, or a part of an answer, that was not streamed.
     fn print_whole(&self, text: &str) {
         match self.columns {
             Some(columns) => print_rows(&render_rows(text, columns)),

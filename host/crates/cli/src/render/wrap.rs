@@ -80,8 +80,8 @@ pub(in super::super) fn text_width(text: &str) -> usize {
     shown_characters(text).map(|(_, width)| width).sum()
 }
 
-/// Prefix of the rows after the first: the marks that say whose text it is, and blanks up to its
-/// last column.
+/// Prefix of the continuation rows: the marks for the author of the text, and spaces up to the
+/// text's column.
 fn line_margin(line: &str, columns: usize) -> String {
     let is_mark = |character: &char| matches!(character, ' ' | '│');
     let marks: String = shown_characters(line)

@@ -160,7 +160,7 @@ impl ServingState {
         })
     }
 
-    /// Returns the skills, which are read at the first request for them.
+    /// Returns the skills. The first request reads them.
     pub(super) async fn skills(&self) -> &SkillCatalog {
         let read = self.serving.skills.clone();
         let read = async {

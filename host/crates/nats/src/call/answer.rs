@@ -130,7 +130,7 @@ impl SessionCalls {
     }
 }
 
-/// The program that asked, and the answer to it.
+/// The program that asked, and the channel for the answer to it.
 struct Caller {
     client: Client,
     to: async_nats::Subject,

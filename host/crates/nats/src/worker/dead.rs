@@ -28,7 +28,7 @@ pub struct DeadInput {
     pub attempts: u32,
     /// Reason of the last failure, made printable.
     pub cause: String,
-    /// Time at which it was given up, in milliseconds since 1970.
+    /// Time at which workers gave up on it, in milliseconds since 1970.
     pub time: i64,
 }
 

@@ -109,7 +109,7 @@ impl TurnInbox {
         headers: HeaderMap,
         payload: Bytes,
     ) -> Result<(), NatsError> {
-        /// No room for the subject or the stream.
+        /// No free subject or stream.
         const FULL: u64 = 10077;
         let began = Instant::now();
         loop {

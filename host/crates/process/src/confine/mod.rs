@@ -196,7 +196,7 @@ impl Confinement {
         })
     }
 
-    /// Builds the policy for the helper. `tells`: see [`ConfinedPolicy`].
+    /// Builds the policy for the helper. For `tells` see [`ConfinedPolicy`].
     fn process_policy(&self, temporary: &Path, process: &Process, tells: bool) -> ConfinedPolicy {
         let mut write = self.write.clone();
         write.push(temporary.to_owned());

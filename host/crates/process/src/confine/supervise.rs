@@ -230,7 +230,7 @@ fn attend_processes(
                 watched = watched.filter(|_| picked.is_none());
             }
         }
-        // No event announces the exit of an orphan, hence the timeout.
+        // Use a timeout, because no event announces the exit of an orphan.
         let timeout = if is_more {
             Timespec::default()
         } else if watched.is_some() && host_is_there {

@@ -150,7 +150,7 @@ pub(super) async fn show_image(
     }
     let headers = [
         (header::CONTENT_TYPE, blob.media_type),
-        // Opened by itself, it is a page that loads and runs nothing.
+        // Opened directly, the document is a page that loads and runs nothing.
         (
             header::CONTENT_SECURITY_POLICY,
             "default-src 'none'; sandbox".to_owned(),

@@ -12,7 +12,7 @@ const CONTEXT: usize = 3;
 /// Maximum number of lines on the page.
 const MAX_LINES: usize = 5000;
 
-/// Time for the comparison. After it the rest counts as changed.
+/// Maximum time for the comparison. After it the rest counts as changed.
 const MAX_TIME: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Shows what the second turn has instead of the first.

@@ -237,7 +237,7 @@ fn call_text(call: &CallView, address: Option<&str>) -> Markup {
     }
 }
 
-/// The images among these attachments, loaded when they come into view.
+/// Renders the images among these attachments, loaded lazily by the browser.
 fn images(attachments: &[Blob], address: Option<&str>) -> Markup {
     html! {
         @if let Some(address) = address {

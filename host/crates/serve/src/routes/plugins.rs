@@ -59,7 +59,7 @@ pub(crate) struct PluginRow {
 pub(crate) struct ScriptRow {
     /// Name of the script.
     pub(crate) name: String,
-    /// Calls of it since the server started.
+    /// Number of calls of the hook since the server started.
     #[serde(flatten)]
     pub(crate) sums: PluginSums,
 }

@@ -15,7 +15,7 @@ use crate::forward::remote_states;
 use crate::live::LiveState;
 use crate::queued::{check_workspace, new_session};
 
-/// Number of sessions in a list, unless the request says another one.
+/// Number of sessions in a list, unless the request sets another.
 const LISTED: usize = 50;
 
 /// Largest number of sessions in a list.
