@@ -265,7 +265,7 @@ impl Session {
         (spec.provider.name(), &spec.model)
     }
 
-    /// Client of the model API that is asked.
+    /// Returns the client of the session's model API.
     #[must_use]
     pub fn provider(&self) -> &Arc<dyn Provider> {
         &self.agent.spec().provider

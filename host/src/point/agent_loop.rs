@@ -53,7 +53,7 @@ pub trait AgentLoop: Send + Sync {
     ) -> BoxFuture<'static, Result<(), Failure>>;
 }
 
-/// Way back for the answer of a primitive.
+/// Channel for the answer of a primitive.
 pub type PrimitiveReply<T> = oneshot::Sender<Result<T, HandleError>>;
 
 /// A primitive that a loop asks for.

@@ -59,8 +59,8 @@ pub struct ServerSettings {
     pub url: Option<String>,
     /// Headers of every request to it, with `{NAME}` instead of secrets.
     pub headers: BTreeMap<String, String>,
-    /// Whether the name of the address may lead to a loopback or private address, and addresses of a
-    /// login at it, too. Default: no.
+    /// Whether the name in the address may resolve to a loopback or private address, also for
+    /// logins at the server. Default: no.
     pub private: bool,
     /// Id of a client that you registered at the authorization server, for `rind mcp login`. Without
     /// it, a client is registered at each login.

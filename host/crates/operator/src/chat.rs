@@ -1,4 +1,4 @@
-//! Settings of the chat: how it looks, and how it calls a person who looks elsewhere.
+//! Settings of the chat: its appearance, and how it notifies a user who looks elsewhere.
 //!
 //! Start from [`ChatConfig`].
 

@@ -191,7 +191,7 @@ impl SkillMemory {
         used.any(|skill| skill.attach && decides_on(skill, plugin))
     }
 
-    /// Folders of the skills that were used which commands may read.
+    /// Returns the folders of used skills that commands may read.
     pub(super) fn folders(&self) -> Arc<[PathBuf]> {
         let remembered = lock(&self.remembered);
         let used = remembered.used.iter();

@@ -58,7 +58,7 @@ pub enum LoopError {
     Agent(#[from] agent::Error),
 }
 
-/// Uses of a turn's limits that the runs of loops in a session share.
+/// Counters of a turn's limits, shared by all runs of loops in a session.
 #[derive(Default)]
 pub(super) struct SharedLimits {
     spent: SpentUses,

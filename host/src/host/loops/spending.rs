@@ -1,4 +1,4 @@
-//! Money that the turns of one loop cost, held against the operator's limit of a day.
+//! Cost of the turns of one loop, checked against the operator's daily limit.
 //!
 //! A turn reserves the most that it may spend, so that turns side by side cannot pass the limit
 //! together. The module must not know turns. Start from [`LoopSpending`].

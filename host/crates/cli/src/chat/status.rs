@@ -57,7 +57,7 @@ pub(super) struct ChatStatus {
     holding: BTreeSet<String>,
     n_left_out: usize,
     n_skills_left_out: usize,
-    /// Lines of plugins of their own.
+    /// Status lines that plugins set, by plugin.
     lines: BTreeMap<String, String>,
     /// Active skills, oldest first.
     skills: Vec<String>,

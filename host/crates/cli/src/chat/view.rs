@@ -70,7 +70,8 @@ pub(super) struct ChatView {
     agents: RunningAgents,
     /// The calls of this turn as the model made them, by their ids.
     made: HashMap<String, ToolCall>,
-    /// Number of the call that was opened last, and its lines that were shown, if it has more.
+    /// Number of the call that was opened last, and the number of its lines already shown, if there
+    /// are more.
     opened: Option<(String, usize)>,
     /// The calls that ended, to be opened.
     pub(super) ended: EndedCalls,

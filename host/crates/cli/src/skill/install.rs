@@ -65,7 +65,7 @@ pub(super) struct ReadyInstall {
     pub(super) bundle: CandidateBundle,
     pub(super) skill: Skill,
     pub(super) findings: Vec<Diagnostic>,
-    /// Files of other skills that it would be used instead of.
+    /// Files of other skills that it would shadow.
     pub(super) shadows: Vec<PathBuf>,
     pub(super) locked: LockedSkill,
     pub(super) change: SkillChange,

@@ -52,8 +52,8 @@ impl PublicItems<'_> {
         if let Some((_, place)) = found {
             return Some(place);
         }
-        // Otherwise the page of the module itself, or else a page that reexports all names of a
-        // module.
+        // Otherwise use the page of the module itself, or else a page that reexports all names of
+        // the module.
         let mut spread = (0..path.len()).rev().filter_map(|n| {
             let (known, rest) = path.split_at_checked(n)?;
             let page = self.spread.get(&(module, known.to_vec()))?;
