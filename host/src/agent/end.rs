@@ -90,7 +90,7 @@ impl TurnRun<'_> {
             }
             Err(EarlyStop::Provider(why)) => {
                 self.report_failure("provider", &why).await;
-                given = self.give_partial().await;
+                given = self.output_partial().await;
                 let text = format!("{NO_ANSWER}{why}]");
                 (StopReason::Failed, Some(text), None)
             }
@@ -230,7 +230,7 @@ impl TurnRun<'_> {
 
     /// Outputs the part of an answer that broke off, as far as hooks allow: it was paid for, and
     /// may be useful.
-    async fn give_partial(&mut self) -> Result<(), EarlyStop> {
+    async fn output_partial(&mut self) -> Result<(), EarlyStop> {
         match self.keep_partial().await? {
             Some(text) => self.give_rest(text).await,
             None => Ok(()),

@@ -58,7 +58,8 @@ impl PluginSet {
             required: options.grants.policy.required(),
             ..Self::default()
         };
-        set.refused = super::astray::find_astray(&options.sources, options.held.as_deref());
+        set.refused =
+            super::astray::find_misplaced_files(&options.sources, options.held.as_deref());
         let mut found = discover(&options.sources, options.held.as_deref());
         installed::settle_installed(&mut found, &options.installed, &options.sources);
         let notes = options.installed.iter().filter_map(|own| own.note.clone());
@@ -157,7 +158,7 @@ impl PluginSet {
                 .await
             {
                 Ok(LoadResult::Waits(plugin)) => {
-                    may_block = relied::does_block(&plugin);
+                    may_block = relied::is_blocking_hook(&plugin);
                     Why::Held(Box::new(plugin))
                 }
                 Ok(LoadResult::Runs(plugin)) => return self.plugins.push(Arc::new(plugin)),

@@ -219,7 +219,7 @@ impl PluginLoader<'_> {
         let policy = protected::protected_policy(name, &grants.policy);
         let muted_by = policy.mutes(name, listed.trust);
         let (decision, yes) = grants.settle(&request, &policy).await;
-        let is_guard = relied::does_block(&listed);
+        let is_guard = relied::is_blocking_hook(&listed);
         given.extend(yes.map(|yes| Given { is_guard, ..yes }));
         let content = request.content();
         let asker = Asker {

@@ -289,7 +289,7 @@ pub(super) fn may_block(manifest: &Manifest, settings: &PluginSettings) -> bool 
 }
 
 /// Whether a hook of the plugin blocks on failure, where its exports are known.
-pub(super) fn does_block(plugin: &ListedPlugin) -> bool {
+pub(super) fn is_blocking_hook(plugin: &ListedPlugin) -> bool {
     let exports = plugin.exports.iter();
     let mut points = exports.filter(|export| catalog::find(export).is_some());
     points.any(|point| blocks_at(point, &plugin.manifest.hook(point), &plugin.settings))

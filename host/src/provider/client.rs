@@ -151,7 +151,7 @@ impl<F: WireFormat> Provider for WireClient<F> {
             .format
             .body(&fit_conversation(request, &target), images);
         self.server.finish_body(&mut body);
-        mends.apply_mends(&mut body);
+        mends.apply_corrections(&mut body);
         body
     }
 

@@ -283,7 +283,7 @@ impl Mends {
     }
 
     /// Applies the corrections to a finished body.
-    pub(super) fn apply_mends(&self, body: &mut Value) {
+    pub(super) fn apply_corrections(&self, body: &mut Value) {
         let Value::Object(fields) = body else {
             return;
         };

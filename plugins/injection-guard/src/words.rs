@@ -93,7 +93,7 @@ pub(crate) struct WordsAfter<'a> {
 }
 
 impl TextSentences for WordsAfter<'_> {
-    fn goes_on_with(&self, index: usize) -> Option<Cow<'_, str>> {
+    fn next_word_in_sentence(&self, index: usize) -> Option<Cow<'_, str>> {
         // Patterns look a few words ahead.
         let mut span = WordSpan::next(self.text, self.from)?;
         for _ in 1..index {

@@ -126,7 +126,7 @@ pub async fn trusted(
     by_flag: bool,
     ask: Option<&dyn AskProject>,
 ) -> anyhow::Result<ProjectAnswer> {
-    if !brings_something(paths) {
+    if !has_project_content(paths) {
         return Ok(ProjectAnswer::Nothing);
     }
     let held = match read_project(environment, paths) {
@@ -353,7 +353,7 @@ fn project_presets(paths: &Paths, held: &Arc<HeldFolder>) -> Vec<(String, String
     described.collect()
 }
 
-fn brings_something(paths: &Paths) -> bool {
+fn has_project_content(paths: &Paths) -> bool {
     let mut files = server_files(paths);
     brings_folders(paths) || files.any(|(_, path)| path.symlink_metadata().is_ok())
 }

@@ -140,7 +140,7 @@ impl ArchiveQueue {
         let leaving: Vec<Message> = leaving.cloned().collect();
         let stays = (!is_compacted).then(|| TurnRemains {
             asked: prepared.asked.clone(),
-            again: scope.skills.texts_again(&leaving),
+            again: scope.skills.repeated_texts(&leaving),
         });
         let slice = Slice {
             reason: due.reason.clone(),

@@ -380,7 +380,7 @@ async fn replace_part(
     let message = Message::text(Role::User, whole);
     let message = message.from(Origin::Summary);
     let mut messages = vec![message];
-    messages.extend(ctx.scope.skills.texts_again(&slice.messages));
+    messages.extend(ctx.scope.skills.repeated_texts(&slice.messages));
     ctx.scope.spec.session.append(Body::Replaced {
         reason: REASON.to_owned(),
         removed: slice.messages.iter().map(|m| m.id.clone()).collect(),

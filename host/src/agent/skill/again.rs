@@ -48,7 +48,7 @@ impl SkillScope {
 
     /// Messages that repeat the texts of the active skills in `removed` for the model: the newest
     /// first, each cut, all of them within a bound.
-    pub(in crate::agent) fn texts_again(&self, removed: &[Message]) -> Vec<Message> {
+    pub(in crate::agent) fn repeated_texts(&self, removed: &[Message]) -> Vec<Message> {
         let mut room = AGAIN_BYTES;
         let mut again = Vec::new();
         for skill in self.own.all().iter().rev() {
@@ -84,7 +84,7 @@ impl SkillScope {
             again.push(message.with_skills(vec![part]));
         }
         again.reverse();
-        again.extend(self.told_again(removed));
+        again.extend(self.repeated_announcement(removed));
         again
     }
 }

@@ -38,7 +38,7 @@ impl SkillParts {
 }
 
 /// Whether a message announces a skill about files.
-pub(super) fn tells_of(message: &Message, id: &str) -> bool {
+pub(super) fn announces_skill(message: &Message, id: &str) -> bool {
     let is_it = |part: &SkillPart| matches!(part, SkillPart::Description(own) if own == id);
     message.skills.iter().any(is_it)
 }

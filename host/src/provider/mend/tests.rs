@@ -152,16 +152,16 @@ fn bodies_are_corrected_in_every_wire() {
     }
     let mut body = json!({"max_tokens": 20, "temperature": 1, "system": [{"text": "x", "cache_control": {}}],
         "messages": [{"content": [{"text": "y", "cache_control": {}}]}]});
-    mends.apply_mends(&mut body);
+    mends.apply_corrections(&mut body);
     let expected = json!({"max_completion_tokens": 10, "system": [{"text": "x"}],
         "messages": [{"content": [{"text": "y"}]}]});
     assert_eq!(body, expected);
     let mut body = json!({"generationConfig": {"temperature": 1, "maxOutputTokens": 20}});
-    mends.apply_mends(&mut body);
+    mends.apply_corrections(&mut body);
     assert_eq!(body, json!({"generationConfig": {"maxOutputTokens": 10}}));
     let mends = Mends::known_mends(&[Mend::AlternateRoles]);
     let mut body = json!({"messages": [{"role": "user"}, {"role": "tool"}, {"role": "tool"}, {"role": "user"}]});
-    mends.apply_mends(&mut body);
+    mends.apply_corrections(&mut body);
     let between = json!({"role": "assistant", "content": BETWEEN});
     let expected = json!({"messages": [{"role": "user"}, {"role": "tool"}, {"role": "tool"}, between, {"role": "user"}]});
     assert_eq!(body, expected);
@@ -170,7 +170,7 @@ fn bodies_are_corrected_in_every_wire() {
     mends.learn_correction(&Mend::FillSignature, &[]);
     let mut body = json!({"messages": [{"tool_calls": [{}]}, {"content": "x"}, 5],
         "contents": [{"parts": [{"functionCall": {}}, {"text": "x"}]}]});
-    mends.apply_mends(&mut body);
+    mends.apply_corrections(&mut body);
     let signature = json!({"google": {"thought_signature": NO_SIGNATURE}});
     let expected = json!({"messages": [{"tool_calls": [{"extra_content": signature}], "reasoning_content": " "},
         {"content": "x"}, 5],

@@ -458,7 +458,7 @@ impl LiveChat {
 
     fn take_done(&mut self, done: Option<ChatJobDone>) {
         match done {
-            Some(ChatJobDone::Unsent(why)) => self.take_back_unsent(&why),
+            Some(ChatJobDone::Unsent(why)) => self.withdraw_unsent(&why),
             Some(ChatJobDone::Turn(Ok(outcome))) => {
                 self.resources.unsent = None;
                 self.resources.forget_listed();
@@ -476,10 +476,10 @@ impl LiveChat {
             Some(ChatJobDone::Turn(Err(Error::Session(_)))) => {
                 let words = "the text may be missing in the session; Up brings it back";
                 self.view.say_line(warning_text(words));
-                self.take_back_all();
+                self.withdraw_all();
             }
             Some(ChatJobDone::Turn(Err(error))) => {
-                self.take_back_all();
+                self.withdraw_all();
                 self.view.say_line(style_text(
                     BAD,
                     format_args!("the turn failed: {}", printable_text(&error.to_string())),

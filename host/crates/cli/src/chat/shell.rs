@@ -150,7 +150,7 @@ impl ChatShell {
     }
 
     /// Takes the output that the model has not seen yet.
-    pub(super) fn take_untold(&mut self) -> Vec<String> {
+    pub(super) fn take_unseen_output(&mut self) -> Vec<String> {
         std::mem::take(&mut self.untold)
     }
 

@@ -77,7 +77,7 @@ impl RawTerminal {
         };
         tty.enter_raw()?;
         if asks_looks {
-            tty.keys.ask_looks()?;
+            tty.keys.query_background()?;
         }
         // Read on a thread: a terminal read cannot be cancelled, and the descriptor, which the
         // shell shares, must stay blocking.
@@ -155,7 +155,7 @@ impl KeyReader {
     }
 
     /// Queries the terminal for its background. Keys that are pressed before the answer are kept.
-    fn ask_looks(&mut self) -> std::io::Result<()> {
+    fn query_background(&mut self) -> std::io::Result<()> {
         self.decoder.expect_answers();
         put_text(ASK_LOOKS)?;
         let until = std::time::Instant::now() + ANSWER_WAIT;

@@ -43,7 +43,7 @@ impl LiveChat {
         };
         self.editor.clear_text();
         self.history.add_pieces(&pieces);
-        let untold = self.shell.take_untold();
+        let untold = self.shell.take_unseen_output();
         let typed = TypedLine {
             text,
             noted,
@@ -115,10 +115,10 @@ impl LiveChat {
     }
 
     /// Puts a text whose resources could not be had back into the editor, and says why.
-    pub(super) fn take_back_unsent(&mut self, why: &str) {
+    pub(super) fn withdraw_unsent(&mut self, why: &str) {
         self.view
             .say_line(warning_text(&format!("not sent: {why}")));
-        self.take_back_all();
+        self.withdraw_all();
         if let Some(typed) = self.resources.unsent.take() {
             self.put_back(vec![typed]);
         }
@@ -148,7 +148,7 @@ impl LiveChat {
         // turn.
         match outcome.summary.stop {
             StopReason::Done | StopReason::Cancelled => self.send_waiting(),
-            _ => self.take_back_all(),
+            _ => self.withdraw_all(),
         }
     }
 
@@ -172,7 +172,7 @@ impl LiveChat {
     }
 
     /// Puts everything that waits back into the editor.
-    pub(super) fn take_back_all(&mut self) {
+    pub(super) fn withdraw_all(&mut self) {
         let waiting = self.take_waiting();
         if !waiting.is_empty() {
             self.put_back(waiting);
@@ -180,7 +180,7 @@ impl LiveChat {
     }
 
     /// Puts the text that was sent last back into the editor. Returns whether there was one.
-    pub(super) fn take_back_last(&mut self) -> bool {
+    pub(super) fn withdraw_last(&mut self) -> bool {
         let last = self.steering.waiting().pop();
         let typed = last.and_then(|last| self.take_back(last.number));
         typed.map(|typed| self.put_back(vec![typed])).is_some()

@@ -23,7 +23,7 @@ struct MadePlace {
 impl PublicItems<'_> {
     /// Finds the page for a generated item. A page that names the item or its module is preferred
     /// over one that names a module further up; among equal ones, the page nearest to the root.
-    fn made_place(&self, module: usize, path: &[String]) -> Option<MadePlace> {
+    fn macro_place(&self, module: usize, path: &[String]) -> Option<MadePlace> {
         let mut found: Option<((usize, usize), MadePlace)> = None;
         for n in (1..=path.len()).rev() {
             let (known, rest) = path.split_at_checked(n)?;
@@ -77,7 +77,7 @@ impl PublicItems<'_> {
     ) -> Vec<String> {
         let mut lost = Vec::new();
         for ((module, path), outline) in std::mem::take(&mut self.made) {
-            let Some(place) = self.made_place(module, &path) else {
+            let Some(place) = self.macro_place(module, &path) else {
                 lost.push(path.join("::"));
                 continue;
             };
@@ -169,7 +169,7 @@ impl PublicItems<'_> {
                     .get(&PublicTarget::Item(from, n))
                     .and_then(|path| Some(path.rsplit_once("::")?.0.to_owned())),
                 PathResolution::MacroTypes(from, path) => {
-                    self.made_place(from, &path).map(|place| place.page)
+                    self.macro_place(from, &path).map(|place| place.page)
                 }
                 _ => None,
             };
