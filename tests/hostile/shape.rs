@@ -95,7 +95,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
         load(
             "shared memory",
             started("(memory 1 1 shared)"),
-            "is built for threads; this host",
+            "was built for threads; this host",
         ),
         load(
             "a core module",

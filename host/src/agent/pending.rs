@@ -105,7 +105,7 @@ impl<'a> PendingRequest<'a> {
         };
         if n_lost > 0 {
             let input = request_tokens(self.request).saturating_mul(n_lost);
-            self.count_usage(input, lost, "the answer broke off and was asked for again");
+            self.count_usage(input, lost, "the answer broke off and was requested again");
         }
         complete_usage(&mut response.usage, self.request, &response.message);
         let models = [response.model.as_deref(), Some(&*self.request.model)];

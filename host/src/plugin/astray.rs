@@ -57,7 +57,7 @@ pub(super) fn find_misplaced_files(sources: &[Source], held: Option<&HeldFolder>
         names.retain(|name| name == FILE_NAME || is_misnamed(name) || is_component(name));
         said.extend(names.into_iter().map(|name| {
             format!(
-                "{} has no effect: this is a folder of plugins; put the plugin into a folder of its own in it",
+                "{} has no effect: this is a folder of plugins; put the plugin into a subfolder of its own",
                 source.path.join(name).display()
             )
         }));

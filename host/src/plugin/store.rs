@@ -179,7 +179,7 @@ impl PluginStore {
         self.check_open()?;
         if value.len() > MAX_VALUE_BYTES {
             return Err(HandleError::Limit(format!(
-                "the value has {} bytes, at most {MAX_VALUE_BYTES} are kept",
+                "the value has {} bytes, at most {MAX_VALUE_BYTES} are allowed",
                 value.len()
             )));
         }

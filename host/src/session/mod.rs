@@ -212,7 +212,7 @@ pub enum Error {
         found: Vec<String>,
     },
     /// The operation works on the files of sessions, and this store has none.
-    #[error("the sessions in {store} are not files, and only files can be looked through this way")]
+    #[error("the sessions in {store} are not files, and this command searches files only")]
     NotFiles {
         /// Name of the store.
         store: String,
@@ -239,7 +239,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A blob exceeds the limit for one blob or for the session.
-    #[error("{size} bytes are not kept: {what}")]
+    #[error("{size} bytes cannot be stored: {what}")]
     BlobLimit {
         /// Size in bytes.
         size: u64,

@@ -86,7 +86,7 @@ impl SessionTail {
                     Entry::parse_line(text)
                 }
                 Some(Line::TooLong(n)) => Err(format!(
-                    "it has {n} bytes, at most {MAX_LINE_BYTES} are read"
+                    "it has {n} bytes, at most {MAX_LINE_BYTES} are supported"
                 )),
             };
             let line = self.n_lines + lines.number;

@@ -184,7 +184,7 @@ fn search_file(
                 (Entry::parse_line(line), is_start)
             }
             Ok(Some(Line::TooLong(n))) => {
-                let why = format!("it has {n} bytes, at most {MAX_LINE_BYTES} are read");
+                let why = format!("it has {n} bytes, at most {MAX_LINE_BYTES} are supported");
                 (Err(why), false)
             }
             Err(error) => return tell(unreadable(path, &error)),

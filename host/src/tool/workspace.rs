@@ -231,8 +231,8 @@ impl Workspace {
         let n_others = metadata.nlink().saturating_sub(1);
         Ok(match n_others {
             0 => String::new(),
-            1 => "; the file has another name (hard link), which may be outside of the workspace, and changes there too".to_owned(),
-            n => format!("; the file has {n} other names (hard links), which may be outside of the workspace, and changes there too"),
+            1 => "; the file has another name (hard link), which may be outside of the workspace, and would change there too".to_owned(),
+            n => format!("; the file has {n} other names (hard links), which may be outside of the workspace, and would change there too"),
         })
     }
 

@@ -38,8 +38,8 @@ async fn documents_of_npm_that_lie_are_refused() {
     let dist = "/versions/0.1.0/dist";
     let (at_integrity, at_tarball) = (format!("{dist}/integrity"), format!("{dist}/tarball"));
     let table: Vec<(&str, Value, &str)> = vec![
-        ("", json!("text"), "is not that of npm"),
-        ("", json!({}), "is not that of npm"),
+        ("", json!("text"), "does not have npm's format"),
+        ("", json!({}), "does not have npm's format"),
         (
             "/name",
             json!("other\u{1b}[2J"),
@@ -52,7 +52,7 @@ async fn documents_of_npm_that_lie_are_refused() {
             json!("../../x\n"),
             "has no version ../../x",
         ),
-        ("/versions", json!([]), "is not that of npm"),
+        ("/versions", json!([]), "does not have npm's format"),
         ("/versions/0.1.0/name", json!("other"), "lists other@0.1.0"),
         (
             "/versions/0.1.0/version",
@@ -272,7 +272,7 @@ async fn indexes_of_python_packages_and_crates_that_lie_are_refused() {
     );
     mock.put("/index/he/ll/hello", line);
     for (config, what) in [
-        (json!([]), "is not that of a sparse index"),
+        (json!([]), "is not of the type sparse"),
         (
             json!({"dl": "x"}),
             "the download address in the index is not a URL",

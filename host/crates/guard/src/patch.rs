@@ -73,7 +73,7 @@ pub(crate) fn patch_calls(patch: &str, workspace: Option<&Path>) -> Result<Vec<O
     if files.len() > MAX_FILES {
         let n_files = files.len();
         return Err(format!(
-            "the patch has {n_files} files, at most {MAX_FILES} are judged"
+            "the patch has {n_files} files, at most {MAX_FILES} are supported"
         ));
     }
     let calls = files.iter().flat_map(|file| file_calls(file, workspace));

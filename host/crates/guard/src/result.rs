@@ -39,7 +39,7 @@ impl ResultTexts {
         let n_texts = found.texts.len();
         if n_texts > MAX_TEXTS {
             return Err(format!(
-                "the result has {n_texts} texts, at most {MAX_TEXTS} are judged"
+                "the result has {n_texts} texts, at most {MAX_TEXTS} are supported"
             ));
         }
         Ok(found)

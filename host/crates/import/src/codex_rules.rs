@@ -138,7 +138,7 @@ fn rules_of(call: &LiteralCall) -> Result<Vec<PrefixRule>, String> {
         "prefix_rule" => {}
         "network_rule" => {
             return Err(
-                "hosts that commands may reach stand in `network` in [sandbox] of config.toml"
+                "list the hosts that commands may reach under `network` in [sandbox] of config.toml"
                     .to_owned(),
             );
         }

@@ -69,7 +69,7 @@ pub(crate) fn add_rules(
         match serde_json::from_value::<PolicyRule>(rule) {
             Ok(rule) if origin == RuleOrigin::Project && decision == Rule::Allow => {
                 let why = format!(
-                    "a project's rule that allows would hold in all projects; if you want that, add {rule} to `rules` in [tools] of config.toml"
+                    "a project's rule that allows would apply to all projects; if you want that, add {rule} to `rules` in [tools] of config.toml"
                 );
                 plan.lose(path, from, why);
             }

@@ -354,7 +354,7 @@ async fn start_failure(
         }
         (error, _) => {
             let text = clean_line(&error.to_string(), MAX_ERROR_BYTES);
-            OpenFailure::Failed(format!("did not begin as the protocol says: {text}"))
+            OpenFailure::Failed(format!("did not begin as the protocol requires: {text}"))
         }
     }
 }

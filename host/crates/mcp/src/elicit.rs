@@ -235,7 +235,7 @@ impl ServerQuestions {
                 Ok(None)
             }
             _ => {
-                self.refuse("it is a question of a kind that is not known");
+                self.refuse("its question has an unknown type");
                 Err(NoAnswer::Declined)
             }
         }
@@ -384,10 +384,10 @@ impl ServerQuestions {
 fn check_address(url: &str) -> Result<(), &'static str> {
     let is_plain = |c: char| c.is_ascii_graphic();
     let Some(rest) = url.strip_prefix("https://") else {
-        return Err("is not a plain one with `https://`");
+        return Err("is not a plain `https://` address");
     };
     if url.len() > MAX_URL_BYTES || !url.chars().all(is_plain) {
-        return Err("is not a plain one with `https://`");
+        return Err("is not a plain `https://` address");
     }
     // Browsers read `\` as `/`, other programs do not.
     let authority = rest.split(['/', '?', '#', '\\']).next();

@@ -109,7 +109,7 @@ pub(crate) fn check_uri(uri: &str) -> Result<(), String> {
         return Err(format!("has more than {} KiB", MAX_URI_BYTES >> 10));
     }
     if !has_scheme(uri) {
-        return Err("does not begin with a scheme, as `file:` is one".to_owned());
+        return Err("does not begin with a scheme such as `file:`".to_owned());
     }
     let is_seen = |c: char| c.is_ascii_graphic() || c.is_alphanumeric();
     if !uri.chars().all(is_seen) {

@@ -92,7 +92,7 @@ impl<'a> PendingAccess<'a> {
             reached: Reached::External,
             target: clean_line(target, MAX_TARGET_BYTES),
             outcome: AccessOutcome::Failed,
-            reason: Some("it was cancelled before it ended".to_owned()),
+            reason: Some("the call was cancelled before it ended".to_owned()),
             origin: caller.origin(),
         };
         Self {

@@ -77,7 +77,7 @@ async fn answer_skill_call(
         let skill = scope.skills.used_skill(&asked.skill)?;
         if !scope.spec.may_read(&skill.real_dir) {
             return Err(format!(
-                "the folder of the skill {} holds folders of rind's own, so none of its files is read; it belongs into a folder of its own",
+                "the folder of the skill {} contains Rind's own folders, so none of its files are read; move the skill into a folder of its own",
                 skill.id
             ));
         }

@@ -57,7 +57,7 @@ fn read_value(ty: &Type, given: &Value) -> Result<Val, String> {
             let bytes = bytes.map_err(|error| format!("is not base64: {error}"))?;
             if bytes.len() > MAX_LIST_BYTES {
                 return Err(format!(
-                    "has {} bytes, at most {MAX_LIST_BYTES} are passed",
+                    "has {} bytes, at most {MAX_LIST_BYTES} are supported",
                     bytes.len()
                 ));
             }

@@ -99,7 +99,7 @@ pub(super) fn split_front(text: &str) -> FrontMatter<'_> {
     }
     let n_fences = rest.lines().filter(|line| line.trim_end() == FENCE).count();
     let hint = if first.trim_start().starts_with("```") && n_fences > 0 {
-        "take the front matter out of the code block; it must be the first thing in the file"
+        "take the front matter out of the code block; it must be at the start of the file"
     } else if first.trim() == FENCE {
         "remove the blanks before `---`"
     } else if n_fences > 0 {

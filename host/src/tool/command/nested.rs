@@ -230,7 +230,9 @@ fn read_find(arguments: &[Word], depth: usize, command: &mut Command) {
         rest = after;
         match word.literal() {
             Some("-exec" | "-ok") => {}
-            Some("-execdir" | "-okdir") => command.outside("`find` that changes the folder"),
+            Some("-execdir" | "-okdir") => {
+                command.outside("`find` with an option that changes directories")
+            }
             _ => continue,
         }
         let is = |at: usize, text: &str| rest.get(at).and_then(Word::literal) == Some(text);

@@ -54,7 +54,7 @@ pub fn read_if_present(path: &Path, max_bytes: u64) -> io::Result<Option<String>
         .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max_bytes {
         return Err(io::Error::other(format!(
-            "it has {size} bytes, at most {max_bytes} are read"
+            "it has {size} bytes, at most {max_bytes} are supported"
         )));
     }
     let text = String::from_utf8(bytes).map_err(|e| io::Error::new(ErrorKind::InvalidData, e))?;

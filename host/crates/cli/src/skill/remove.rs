@@ -69,7 +69,7 @@ pub(super) async fn run_remove(args: SkillRemoveArgs) -> anyhow::Result<ExitStat
                 ..QuestionScreen::default()
             };
             if !preview::accept_preview(&screen).await {
-                bail!("{name} is not removed: you did not say yes");
+                bail!("{name} is not removed, because you did not confirm it");
             }
         }
         SkillPlace::Own(_) | SkillPlace::Edited | SkillPlace::Installed | SkillPlace::Gone => {}

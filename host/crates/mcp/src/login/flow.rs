@@ -215,7 +215,7 @@ impl LoginFlow {
             found.map_err(|()| other(&format!("it has `{name}` twice")))
         };
         if one("state")?.as_deref() != Some(&*self.state) || self.state.is_empty() {
-            return Err(other("its `state` is another one"));
+            return Err(other("its `state` does not match the request"));
         }
         let issuer = one("iss")?;
         if let Some(issuer) = issuer.as_deref().filter(|issuer| *issuer != self.issuer) {

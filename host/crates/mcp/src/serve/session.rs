@@ -193,7 +193,7 @@ async fn run_session(mut session: Session, calls: OutsideCalls, cancel: Cancella
         tracing::error!(
             session = &*id,
             error = error_chain(&error),
-            "calls cannot be served any more"
+            "the session has ended, so it serves no further calls"
         );
     }
     let is_unused = session.turn_number() == 0;

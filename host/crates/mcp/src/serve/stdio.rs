@@ -81,7 +81,7 @@ pub async fn serve_lines(
             Ok(())
         }
         Err(error) => Err(format!(
-            "the client did not begin as the protocol says: {}",
+            "the client did not begin as the protocol requires: {}",
             clean_line(&error.to_string(), 300)
         )),
     };

@@ -91,7 +91,7 @@ pub(super) async fn find_file(
         noun: &noun,
     });
     let document: NpmDocument = serde_json::from_slice(&bytes.await?)
-        .with_context(|| format!("the list of versions of {noun} is not that of npm"))?;
+        .with_context(|| format!("the list of versions of {noun} does not have npm's format"))?;
     ensure!(
         document.name == reference.name,
         "the registry answered with the package `{}` instead of {}",
