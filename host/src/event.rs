@@ -188,7 +188,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         call_id: Option<String>,
     },
-    /// The answer to a request is there, or there is none.
+    /// A request ended, with an answer or without one.
     RequestEnd {
         /// Number of the request, as in `request-start`.
         request: u32,
@@ -227,7 +227,7 @@ pub enum Event {
         /// Refusal with its reason; null when there was none.
         refused: Option<String>,
     },
-    /// An earlier turn is about to be moved to a holder: its summary is there.
+    /// An earlier turn is about to be moved to a holder: its summary is ready.
     ArchiveStart {
         /// Number of messages.
         messages: u32,

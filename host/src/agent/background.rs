@@ -20,7 +20,8 @@ const GONE: &str = "[commands in the background ended with the program that ran 
 /// Maximum number of ids that a note names.
 const MAX_NAMED: usize = 16;
 
-/// Returns a note for the model at the beginning of a turn, if there is something that it cannot know.
+/// Returns a note for the model at the beginning of a turn, if the model cannot know of an event
+/// without it.
 pub(super) fn take_notes(agent: &mut LiveAgent) -> Option<String> {
     let mut notes = Vec::new();
     if !std::mem::replace(&mut agent.is_background_told, true) {

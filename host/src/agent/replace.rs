@@ -65,7 +65,8 @@ impl PluginReplacements {
         self.0.added.notify_one();
     }
 
-    /// Waits until a replacement was added. One that was added before this call counts, once.
+    /// Waits until a replacement was added. A replacement that was added before this call ends one
+    /// wait.
     pub(super) async fn wait_added(&self) {
         self.0.added.notified().await;
     }

@@ -141,7 +141,8 @@ impl<'a> LiveAnswer<'a> {
         let cancel = cancel.child_token();
         let (sender, pieces) = unbounded_channel();
         let mut told = ReportedStates::default();
-        // The sender goes with the request: once the answer is complete, no further events arrive.
+        // The sender is dropped with the request: once the answer is complete, no further events
+        // arrive.
         let sending = async {
             let mut on = move |event| {
                 heard.hear_event(&event);

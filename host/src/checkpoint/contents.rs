@@ -104,7 +104,7 @@ impl ContentStore {
         hash_of(digest).is_some_and(|hash| self.index.contains_key(&hash))
     }
 
-    /// Adds a content whose hash is `digest`, unless it is there.
+    /// Adds a content whose hash is `digest`, unless it already exists.
     ///
     /// # Errors
     /// Reason why it is not kept.

@@ -53,8 +53,8 @@ pub struct EventResponse {
 
 impl Egress {
     /// Sends a request as [`send`](Self::send) does, but returns a stream of events as soon as its
-    /// headers are here. The deadline and the record of the request end there: the caller drops a stream
-    /// that takes too long.
+    /// headers have arrived. The deadline and the record of the request end there: the caller drops
+    /// a stream that takes too long.
     ///
     /// # Errors
     /// As for [`send`](Self::send); a failure behind the headers is an error of the stream.

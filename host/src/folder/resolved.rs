@@ -55,7 +55,7 @@ impl ResolvedPath {
         &self.names
     }
 
-    /// Returns the usage count that is charged for writes here.
+    /// Returns the usage count that is charged for writes to this place.
     #[must_use]
     pub fn usage(&self) -> Option<&Arc<FolderUsage>> {
         self.usage.as_ref()

@@ -53,7 +53,7 @@ pub struct TraceRecord {
     /// Reason for a question or a refusal, as the plugin wrote it, or the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Microseconds until it answered.
+    /// Microseconds until the hook answered.
     pub micros: f64,
     /// Number of the turn, 0 outside one.
     pub turn: u32,

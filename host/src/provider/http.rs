@@ -35,7 +35,7 @@ const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 /// Size limit of a document that is not an answer of a model.
 const MAX_DOCUMENT_BYTES: usize = 4 << 20;
 
-/// Longest wait for data after a complete answer: token counts, and the end of the stream.
+/// Maximum wait for data after a complete answer: token counts, and the end of the stream.
 const REST: Duration = Duration::from_secs(5);
 
 /// Most white space in front of an answer. Servers send some to keep a connection open.

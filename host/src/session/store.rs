@@ -377,7 +377,7 @@ impl SessionStore {
         self.content_of(session)?.get(id)
     }
 
-    /// Returns the blobs of messages. Those of subagents are with the session at the top.
+    /// Returns the blobs of messages. Blobs of subagents are stored with the root session.
     fn content_of(&self, session: &str) -> Result<Arc<dyn Blobs>, Error> {
         let root = self.address(self.address(session)?.root())?;
         Ok(self.sessions.blobs(&root, BlobKind::Content))

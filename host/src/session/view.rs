@@ -130,7 +130,7 @@ pub enum Item {
     Subagent {
         /// Id of the subagent.
         agent: String,
-        /// Plugin that runs it, if the model does not.
+        /// Plugin that made the call, if the model did not.
         #[serde(skip_serializing_if = "Option::is_none")]
         plugin: Option<String>,
         /// Task of the subagent.

@@ -144,7 +144,7 @@ impl LiveOutput {
 }
 
 impl OutputEnd {
-    /// Returns the lines that a terminal would show, as far as they may be looked at.
+    /// Returns the lines that a terminal would show, without the end that may be part of a secret.
     fn show_lines(&self) -> Vec<String> {
         let bytes: Vec<u8> = self.bytes.iter().copied().collect();
         let mut shown = Captured::of_screen(2 * KEPT_BYTES);

@@ -215,7 +215,7 @@ impl RepositoryBefore {
             folder.rename(name, &folder, away)
         };
         if renamed(&ending).is_err() {
-            // The target name is taken by something that cannot be replaced.
+            // The target name is in use by a file or folder that cannot be replaced.
             ending = format!(".{}.{REFUSED}", crate::clock::new_id());
             renamed(&ending)?;
         }

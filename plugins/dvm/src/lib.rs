@@ -19,7 +19,7 @@ mod dvm {
     use rind_sdk::prelude::*;
     use rind_sdk::waiting::{WakeConditions, Wakeup};
 
-    /// Longest wait.
+    /// Maximum wait.
     const LOOK: Duration = Duration::from_secs(60);
 
     /// Age in seconds at which a run ends when nothing is to do: the next one connects anew.

@@ -152,7 +152,7 @@ constructors! {
     ReflectionOutcome {
         /// Puts a draft in place.
         replace(draft: impl Into<String>) => draft: Some(draft.into());
-        /// Adds something that a good answer must meet.
+        /// Adds a criterion for a good answer.
         criterion(text: impl Into<String>) => criteria: vec![text.into()];
         /// Asks for another step, for this reason, instead of the built-in reflection.
         again(reason: impl Into<String>) => verdict: VerdictChange::Again(reason.into());

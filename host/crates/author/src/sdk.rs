@@ -44,7 +44,7 @@ fn sdk_folder(root: &Path) -> PathBuf {
     root.join(format!("{}-{}", env!("CARGO_PKG_VERSION"), &digest[..12]))
 }
 
-/// Unpacks the SDK below `root`, unless it is there. Returns its directory.
+/// Unpacks the SDK below `root`, unless it already exists. Returns its directory.
 pub(super) fn unpack_sdk(root: &Path) -> io::Result<PathBuf> {
     let place = sdk_folder(root);
     if place.is_dir() {

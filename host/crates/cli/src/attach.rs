@@ -67,7 +67,7 @@ pub(super) fn only_pasted(noted: &str, text: &str, workspace: &Path) -> Vec<Stri
     pasted.iter().take(MAX_IMAGES).map(line).collect()
 }
 
-/// Images that are there and named in a text.
+/// Existing images whose names occur in a text.
 fn mentioned_paths(text: &str, workspace: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     for name in mentioned_names(text) {

@@ -106,7 +106,7 @@ pub(super) struct OpenedSession {
     pub(super) asker: Asker,
     /// The way in which commands run.
     pub(super) commands: ShellCommands,
-    /// The model and why it is this one, as text.
+    /// The model and the reason for its choice, as text.
     pub(super) chosen: String,
     /// Mode of approval.
     pub(super) switch: ModeSwitch,

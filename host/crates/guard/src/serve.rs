@@ -48,7 +48,7 @@ const TAKE_OVER: Duration = Duration::from_secs(22);
 /// A session that is to be opened.
 #[derive(Clone, Debug)]
 pub struct GuardOrder {
-    /// Agent whose session it is for.
+    /// Agent that the session belongs to.
     pub agent: GuardedAgent,
     /// Id of the session, which may exist.
     pub id: String,

@@ -18,7 +18,7 @@ const VERSION: u32 = 1;
 /// Largest file, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// A yes to the offer of a server.
+/// An approval of a server's offer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerPin {
     /// Digest of the settings of the server at that time.

@@ -130,7 +130,7 @@ impl NatsSessions {
             .map(|(_, lease)| (lease.age(), lease.is_lost()))
     }
 
-    /// Whether another program works on a session, as the servers know it.
+    /// Whether another program holds a session, according to the servers.
     pub(crate) async fn is_held_elsewhere(&self, at: &SessionAddress) -> Result<bool, NatsError> {
         let holder = self.parts.leases.holder(at).await?;
         Ok(holder.is_some_and(|holder| holder != self.parts.writer))

@@ -27,7 +27,7 @@ pub type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
 pub struct OperatorEnvironment {
     /// Variables.
     pub variables: HashMap<OsString, OsString>,
-    /// Home folder of the user, as the system has it.
+    /// Home folder of the user, according to the system.
     pub home: Option<PathBuf>,
     /// The program itself, which is started again as a helper of sandboxes and compilers.
     pub program: Option<PathBuf>,

@@ -48,7 +48,7 @@ pub(super) async fn git_settings(folders: &[PathBuf]) -> String {
         env,
         deadline: DEADLINE,
         capture_bytes: CAPTURE_BYTES,
-        // Run outside any repository: only the user's and the system's settings are wanted.
+        // Run outside any repository: only the user's and the system's settings apply there.
         ..Process::bare(git, "/")
     };
     match process.run(&CancellationToken::new()).await {

@@ -362,7 +362,7 @@ fn has_project_content(paths: &Paths) -> bool {
 fn brings_folders(paths: &Paths) -> bool {
     // A symlink counts too: it is not followed, and a warning reports it.
     let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
-    // So does a file where the folder should be.
+    // A file where the folder should be counts as well.
     (is_there(paths.project()) && !paths.project().is_dir())
         || is_there(paths.project().join("plugins"))
         || is_there(paths.project().join(prompts::FOLDER))

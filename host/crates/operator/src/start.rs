@@ -120,7 +120,7 @@ pub struct ReadyRun {
     pub setup: OperatorSetup,
     /// The way in which commands run.
     pub commands: Commands,
-    /// The model and why it is this one, as text.
+    /// The model and the reason for its choice, as text.
     pub chosen: String,
     /// Mode of approval, which may be switched while the run continues.
     pub switch: ModeSwitch,

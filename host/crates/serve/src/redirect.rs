@@ -18,7 +18,7 @@ use crate::connections::{ApiListener, serve_connections};
 /// Answer to a browser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedirectPage {
-    /// Whether the login has worked.
+    /// Whether the login succeeded.
     pub is_done: bool,
     /// Sentence for the person.
     pub text: String,

@@ -26,7 +26,7 @@ use crate::text::error_chain;
 /// the error.
 type Moving = JoinHandle<Result<(String, Slice), (u32, session::Error)>>;
 
-/// Longest wait for a running summary when a session closes.
+/// Maximum wait for a running summary when a session closes.
 const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
 /// Archival of an agent: the turns that are being prepared during the current turn, and the turn

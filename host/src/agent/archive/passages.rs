@@ -15,7 +15,7 @@ const PASSAGE_BYTES: usize = 800;
 /// sides of its end.
 const AFTER_BYTES: usize = 240;
 
-/// Number of bytes before the end of a passage without a line feed in which a gap between words is
+/// Number of bytes at the end of a passage without a line feed in which a gap between words is
 /// searched.
 const SEAM_CHARS: usize = 100;
 

@@ -1,5 +1,5 @@
-//! A plugin runs subagents, which have no more than the agent that the plugin acts for: one to its
-//! end, or several beside the plugin.
+//! Runs subagents for a plugin, with at most the rights of the agent that the plugin acts for: one
+//! until it ends, or several in parallel to the plugin.
 
 use std::sync::Arc;
 use std::time::Duration;

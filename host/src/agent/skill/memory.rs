@@ -199,7 +199,7 @@ impl SkillMemory {
     }
 }
 
-/// The skill that the session remembers, if it is there and still the same.
+/// The skill that the session remembers, if it still exists unchanged.
 fn same_skill<'a>(spec: &'a AgentSpec, kept: &RememberedSkill) -> Option<&'a Arc<Skill>> {
     let skill = spec.skills.find(&kept.skill)?;
     let trust = skill.trust.to_string();

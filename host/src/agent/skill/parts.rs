@@ -14,7 +14,7 @@ pub(in crate::agent) struct SkillParts(Mutex<HashMap<String, Vec<NotedSkill>>>);
 
 struct NotedSkill {
     part: SkillPart,
-    /// Line that the result has as long as no hook took it out.
+    /// Line in the result, unless a hook removed it.
     line: String,
 }
 

@@ -83,7 +83,7 @@ struct DeskTurns {
 struct RunningTurn {
     cancel: CancellationToken,
     report: Mutex<Option<Result<LoopTurnReport, HandleError>>>,
-    /// Set when the report is there.
+    /// Cancelled when the report has arrived.
     has_ended: CancellationToken,
 }
 

@@ -21,10 +21,10 @@ use crate::point::loop_handle::{LoopHandle, LoopMessage};
 /// Maximum number of paths of one wait.
 pub(super) const MAX_PATHS: usize = 8;
 
-/// Shortest wait for a time: a loop that asks for none must not keep a core busy without computing.
+/// Minimum wait for a time: a loop that requests no wait must not keep a core busy.
 const MIN_WAIT: Duration = Duration::from_millis(10);
 
-/// Longest wait for a time. Later ones are years away.
+/// Maximum wait for a time. Later ones are years away.
 const MAX_WAIT: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Interval between two checks of the watched paths.

@@ -1,5 +1,5 @@
-//! A plugin whose component was compiled and ran once, to list its tools and commands. Nobody has
-//! decided yet on its permissions.
+//! A plugin whose component was compiled and ran once, to list its tools and commands. Its
+//! permissions are not decided yet.
 
 use std::ops::Deref;
 use std::sync::Arc;

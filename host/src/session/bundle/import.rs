@@ -2,8 +2,9 @@
 //!
 //! The file comes from anywhere. It is unpacked into a temporary folder of the store, checked there
 //! and renamed, so that a stopped import leaves nothing that looks like a session. Refused are an
-//! id that is there, names that lead elsewhere or occur twice, anything but regular files, cut-off
-//! and damaged archives, blobs whose content is not that of their names, and newer versions.
+//! id that already exists, names that lead elsewhere or occur twice, anything but regular files,
+//! cut-off and damaged archives, blobs whose content is not that of their names, and newer
+//! versions.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};

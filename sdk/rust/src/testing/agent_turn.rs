@@ -64,7 +64,7 @@ impl FakeTurn {
         }
     }
 
-    /// Makes an answer a part of the conversation.
+    /// Adds an answer to the conversation.
     fn keep_answer(&mut self, calls: Vec<ToolCall>) {
         self.aside.clear();
         self.has_answer = true;

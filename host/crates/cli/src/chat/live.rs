@@ -92,7 +92,7 @@ pub(super) struct LiveChat {
     pub(super) waiting: HashMap<u64, TypedLine>,
     /// Time of the Ctrl-C that ended the turn.
     pub(super) interrupted: Option<Instant>,
-    /// Whether that Ctrl-C cleared a text that the history does not keep.
+    /// Whether the Ctrl-C cleared a text that is not kept in the history.
     pub(super) is_dropped: bool,
     /// Time of a Ctrl-C on an empty line: a second Ctrl-C soon after it quits.
     pub(super) quitting: Option<Instant>,

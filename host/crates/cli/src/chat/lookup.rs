@@ -24,7 +24,7 @@ use rind_mcp::origin_of;
 /// Time after which the files of the workspace are looked for again.
 const STALE: Duration = Duration::from_secs(5);
 
-/// Longest wait for a server to list its models.
+/// Maximum wait for a server to list its models.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Maximum number of sessions to choose from.

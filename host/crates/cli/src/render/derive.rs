@@ -1,5 +1,5 @@
-//! Skills that are derived: their files, how they differ from those that are there, and how they
-//! are used.
+//! Skills that are derived: their files, how they differ from those that exist, and how they are
+//! used.
 
 use std::collections::BTreeSet;
 use std::path::Path;

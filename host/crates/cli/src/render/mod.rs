@@ -156,7 +156,7 @@ pub(super) fn format_duration(micros: f64) -> String {
     }
 }
 
-/// Formats seconds as a clock of something that runs.
+/// Formats elapsed seconds as a clock.
 pub(super) fn format_clock(seconds: u64) -> String {
     match (seconds / 3600, seconds / 60 % 60) {
         (0, 0) => format!("{seconds} s"),

@@ -84,7 +84,7 @@ struct ModuleOutline {
 /// Reexported names from one path.
 #[derive(Debug, Default, PartialEq)]
 struct ReexportedNames {
-    /// Macros that generate the items at that path.
+    /// Macros that generate the items at the path.
     made_by: Option<String>,
     /// Names with their conditions; `*` stands for all names.
     names: BTreeMap<String, Vec<String>>,

@@ -144,7 +144,7 @@ impl ServingState {
         let told = progress.clone();
         session.observe(move |stamped| {
             if let Event::Status { plugin, text } = &stamped.event {
-                // There may be no listener.
+                // Ignore the error: there may be no listener.
                 let _ = told.send(ProgressLine {
                     origin: plugin.clone(),
                     text: clean_line(text, MAX_PROGRESS_BYTES),

@@ -17,7 +17,7 @@ use crate::worker::root_address;
 /// at least every four seconds.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Time in which a program that took a lease answers for the session.
+/// Maximum time until a program that took a lease answers for the session.
 const OPENING: Duration = Duration::from_millis(200);
 
 /// Reason why a request was not answered.

@@ -34,7 +34,7 @@ pub struct WorkerConfig {
     pub class: String,
     /// Name for people.
     pub name: String,
-    /// Number of sessions that it works on at once.
+    /// Number of sessions that the worker runs at once.
     pub slots: usize,
     /// Number of attempts after which an input is a dead letter.
     pub max_attempts: u32,

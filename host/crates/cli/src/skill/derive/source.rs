@@ -23,7 +23,7 @@ use rind_lib::skill;
 use rind_package::place::stage_files;
 use rind_package::source::{self as package, FetchedPlugin};
 
-/// Largest component that is not a plugin, in bytes.
+/// Maximum size of a component that is not a plugin, in bytes.
 const MAX_COMPONENT_BYTES: u64 = 64 << 20;
 
 /// Largest file of cases, in bytes.
