@@ -148,7 +148,7 @@ impl SocketTask {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(end_reason(&error)),
             Err(_) => Err(format!(
-                "the server did not take a message within {SEND_TIMEOUT:?}"
+                "the server did not accept a message within {SEND_TIMEOUT:?}"
             )),
         }
     }

@@ -6,7 +6,7 @@
 pub(crate) enum SignKind {
     /// Telling the model to drop its instructions.
     Override,
-    /// Giving it another role or task.
+    /// Giving the model another role or task.
     Persona,
     /// Text that poses as a turn of the conversation.
     FakeTurn,

@@ -34,7 +34,7 @@ pub struct GuardCommand {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InstallState {
-    /// Nothing of the guard is installed.
+    /// No part of the guard is installed.
     Absent,
     /// Installed as `install` would write it.
     Installed,

@@ -99,7 +99,7 @@ impl SkillMemory {
             .collect()
     }
 
-    fn keep_used(&self, skill: &Skill, is_confirmed: bool) {
+    fn record_use(&self, skill: &Skill, is_confirmed: bool) {
         self.session.append_or_defer(Body::SkillRemembered {
             skill: skill.id.clone(),
             trust: skill.trust.to_string(),
@@ -132,7 +132,7 @@ impl SkillMemory {
     pub(super) fn confirm_skill(&self, skill: &Skill, by_person: bool) {
         lock(&self.remembered).confirmed.push(memory_key(skill));
         if by_person {
-            self.keep_used(skill, true);
+            self.record_use(skill, true);
         }
     }
 
@@ -175,7 +175,7 @@ impl SkillMemory {
                 readable: spec.readable_folder(skill),
             };
             lock(&self.remembered).used.push(used);
-            self.keep_used(skill, false);
+            self.record_use(skill, false);
         }
     }
 

@@ -1,5 +1,5 @@
-//! A plugin about whose permissions was decided. It may still wait for an answer of the operator,
-//! or lack a permission without which it cannot run.
+//! A plugin whose permissions are decided. It may still wait for an answer of the operator, or lack
+//! a permission without which it cannot run.
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -58,7 +58,7 @@ pub(in super::super) enum InstallChange {
     Installed,
     /// There was this version.
     Updated(semver::Version),
-    /// Nothing changed: the files were already installed.
+    /// No change: the files were already installed.
     Unchanged,
     /// Files of this version were put back: they had been changed or taken away.
     Restored,

@@ -1,5 +1,5 @@
-//! The pages for people: sessions, one session, questions, plugins, costs. They are read without a script;
-//! the one script follows the events of a session and loads the page's parts anew.
+//! The pages for people: sessions, one session, questions, plugins, costs. They can be read without
+//! scripts; the only script follows the events of a session and reloads parts of the page.
 //!
 //! Every text goes through the templates of `maud`, which escape it, and characters that deceive
 //! are written out. Forms are answered like requests of programs: the access check has seen where
