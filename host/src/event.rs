@@ -62,7 +62,7 @@ pub enum Event {
         /// Kind of cause: `failed`, `held` (it needs permissions that were not granted), `shadowed`
         /// (another has its name) or `switched-off`.
         cause: String,
-        /// Reason why it does not run, in words.
+        /// Reason why it does not run, as text.
         reason: String,
     },
     /// A skill was found and is not used in this session, or only by the user.
@@ -76,7 +76,7 @@ pub enum Event {
         /// Kind of cause: `unusable` (its file cannot be read as a skill), `user-only` (a fault
         /// keeps it from the model) or `shadowed` (another has its name).
         cause: String,
-        /// Reason why it is left out, in words.
+        /// Reason why it is left out, as text.
         reason: String,
     },
     /// A plugin took the place of another version of itself; the next step calls it.
@@ -132,8 +132,8 @@ pub enum Event {
         /// Milliseconds after which the loop wants to run again; absent for other outcomes.
         #[serde(skip_serializing_if = "Option::is_none")]
         after_ms: Option<u64>,
-        /// Reason for another run in the plugin's words, or for the failure; absent when it is
-        /// done.
+        /// Reason for another run, as the plugin wrote it, or for the failure; absent if the loop
+        /// is done.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// Milliseconds that it took.
@@ -168,9 +168,9 @@ pub enum Event {
     StepEnd {
         /// Number of the step.
         step: u32,
-        /// Tool calls that the model made in it.
+        /// Tool calls that the model made in the turn.
         tool_calls: u32,
-        /// Whether the model is asked again because of it.
+        /// Whether another request to the model follows.
         goes_on: bool,
     },
     /// A request is about to be sent to the model.
@@ -188,7 +188,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         call_id: Option<String>,
     },
-    /// The answer to a request is there, or there is none.
+    /// A request ended, with an answer or without one.
     RequestEnd {
         /// Number of the request, as in `request-start`.
         request: u32,
@@ -227,7 +227,7 @@ pub enum Event {
         /// Refusal with its reason; null when there was none.
         refused: Option<String>,
     },
-    /// An earlier turn is about to be moved to a holder: its summary is there.
+    /// An earlier turn is about to be moved to a holder: its summary is ready.
     ArchiveStart {
         /// Number of messages.
         messages: u32,
@@ -252,19 +252,19 @@ pub enum Event {
         /// Text that was added.
         text: String,
     },
-    /// The model writes and nothing of it is shown yet: hooks judge the answer when it is whole, or
+    /// The model writes and nothing of it is shown yet: hooks judge the complete answer, or
     /// reasoning is not shown.
     TextHeld {
         /// Whether the model reasons, which is shown only where no hook judges the model's text.
         is_thinking: bool,
-        /// Plugins that hold text back until it is whole.
+        /// Plugins that hold text back until it is complete.
         by: Vec<String>,
     },
     /// Shown text of an answer is void: hooks changed it later, or the request is sent again.
     Correction {
         /// Shown text.
         shown: String,
-        /// Replacement; empty when that is still to come.
+        /// Replacement; empty if it is not known yet.
         text: String,
     },
     /// The model reasoned on. Not sent where hooks judge the model's text.
@@ -339,7 +339,7 @@ pub enum Event {
         /// Name of its preset; absent without one.
         #[serde(skip_serializing_if = "Option::is_none")]
         preset: Option<String>,
-        /// Whether it worked before and goes on now; `task` is then the further message.
+        /// Whether it worked before and continues now; `task` is then the further message.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_continued: bool,
         /// Id of the tool call that started it.
@@ -379,9 +379,9 @@ pub enum Event {
     Asked {
         /// Name of the plugin.
         plugin: String,
-        /// Question as it was shown.
+        /// Question in the form in which it was shown.
         question: String,
-        /// Answer in words: of the person, or the default.
+        /// Answer as text: the user's, or the default.
         answer: String,
         /// Whether there was no person to ask, so that the plugin's default counts.
         is_default: bool,
@@ -396,7 +396,7 @@ pub enum Event {
         /// The line, at most 80 characters; empty when it is taken away.
         text: String,
     },
-    /// A skill became active: from here on calls are kept to the tools that it leaves.
+    /// A skill became active: from now on only the tools that it allows may be called.
     SkillActivated {
         /// Id of the skill: its folder, or `plugin:folder`.
         skill: String,

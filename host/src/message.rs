@@ -158,7 +158,7 @@ pub struct Writer {
     pub model: String,
 }
 
-/// Author of the text of a message, where neither its role nor its plugin says it.
+/// Author of a message's text, if neither its role nor its plugin identifies the author.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
@@ -192,14 +192,14 @@ pub struct Message {
     pub role: Role,
     /// Parts in order.
     pub content: Vec<Content>,
-    /// Name of the plugin that put it there; `None` for the user, the model and the host.
+    /// Name of the plugin that added the message; `None` for the user, the model and the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
     /// Author, where it differs from the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// Parts of skills that the host put into it. Its text alone never tells: files and tools may
-    /// hold any text.
+    /// Parts of skills that the host put into it. Its text alone never proves it: files and tools
+    /// may contain any text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<SkillPart>,
     /// The model that wrote an assistant message; `None` where no model did, and in sessions of
@@ -381,7 +381,7 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
-    /// Creates a tool with only a name and an effect class, which is all that policy rules look at.
+    /// Creates a tool with only a name and an effect class, which is all that policy rules examine.
     #[doc(hidden)]
     pub fn bare_spec(name: &str, effect_class: EffectClass) -> Self {
         Self {
@@ -406,7 +406,7 @@ pub enum Finish {
     MaxTokens,
     /// The provider held the answer back.
     Refused,
-    /// The provider interrupted a long answer, and goes on when it is asked again (Anthropic's
+    /// The provider interrupted a long answer, and continues when it is asked again (Anthropic's
     /// `pause_turn`).
     Paused,
 }
@@ -424,7 +424,7 @@ pub struct Usage {
     /// Part of the input that was written to the provider's cache.
     #[serde(default)]
     pub cache_write_tokens: u64,
-    /// Whether some of it was estimated, because the provider did not say.
+    /// Whether some of the usage was estimated, because the provider did not report it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
 }

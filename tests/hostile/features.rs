@@ -7,8 +7,8 @@
 use crate::attack::{Attack, Stage, attack};
 use crate::programs::started;
 
-const SUB: &str = "is built for garbage collection (GC); this host";
-const THREADS: &str = "is built for threads; this host";
+const SUB: &str = "was built for garbage collection (GC); this host";
+const THREADS: &str = "was built for threads; this host";
 
 /// Declarations before the instruction under attack: a function type, a type below it, and a table with a function of the latter.
 const SUBTYPES: &str = "(type $above (sub (func))) (type $below (sub $above (func)))
@@ -59,7 +59,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
         load(
             "throws an exception",
             "(tag $e) (func $f (throw $e)) (start $f)".to_owned(),
-            "is built for exceptions; this host",
+            "was built for exceptions; this host",
         ),
         load(
             "makes a structure",
@@ -74,7 +74,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
         load(
             "has a table of exceptions",
             "(table $t 1 exnref) (func $f (table.fill $t (i32.const 0) (ref.null exn) (i32.const 1))) (start $f)".to_owned(),
-            "is built for exceptions; this host",
+            "was built for exceptions; this host",
         ),
         load(
             "has a table of references that are never there",

@@ -22,7 +22,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
         load(
             "imports what the contract does not have",
             imports("rind:plugin/exec@0.1.0", ""),
-            "no interface of the contract",
+            "not an interface of the contract",
         ),
         load(
             "imports a version that this host does not speak",
@@ -95,7 +95,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
         load(
             "shared memory",
             started("(memory 1 1 shared)"),
-            "is built for threads; this host",
+            "was built for threads; this host",
         ),
         load(
             "a core module",

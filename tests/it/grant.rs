@@ -1,7 +1,7 @@
 //! The decision: what may never happen, whatever a plugin asks and wherever it is from.
 
 use proptest::prelude::*;
-use rind::grant::answers::{Answers, GrantAnswer, Lasting};
+use rind::grant::answers::{AnswerLifetime, Answers, GrantAnswer};
 use rind::grant::decide::{Decision, GrantFlag, Known, Standing, decide};
 use rind::grant::policy::{Asker, Policy};
 use rind::grant::table::CapabilityRuling;
@@ -95,7 +95,7 @@ fn answers(of: &[&Request]) -> Answers {
             .collect(),
         is_guard: false,
         given: "2026-01-01T00:00:00Z".into(),
-        lasting: Lasting::Always,
+        lasting: AnswerLifetime::Always,
     });
     answers.add(given.collect()).unwrap();
     answers

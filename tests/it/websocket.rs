@@ -366,7 +366,7 @@ async fn hosts_and_addresses_that_were_not_granted_are_refused() {
             "hosts = [\"*\"]",
             "wss://u:p@a.example/",
             "1.1.1.1",
-            "Error::InvalidInput(\"a URL may hold no user",
+            "Error::InvalidInput(\"a URL must not contain a user",
         ),
     ] {
         let names = Names::default();

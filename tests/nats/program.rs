@@ -39,7 +39,7 @@ pub fn server_program() -> &'static Path {
     PROGRAM.get_or_init(|| {
         if let Some(named) = std::env::var_os("RIND_NATS_SERVER") {
             let named = PathBuf::from(named);
-            assert!(named.is_file(), "RIND_NATS_SERVER: {} is no file", named.display());
+            assert!(named.is_file(), "RIND_NATS_SERVER: {} is not a file", named.display());
             return named;
         }
         if version_of(Path::new("nats-server")) >= Some(OLDEST) {

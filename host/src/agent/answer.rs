@@ -31,7 +31,7 @@ pub(super) enum AnswerEnd {
     Done,
     /// The answer went out, and the person follows up.
     FollowUp,
-    /// Another step is needed, for this reason in a few words.
+    /// Another step is needed, for this short reason.
     Again(String),
 }
 
@@ -41,7 +41,7 @@ impl AnswerEnd {
     }
 }
 
-/// State of the answer to the present input.
+/// State of the answer to the current input.
 #[derive(Default)]
 pub(super) struct AnswerState {
     /// Last text of the model that was not empty.

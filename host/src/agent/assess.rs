@@ -1,11 +1,11 @@
-//! The built-in assessment: a first look at the input, cheap and local.
+//! The built-in assessment: a first check of the input, cheap and local.
 //!
 //! The assessment is a table of cues and a few sums, so that it takes no time and its reasons can be
 //! shown. It does not claim to understand: plugins that do better act at `post-assess`.
 
 use crate::point::payload::{Assessment, Decision};
 
-/// Below this confidence a turn is not taken on directly.
+/// Below this confidence a turn is not started directly.
 pub(super) const ASK_FIRST_BELOW: f64 = 0.35;
 
 /// Confidence in a plain request.
@@ -14,13 +14,13 @@ const PLAIN: f64 = 0.8;
 /// Confidence that one sign of possible harm costs. Two of them make the turn ask first.
 const HARM: f64 = 0.25;
 
-/// Confidence that a request of very few words costs when it names no thing.
+/// Confidence that a very short request without a concrete noun costs.
 const VAGUE: f64 = 0.5;
 
 /// Number of list items from which a request counts as having several parts.
 const LIST_ITEMS: usize = 3;
 
-/// Words that may announce something that cannot be undone.
+/// Words that may announce an irreversible action.
 const HARMFUL: &[&str] = &[
     "delete",
     "remove all",
@@ -60,7 +60,7 @@ const POINTING: &[&str] = &[
     "something",
 ];
 
-/// Words that suggest a strategy for the turn, and the weight of one of them.
+/// Words that suggest a strategy for the turn, with the weight of each.
 const CUES: &[(Decision, f64, &[&str])] = &[
     (
         Decision::Plan,

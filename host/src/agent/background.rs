@@ -13,29 +13,31 @@ use super::spec::AgentSpec;
 use crate::message::{Content, Message, Role, ToolCall, ToolResult};
 use crate::tool::background::{BackgroundCommand, number_of};
 
-/// Beginning of the note on commands of an earlier run. A command in such a note is not told again.
+/// Prefix of the note on commands of an earlier run. A command in such a note is not reported
+/// again.
 const GONE: &str = "[commands in the background ended with the program that ran them: ";
 
-/// Most ids that a note names.
+/// Maximum number of ids that a note names.
 const MAX_NAMED: usize = 16;
 
-/// Returns a note for the model at the beginning of a turn, if there is something that it cannot know.
+/// Returns a note for the model at the beginning of a turn, if the model cannot know of an event
+/// without it.
 pub(super) fn take_notes(agent: &mut LiveAgent) -> Option<String> {
     let mut notes = Vec::new();
     if !std::mem::replace(&mut agent.is_background_told, true) {
-        notes.extend(gone_note(&agent.spec));
+        notes.extend(lost_commands_note(&agent.spec));
     }
     notes.extend(ended_note(&agent.spec));
     (!notes.is_empty()).then(|| notes.join("\n"))
 }
 
-/// Returns a note on the agent's commands that ended since it was told last.
+/// Returns a note on the agent's commands that ended since the last note.
 fn ended_note(spec: &AgentSpec) -> Option<String> {
     let own = spec.background.of_agent(&spec.name);
     let line = |command: &Arc<BackgroundCommand>| {
         let end = command.end()?;
         let seconds = end.after.as_secs();
-        let is_new = !command.set_told();
+        let is_new = !command.set_reported();
         is_new.then(|| format!("{} ended after {seconds} s: {}", command.id(), end.words))
     };
     let lines: Vec<String> = own.iter().filter_map(line).collect();
@@ -48,7 +50,7 @@ fn ended_note(spec: &AgentSpec) -> Option<String> {
 }
 
 /// Returns a note on commands that the conversation says to run, and that no longer do.
-fn gone_note(spec: &AgentSpec) -> Option<String> {
+fn lost_commands_note(spec: &AgentSpec) -> Option<String> {
     if !spec.session.is_resumed() {
         return None;
     }
@@ -64,7 +66,7 @@ fn gone_note(spec: &AgentSpec) -> Option<String> {
     })
 }
 
-/// Returns the ids of the commands that the conversation says to run.
+/// Returns the ids of the commands that run according to the conversation.
 fn started_commands(messages: &[Message]) -> BTreeSet<String> {
     let mut running = BTreeSet::new();
     let mut starts = BTreeSet::new();

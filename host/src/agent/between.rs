@@ -122,7 +122,7 @@ impl LiveAgent {
             Ok(()) => self.spec.session.synced().await,
             Err(error) => Err(error),
         };
-        self.tell_event(event);
+        self.emit_event_to_observers(event);
         Ok(kept?)
     }
 }

@@ -105,7 +105,7 @@ struct TurnTally {
     n_calls: u32,
     n_requests: u32,
     spent: SpentUses,
-    /// Most that the turn may cost, in US dollars.
+    /// Maximum cost of the turn, in US dollars.
     max_cost_usd: Option<f64>,
 }
 

@@ -24,7 +24,7 @@ use crate::tool::registry::ToolEntry;
 use crate::tool::schema;
 use crate::tool::subject::Subject;
 
-/// Beginning of the refusal of a call of a tool that is not there.
+/// Prefix of the refusal of a call of a tool that is not there.
 pub const NO_TOOL: &str = "there is no tool `";
 
 /// Result of a call that the person was faster than.
@@ -45,7 +45,7 @@ pub(super) struct AllowedCall {
 }
 
 /// A call that ran or was refused, before `post-tool`.
-pub(super) struct RanCall {
+pub(super) struct UnreviewedCall {
     /// The call and its result. Shared, so that hooks read it without a copy.
     pub(super) finished: Arc<FinishedCall>,
     /// `host`, `policy`, `user`, `plugin NAME` or `skill NAME`.
@@ -59,7 +59,7 @@ pub(super) struct RanCall {
     pub(super) fault: Option<FailureReport>,
 }
 
-impl RanCall {
+impl UnreviewedCall {
     /// Id of the call.
     pub(super) fn id(&self) -> &str {
         &self.finished.call.id
@@ -83,8 +83,8 @@ impl CallRefusal {
     }
 
     /// Returns the refused call in the form of a call that ran.
-    pub(super) fn refused_call(self, call: ToolCall, notes: Vec<AttributedText>) -> RanCall {
-        RanCall {
+    pub(super) fn refused_call(self, call: ToolCall, notes: Vec<AttributedText>) -> UnreviewedCall {
+        UnreviewedCall {
             finished: Arc::new(FinishedCall {
                 plugin: None,
                 result: call.result(self.text, self.is_error),
@@ -102,7 +102,7 @@ impl CallRefusal {
 
 impl AllowedCall {
     /// Converts the call to one that was skipped because steering arrived before it began.
-    pub(super) fn skipped_call(self) -> RanCall {
+    pub(super) fn skipped_call(self) -> UnreviewedCall {
         CallRefusal::new("user", SKIPPED).refused_call(self.call, self.notes)
     }
 }
@@ -191,13 +191,13 @@ impl<'a> ToolGate<'a> {
     }
 
     /// Skips a call because steering came before it was judged.
-    pub(super) async fn skip_call(&self, call: ToolCall) -> RanCall {
+    pub(super) async fn skip_call(&self, call: ToolCall) -> UnreviewedCall {
         self.emit_call(&call).await;
         CallRefusal::new("user", SKIPPED).refused_call(call, Vec::new())
     }
 
-    /// Refuses a call of the host's own accord, before it is judged.
-    pub(super) async fn refuse_call(&self, call: ToolCall, why: &str) -> RanCall {
+    /// Refuses a call before hooks and policy judge it.
+    pub(super) async fn refuse_call(&self, call: ToolCall, why: &str) -> UnreviewedCall {
         self.emit_call(&call).await;
         CallRefusal::new("host", why).refused_call(call, Vec::new())
     }
@@ -223,7 +223,10 @@ impl<'a> ToolGate<'a> {
 
     /// Judges a call. A refused call is returned as a call that ran, with the refusal as its
     /// result.
-    pub(super) async fn judge_call(&self, call: ToolCall) -> Result<AllowedCall, Box<RanCall>> {
+    pub(super) async fn judge_call(
+        &self,
+        call: ToolCall,
+    ) -> Result<AllowedCall, Box<UnreviewedCall>> {
         self.emit_call(&call).await;
         let mut proposed = call.clone();
         let mut notes = Vec::new();
@@ -307,7 +310,8 @@ impl<'a> ToolGate<'a> {
         Ok(subject)
     }
 
-    /// Returns the names of the tools that the request describes: those of others would be many.
+    /// Returns the names of the tools that the request describes, because a list of all tools would
+    /// be long.
     fn described_names<'n>(&self, active: &'n [String]) -> Vec<&'n str> {
         let tools = self.scope.skills.tools();
         let is_deferred = |name: &String| {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::blobs::keep_blobs;
-use super::call::{AllowedCall, CallRefusal, RanCall, ToolGate};
+use super::call::{AllowedCall, CallRefusal, ToolGate, UnreviewedCall};
 use super::context::context_of;
 use super::stop::blocked_by;
 use super::tracked::TrackedCall;
@@ -48,7 +48,7 @@ impl ToolGate<'_> {
     }
 
     /// Runs a call within its deadline.
-    pub(super) async fn run_call(&self, allowed: AllowedCall) -> RanCall {
+    pub(super) async fn run_call(&self, allowed: AllowedCall) -> UnreviewedCall {
         let AllowedCall {
             call,
             entry,
@@ -100,7 +100,7 @@ impl ToolGate<'_> {
             Subject::File(WorkspacePath::Known(path)) if !is_error => Some(path),
             _ => None,
         };
-        RanCall {
+        UnreviewedCall {
             finished: Arc::new(FinishedCall {
                 plugin: None,
                 result: call.result(keep_blobs(&self.scope.family.root, output).await, is_error),
@@ -118,7 +118,10 @@ impl ToolGate<'_> {
     /// Calls `post-tool` and emits the result. The notes of `pre-tool` hooks are appended to the
     /// result before the `post-tool` hooks see it: a hook that takes secrets out must see all that
     /// the caller will read. Dropped halfway, it may be called again.
-    pub(super) async fn finish_call(&self, ran: &mut RanCall) -> Dispatched<Arc<FinishedCall>> {
+    pub(super) async fn finish_call(
+        &self,
+        ran: &mut UnreviewedCall,
+    ) -> Dispatched<Arc<FinishedCall>> {
         if let Some(report) = ran.fault.clone() {
             self.scope
                 .emitter
@@ -165,12 +168,12 @@ impl ToolGate<'_> {
         );
         let duration_ms = ran.finished.duration_ms;
         let refused_by = ran.refused_by.clone();
-        self.tell_end(&finished.value.result, duration_ms, refused_by);
+        self.report_end(&finished.value.result, duration_ms, refused_by);
         finished
     }
 
-    /// Records in the session and tells observers that a call has ended.
-    pub(super) fn tell_end(
+    /// Records in the session that a call has ended, and notifies observers.
+    pub(super) fn report_end(
         &self,
         result: &ToolResult,
         duration_ms: u64,

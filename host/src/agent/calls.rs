@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::StreamExt;
 
-use super::call::{AllowedCall, RanCall, ToolGate};
+use super::call::{AllowedCall, ToolGate, UnreviewedCall};
 use super::ctx::TurnCtx;
 use super::reflect::second::ReflectionState;
 use super::skill::active::TOOL;
@@ -28,7 +28,7 @@ use crate::point::payload::FinishedCall;
 #[derive(Default)]
 pub(super) struct TurnCalls {
     /// Calls that ran and whose results are not in the session yet.
-    ran: Vec<RanCall>,
+    ran: Vec<UnreviewedCall>,
     /// Whether tools are running, which then get a moment to stop by themselves.
     is_running: Arc<AtomicBool>,
 }
@@ -46,7 +46,7 @@ impl TurnCalls {
     }
 
     /// Takes the calls whose results were not written to the session.
-    pub(super) fn take_ran(&mut self) -> Vec<RanCall> {
+    pub(super) fn take_ran(&mut self) -> Vec<UnreviewedCall> {
         std::mem::take(&mut self.ran)
     }
 
@@ -78,7 +78,7 @@ impl TurnCalls {
                 };
                 let finished = finish_call(ctx, reflected, ran).await;
                 // There is no await until the result is in the session, so an interrupted turn
-                // neither loses it nor has it twice.
+                // neither loses nor duplicates it.
                 drop(self.ran.remove(at));
                 let finished_call = Arc::unwrap_or_clone(finished.value);
                 let result = Content::ToolResult(finished_call.result);
@@ -186,7 +186,7 @@ fn group_calls(ctx: &TurnCtx, calls: Vec<ToolCall>) -> Vec<Vec<ToolCall>> {
 pub(super) async fn finish_call(
     ctx: &TurnCtx,
     reflected: &mut ReflectionState,
-    ran: &mut RanCall,
+    ran: &mut UnreviewedCall,
 ) -> Dispatched<Arc<FinishedCall>> {
     let caller = ctx.caller();
     let gate = ToolGate::for_model(&ctx.scope, &caller);

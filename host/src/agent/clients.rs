@@ -38,7 +38,7 @@ impl ClientUsers {
         }
     }
 
-    /// Notes that a question waits for a user, until the result is dropped.
+    /// Records that a question waits for a user, until the result is dropped.
     pub(super) fn begin_question(&self) -> OpenQuestion<'_> {
         self.n_questions.send_modify(|n| *n += 1);
         OpenQuestion(self)

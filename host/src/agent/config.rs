@@ -17,12 +17,12 @@ use crate::price::Prices;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentConfig {
-    /// Most steps of one turn; a follow-up gets as many again.
+    /// Maximum number of steps of one turn; a follow-up gets as many again.
     #[serde(deserialize_with = "number::within::<1, 100_000, _, _>")]
     pub max_steps: u32,
-    /// Most tokens of one answer of the model, reasoning included. Absent: the longest answer of
-    /// the model, at most 64,000, where its API wants a number, and else the server's own limit. It
-    /// is never more than the model can write.
+    /// Maximum number of tokens of one answer of the model, reasoning included. Absent: the longest
+    /// answer of the model, at most 64,000, where its API wants a number, and else the server's own
+    /// limit. It is never more than the model can write.
     #[serde(deserialize_with = "number::within_if_set::<1, 1_000_000_000, _, _>")]
     pub max_tokens: Option<u32>,
     /// Review of an answer before it is shown.
@@ -30,11 +30,12 @@ pub struct AgentConfig {
     /// Maximum number of tool calls per answer; the model is told which were dropped. Default: 128.
     #[serde(deserialize_with = "number::within::<1, 100_000, _, _>")]
     pub max_calls: usize,
-    /// Most calls that run side by side, which only those do that just read. Default: 8.
+    /// Maximum number of calls that run side by side, which only those do that just read. Default:
+    /// 8.
     #[serde(deserialize_with = "number::within::<1, 64, _, _>")]
     pub max_parallel_calls: usize,
-    /// Deadline of one tool call, in seconds. The built-in `bash` takes up to ten minutes for a
-    /// command and says so itself, so the default is a little longer.
+    /// Deadline of one tool call, in seconds. The built-in `bash` documents a maximum of ten
+    /// minutes for a command, so the default is a little longer.
     #[serde(deserialize_with = "number::within::<1, 86_400, _, _>")]
     pub tool_timeout_seconds: u64,
     /// Longest answer of a tool, in bytes; the rest is cut off.
@@ -54,8 +55,8 @@ pub struct AgentConfig {
     /// Models of the same provider that this loop may ask beside that of the session; `*` stands for
     /// all.
     pub loop_models: Vec<String>,
-    /// Most that all turns that one loop starts spend within 24 hours, in US dollars, counted since the
-    /// host was started. Tokens of models without a known price do not count. Absent: no limit.
+    /// Maximum cost of all turns that one loop starts within 24 hours, in US dollars, counted since
+    /// the host was started. Tokens of models without a known price do not count. Absent: no limit.
     #[serde(deserialize_with = "number::dollars_if_set")]
     pub max_loop_cost_usd: Option<f64>,
     /// The user's own context files, which come before those of the project. Those that are not

@@ -68,7 +68,7 @@ pub(super) async fn context_of(scope: &TurnScope, call: &str, file: &str) -> Opt
     };
     let found = tokio::task::spawn_blocking(read).await.ok()?;
     for notice in found.notices {
-        tell_once(&scope.spec, notice);
+        show_once(&scope.spec, notice);
     }
     let mut text = String::new();
     for part in found.parts {
@@ -87,7 +87,7 @@ pub(super) async fn context_of(scope: &TurnScope, call: &str, file: &str) -> Opt
 }
 
 /// Warns the user, once per agent for each text.
-fn tell_once(spec: &AgentSpec, text: String) {
+fn show_once(spec: &AgentSpec, text: String) {
     let mut told = crate::lock::lock(&spec.told);
     if told.insert(text.clone()) {
         spec.events.emit(Event::notice(Level::Warn, text));

@@ -19,7 +19,7 @@ use crate::session::Body;
 pub(super) struct TurnCtx {
     /// State shared with those who act for plugins in this turn.
     pub(super) scope: Arc<TurnScope>,
-    /// Number of the present step; 0 before the first.
+    /// Number of the current step; 0 before the first.
     pub(super) step: u32,
     /// Messages for the next request only.
     pub(super) passing: Vec<Message>,
@@ -49,15 +49,15 @@ impl TurnCtx {
             .dispatch_hooks::<P>(&caller, payload)
             .await;
         if self.scope.family.halt.is_set() && !self.is_ending {
-            // The turn is being stopped: wait here until the turn drops this future, so that
-            // nothing more is done.
+            // The turn is being stopped: wait until the turn drops this future, so that nothing
+            // else runs.
             std::future::pending::<()>().await;
         }
         out
     }
 
-    /// Calls the hooks of a point at which hooks cannot refuse. If a hook that blocks on failure
-    /// fails, the turn ends, so that a text that it did not see goes no further.
+    /// Calls the hooks of a point that cannot refuse. If a hook with `on_failure = block` fails,
+    /// the turn ends, so that text which the hook did not check goes no further.
     pub(super) async fn pass_point<P: Point>(
         &self,
         what: &str,
@@ -75,7 +75,8 @@ impl TurnCtx {
         Ok(())
     }
 
-    /// Notes the last input in the conversation as that of this turn, which continues an earlier one.
+    /// Records the last input in the conversation as that of this turn, which continues an earlier
+    /// one.
     pub(super) fn keep_last_input(&self) {
         let messages = self.scope.spec.session.messages();
         let last = messages.into_iter().rfind(Message::is_input);

@@ -45,13 +45,13 @@ const MIN_DEFERRED_TOKENS: u64 = 1_000;
 /// Bytes of a description that count as one token.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// Most origins that the description of the search names.
+/// Maximum number of origins that the description of the search names.
 const MAX_NAMED_ORIGINS: usize = 24;
 
-/// Most tools that one search describes with their arguments.
+/// Maximum number of tools that one search describes with their arguments.
 const MAX_FOUND: usize = 8;
 
-/// Most tools that one search lists by name.
+/// Maximum number of tools that one search lists by name.
 const MAX_LISTED: usize = 100;
 
 /// Longest text of a search, in bytes.

@@ -41,7 +41,7 @@ impl EventEmitter {
         }
     }
 
-    /// Calls the hooks of a point, then tells the `error` point of those that failed.
+    /// Calls the hooks of a point, then reports those that failed at the `error` point.
     pub(super) async fn dispatch_hooks<P: Point>(
         &self,
         caller: &Caller,

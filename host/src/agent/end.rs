@@ -6,7 +6,7 @@ use super::answer_schema::AnswerCheck;
 use super::archive::join::note_due;
 use super::calls::finish_call;
 use super::outcome::{Error, TurnOutcome};
-use super::stop::{EarlyStop, blocked_by, held_back};
+use super::stop::{EarlyStop, blocked_by, withheld_text};
 use super::turn::TurnRun;
 use crate::event::Event;
 use crate::message::{Message, Role};
@@ -21,11 +21,11 @@ const NO_ANSWER: &str = "[the model gave no answer: ";
 /// Last line of the output of a turn whose answer does not match its schema.
 const WRONG_ANSWER: &str = "[the answer does not match the schema: ";
 
-/// Beginning of the last line of the output of a turn whose loop failed; the name of its plugin
+/// Prefix of the last line of the output of a turn whose loop failed; the name of its plugin
 /// follows.
 const LOOP_FAILED: &str = "[the loop of plugin ";
 
-/// Beginning of the last line of the output of a turn whose session could not be written.
+/// Prefix of the last line of the output of a turn whose session could not be written.
 const HOST_FAILED: &str = "[the host failed: ";
 
 /// Advice about a session that cannot be written.
@@ -90,7 +90,7 @@ impl TurnRun<'_> {
             }
             Err(EarlyStop::Provider(why)) => {
                 self.report_failure("provider", &why).await;
-                given = self.give_partial().await;
+                given = self.output_partial().await;
                 let text = format!("{NO_ANSWER}{why}]");
                 (StopReason::Failed, Some(text), None)
             }
@@ -128,7 +128,7 @@ impl TurnRun<'_> {
             self.agent.archival.stop_archiving().await;
         }
         self.ctx.scope.end_agents().await;
-        // Background hooks outlive the turn. They may start subagents and wait for them, so lift
+        // Background hooks outlive the turn. They may start subagents and wait for them, so release
         // the guard.
         if let Some(guard) = self.agents_guard.take() {
             guard.disarm();
@@ -230,7 +230,7 @@ impl TurnRun<'_> {
 
     /// Outputs the part of an answer that broke off, as far as hooks allow: it was paid for, and
     /// may be useful.
-    async fn give_partial(&mut self) -> Result<(), EarlyStop> {
+    async fn output_partial(&mut self) -> Result<(), EarlyStop> {
         match self.keep_partial().await? {
             Some(text) => self.give_rest(text).await,
             None => Ok(()),
@@ -267,7 +267,7 @@ impl TurnRun<'_> {
         let message = Message::text(Role::Assistant, text);
         let reviewed = self.ctx.dispatch_point::<at::PostReason>(message).await;
         if let Some(said) = blocked_by(&reviewed) {
-            self.settle_shown(&held_back(said));
+            self.settle_shown(&withheld_text(said));
             return Ok(None);
         }
         let text = reviewed.value.joined_text();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::call::{AllowedCall, AskedPerson, RanCall, ToolGate};
+use super::call::{AllowedCall, AskedPerson, ToolGate, UnreviewedCall};
 use super::scope::TurnScope;
 use super::stop::blocked_by;
 use crate::lock::lock;
@@ -223,7 +223,7 @@ async fn judge_result(
     is_error: bool,
 ) -> ForeignVerdict {
     let before = content.clone();
-    let mut ran = RanCall {
+    let mut ran = UnreviewedCall {
         finished: Arc::new(FinishedCall {
             plugin: None,
             result: ToolResult {
@@ -293,7 +293,7 @@ fn injected_text(plugin: &str, text: &str) -> String {
     format!("[note from {plugin}: {text}]")
 }
 
-/// Records the question of a call. The agent asks it, so the call counts as approved here.
+/// Records the question of a call. The other agent asks it, so the call counts as approved here.
 #[derive(Default)]
 struct AgentApprover(Mutex<Option<String>>);
 

@@ -26,13 +26,13 @@ use crate::point::outcome::{Effect, Level};
 use crate::point::trace::AccessRecord;
 use crate::session::{Error, Session};
 
-/// Most messages that a plugin is given at once (`wit/session.wit`).
+/// Maximum number of messages that a plugin is given at once (`wit/session.wit`).
 const MAX_MESSAGES: usize = 1_000;
 
 /// Longest name of an entry of a plugin's own, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
-/// Longest entry of a plugin's own, in bytes. Larger data belongs into the plugin's state, where it
+/// Longest entry of a plugin's own, in bytes. Larger data belongs in the plugin's state, where it
 /// can be replaced.
 const MAX_ENTRY_BYTES: usize = 1 << 20;
 

@@ -76,7 +76,7 @@ impl TurnRun<'_> {
             let before = self.continued().into_iter();
             let before = before.flat_map(|before| before.attached.iter().cloned());
             let attached = before.map(Content::Blob).chain(self.attached.clone());
-            let mut message = self.said_message(self.input.text.clone(), attached.collect());
+            let mut message = self.user_message(self.input.text.clone(), attached.collect());
             if self.input.source == Source::Agent {
                 message.origin = Some(Origin::Agent);
             }
@@ -136,7 +136,7 @@ impl TurnRun<'_> {
         Ok(false)
     }
 
-    /// Takes a text that came in during the turn, with the messages that hooks add to it. Returns
+    /// Accepts a text that arrived during the turn, with the messages that hooks add to it. Returns
     /// whether the model has something new to read.
     async fn take_text(
         &mut self,
@@ -162,16 +162,16 @@ impl TurnRun<'_> {
                 .enter_prepared(&caller, &received.value.text)
                 .await;
             let attached = keep_attached(&self.ctx.scope.family.root, queued.attached).await;
-            let message = self.said_message(received.value.text, attached);
+            let message = self.user_message(received.value.text, attached);
             self.ctx.push(message).await?;
         }
         self.ctx.inject_texts(received.inject).await?;
         Ok(is_new)
     }
 
-    /// The message of a person, with the images that belong to it. Says so when the model will not
-    /// see them.
-    fn said_message(&self, text: String, attached: Vec<Content>) -> Message {
+    /// Creates the message for a user's text and its images. Adds a notice if the model will not
+    /// see the images.
+    fn user_message(&self, text: String, attached: Vec<Content>) -> Message {
         let skills = self.ctx.scope.skills.parts_prepared_in(&text);
         let mut message = Message::text(Role::User, text).with_skills(skills);
         let spec = &self.agent.spec;
@@ -231,7 +231,7 @@ impl TurnRun<'_> {
         let caller = self.ctx.caller();
         let own = &self.ctx.scope.skills.own;
         for left in own.take_finished(|skill| !skill.is_lasting) {
-            self.ctx.scope.tell_ended(&caller, &left, "dropped").await;
+            self.ctx.scope.report_ended(&caller, &left, "dropped").await;
         }
     }
 

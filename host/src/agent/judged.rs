@@ -8,10 +8,11 @@ use serde_json::Value;
 
 use crate::lock::lock;
 
-/// Longest texts of a call whose judgement is kept for the next event about it.
+/// Maximum total length of the texts of a call whose judgement is kept for the next event about the
+/// call.
 const MAX_KEPT_BYTES: usize = 16 << 10;
 
-/// Most calls whose judgement is kept.
+/// Maximum number of calls whose judgement is kept.
 const MAX_KEPT_CALLS: usize = 32;
 
 /// A call that hooks have judged. It is in several events, and is judged for the first of them
@@ -19,7 +20,7 @@ const MAX_KEPT_CALLS: usize = 32;
 struct JudgedCall {
     /// Text that was judged: the name and all texts.
     text: String,
-    /// Plugins whose code led to it.
+    /// Plugins whose code caused the call.
     chain: Vec<Arc<str>>,
     /// Shown name and arguments.
     shown: (String, Value),

@@ -63,7 +63,7 @@ pub(crate) struct LiveAgent {
     pub(super) is_started: bool,
     /// Earlier turns that are being archived.
     pub(super) archival: ArchiveQueue,
-    /// Whether the model was told of commands that an earlier run had in the background.
+    /// Whether the model was notified of background commands of an earlier run.
     pub(super) is_background_told: bool,
     /// Ends the commands in the background with the agent that has the session.
     pub(super) background_guard: Option<BackgroundGuard>,
@@ -122,12 +122,12 @@ impl LiveAgent {
     }
 
     /// Emits an event that is not part of a turn.
-    pub(crate) fn tell_event(&mut self, event: Event) {
+    pub(crate) fn emit_event_to_observers(&mut self, event: Event) {
         self.announce_session();
         self.spec.events.emit(event);
     }
 
-    /// The way to say something while a turn runs.
+    /// Handle to send a message to a running turn.
     #[must_use]
     pub(crate) fn steering(&self) -> SteerHandle {
         self.steering.clone()
@@ -140,7 +140,7 @@ impl LiveAgent {
     }
 
     /// Emits this event once the observers know that the session is open.
-    pub(crate) fn tell_at_opening(&mut self, events: impl IntoIterator<Item = Event>) {
+    pub(crate) fn notify_at_opening(&mut self, events: impl IntoIterator<Item = Event>) {
         self.opening.extend(events);
     }
 
@@ -200,8 +200,8 @@ impl LiveAgent {
         scope
     }
 
-    /// Whether it is the agent whose session the user knows. Only that one's session starts and
-    /// ends: a subagent has `subagent-start` and `subagent-end`.
+    /// Whether it is the agent whose session the user knows. Only the main agent's session starts
+    /// and ends: a subagent has `subagent-start` and `subagent-end`.
     pub(super) fn is_main(&self) -> bool {
         self.family.parent.is_none()
     }
@@ -241,7 +241,7 @@ impl LiveAgent {
         }
     }
 
-    /// Ends the commands in the background, and tells which did run.
+    /// Ends the commands in the background, and reports those that were running.
     async fn close_background(&self) {
         let ended = self.spec.background.close_commands().await;
         if !ended.is_empty() {
@@ -288,7 +288,7 @@ impl LiveAgent {
             .put_in_place(&mut self.spec, &self.dispatcher, scope);
     }
 
-    /// Returns the queue of plugins that take the place of others.
+    /// Returns the queue of plugins that replace loaded ones.
     pub(crate) fn replacements(&self) -> PluginReplacements {
         self.replacements.clone()
     }

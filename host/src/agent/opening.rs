@@ -51,9 +51,9 @@ impl LiveAgent {
             .into_iter()
             .map(|text| Event::notice(Level::Warn, text));
         let lasting = lasting.iter().map(|skill| skill.event());
-        agent.tell_at_opening(lasting.chain(forgotten).chain(notice));
+        agent.notify_at_opening(lasting.chain(forgotten).chain(notice));
         let before = earlier_run_events(&agent.spec);
-        agent.tell_at_opening(before);
+        agent.notify_at_opening(before);
         agent
     }
 

@@ -21,7 +21,7 @@ pub enum Error {
         /// Number of the turn.
         turn: u32,
     },
-    /// A hook that blocks when it fails has failed where nothing was left to refuse.
+    /// A hook with `on_failure = block` failed at a point where nothing was left to refuse.
     #[error("{0}")]
     Guard(String),
 }

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::call::{NO_TOOL, RanCall, ToolGate};
+use super::call::{NO_TOOL, ToolGate, UnreviewedCall};
 use super::foreign::{ForeignRequest, ForeignVerdict, judge_request};
 use super::lifecycle::LiveAgent;
 use super::outcome::Error;
@@ -31,17 +31,17 @@ use crate::tool::FileTracking;
 use crate::tool::approval::Approver;
 use crate::tool::registry::ToolEntry;
 
-/// Most calls of one turn, and the time in which a turn takes calls in.
+/// Maximum number of calls in one turn, and the time for which a turn accepts calls.
 const MAX_CALLS: u32 = 100;
 const MAX_TURN: Duration = Duration::from_secs(60);
 
-/// Most calls that are judged or run at once.
+/// Maximum number of calls that are judged or run at once.
 const MAX_RUNNING: usize = 32;
 
-/// Most calls that wait for their turn.
+/// Maximum number of calls that wait for their turn.
 const MAX_WAITING: usize = 256;
 
-/// Most arguments that calls hold while they wait and run, in KiB of JSON.
+/// Maximum total size of the arguments of waiting and running calls, in KiB of JSON.
 const MAX_HELD_KIB: u32 = 64 << 10;
 
 /// Result of a call that was cancelled before it ran.
@@ -105,7 +105,7 @@ type IsOffered = Arc<dyn Fn(&ToolSpec) -> bool + Send + Sync>;
 /// Tools that are offered; `None` before the session serves.
 type OfferedTools = Option<Arc<[Arc<ToolSpec>]>>;
 
-/// The end of the session: takes calls and tells the offered tools.
+/// The session's end of the channel: receives calls and publishes the offered tools.
 pub struct OutsideCalls {
     calls: mpsc::Receiver<WaitingCall>,
     is_offered: IsOffered,
@@ -148,7 +148,7 @@ impl OutsideCalls {
     }
 
     /// Sends the list of offered tools if it has changed.
-    fn tell_tools(&self, all: Vec<Arc<ToolSpec>>) {
+    fn publish_tools(&self, all: Vec<Arc<ToolSpec>>) {
         let offered = all.into_iter().filter(|spec| (self.is_offered)(spec));
         let offered: Arc<[Arc<ToolSpec>]> = offered.collect();
         self.tools.send_if_modified(|told| {
@@ -206,7 +206,7 @@ impl OutsideClient {
         let n_kib = u32::try_from(n_kib).unwrap_or(u32::MAX);
         if n_kib > MAX_HELD_KIB {
             return Err(format!(
-                "the arguments have {n_kib} KiB, at most {MAX_HELD_KIB} are taken"
+                "the arguments have {n_kib} KiB, at most {MAX_HELD_KIB} are accepted"
             ));
         }
         let room = self
@@ -215,7 +215,7 @@ impl OutsideClient {
             .try_acquire_many_owned(n_kib)
             .map_err(|_| {
                 format!(
-                    "calls wait already with {} MiB of arguments; call again when some have ended",
+                    "the waiting calls already hold {} MiB of arguments; call again when some of them have ended",
                     MAX_HELD_KIB >> 10
                 )
             })?;
@@ -258,7 +258,7 @@ impl OutsideCalls {
         agent.announce_session();
         loop {
             agent.take_replacements(None);
-            self.tell_tools(agent.spec.tools.specs());
+            self.publish_tools(agent.spec.tools.specs());
             let first = tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Ok(()),
@@ -318,7 +318,8 @@ impl OutsideCalls {
         running.push(one(n_calls, first));
         while !running.is_empty() {
             let can_open = !is_closed && halted.is_none() && running.len() < MAX_RUNNING;
-            // A turn lasts as long as a question that nobody answers; calls of others go on meanwhile.
+            // An unanswered question can keep a turn open without end; calls of other clients
+            // continue meanwhile.
             let is_asking = scope.clients.is_asking();
             let has_room = n_calls < MAX_CALLS && started.elapsed() < MAX_TURN;
             let is_open = can_open && (has_room || is_asking);
@@ -520,9 +521,9 @@ fn may_change_files(entry: &ToolEntry) -> bool {
     }
 }
 
-/// Ends a call that did not run, without hooks: it has no result that one could leak from.
+/// Ends a call that did not run, without hooks: it has no result that could leak data.
 fn drop_call(gate: ToolGate<'_>, result: &ToolResult) -> OutsideResult {
-    gate.tell_end(result, 0, Some("client".to_owned()));
+    gate.report_end(result, 0, Some("client".to_owned()));
     OutsideResult {
         content: result.content.clone(),
         is_error: true,
@@ -531,7 +532,7 @@ fn drop_call(gate: ToolGate<'_>, result: &ToolResult) -> OutsideResult {
 }
 
 /// Runs the `post-tool` hooks of a call, and returns the result for the client.
-async fn finish_call(gate: ToolGate<'_>, mut ran: RanCall) -> OutsideResult {
+async fn finish_call(gate: ToolGate<'_>, mut ran: UnreviewedCall) -> OutsideResult {
     let finished = gate.finish_call(&mut ran).await;
     let refused_by = ran.refused_by.take();
     drop(ran);

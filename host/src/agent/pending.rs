@@ -28,7 +28,7 @@ struct RequestAttempts {
     text: String,
     /// Text of attempts that broke off. The provider bills them too.
     lost: String,
-    /// Number of attempts that broke off after some text came.
+    /// Number of attempts that broke off after some text had arrived.
     n_lost: u64,
 }
 
@@ -90,7 +90,7 @@ impl<'a> PendingRequest<'a> {
     }
 
     /// Whether the model began to answer.
-    pub(super) fn has_heard(&self) -> bool {
+    pub(super) fn has_begun_answer(&self) -> bool {
         let attempts = self.heard.lock();
         attempts.n_lost > 0 || !attempts.text.is_empty()
     }
@@ -105,7 +105,7 @@ impl<'a> PendingRequest<'a> {
         };
         if n_lost > 0 {
             let input = request_tokens(self.request).saturating_mul(n_lost);
-            self.count_usage(input, lost, "the answer broke off and was asked for again");
+            self.count_usage(input, lost, "the answer broke off and was requested again");
         }
         complete_usage(&mut response.usage, self.request, &response.message);
         let models = [response.model.as_deref(), Some(&*self.request.model)];
@@ -154,7 +154,7 @@ impl<'a> PendingRequest<'a> {
         self.count_usage(input.saturating_mul(n_lost + 1), written, why)
     }
 
-    /// Counts attempts without an answer: the tokens sent, and those that came.
+    /// Counts attempts without an answer: the tokens sent, and those received.
     fn count_usage(&self, input: u64, written: u64, why: &str) -> (Usage, Option<f64>) {
         let usage = Usage {
             input_tokens: input,

@@ -219,12 +219,12 @@ impl PluginOrder<'_, '_> {
             self.decision = Some(decision);
             return Ok(Some(self.taken(decision)));
         };
-        let n_before = self.turn.reflected.n_heard();
+        let n_before = self.turn.reflected.n_user_texts();
         if !self.turn.take_steering().await? {
             return Ok(None);
         }
         self.forget_answers();
-        Ok(Some(self.heard_since(n_before, decision)))
+        Ok(Some(self.user_texts_since(n_before, decision)))
     }
 
     fn taken(&self, decision: Decision) -> TakenInput {
@@ -234,10 +234,10 @@ impl PluginOrder<'_, '_> {
         }
     }
 
-    /// Returns the texts of the person from this number on. The text is empty if a hook dropped
-    /// what the person said and added a message of its own.
-    fn heard_since(&self, n_before: usize, decision: Decision) -> TakenInput {
-        let text = self.turn.reflected.heard_since(n_before);
+    /// Returns the user's texts from index `n_before` on. The text is empty if a hook dropped the
+    /// user's text and added its own message.
+    fn user_texts_since(&self, n_before: usize, decision: Decision) -> TakenInput {
+        let text = self.turn.reflected.user_texts_since(n_before);
         TakenInput {
             text: text.unwrap_or_default(),
             decision,
@@ -394,7 +394,7 @@ impl PluginOrder<'_, '_> {
     }
 
     async fn finish(&mut self) -> Result<TurnFinish, EarlyStop> {
-        let n_before = self.turn.reflected.n_heard();
+        let n_before = self.turn.reflected.n_user_texts();
         let finish = match self.turn.finish_answer().await? {
             AnswerEnd::Done => {
                 self.is_over = true;
@@ -403,7 +403,7 @@ impl PluginOrder<'_, '_> {
             AnswerEnd::Again(why) => TurnFinish::Again(why),
             AnswerEnd::FollowUp => {
                 let decision = self.decision.unwrap_or(Decision::Direct);
-                TurnFinish::FollowUp(self.heard_since(n_before, decision))
+                TurnFinish::FollowUp(self.user_texts_since(n_before, decision))
             }
         };
         self.candidates.clear();

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::lock::lock;
 use crate::text::clean_line;
 
-/// Most blocked calls that are kept: a model may repeat one again and again.
+/// Maximum number of blocked calls that are kept: a model may repeat a call many times.
 const MAX_BLOCKED: usize = 8;
 
 /// Longest description of a blocked call, in bytes.
@@ -24,17 +24,17 @@ pub(super) struct TurnProgress {
 }
 
 impl TurnProgress {
-    /// Notes that a step begins.
+    /// Records that a step begins.
     pub(super) fn note_step(&self, step: u32) {
         self.step.store(step, Ordering::Relaxed);
     }
 
-    /// Number of the present step; 0 before the first.
+    /// Number of the current step; 0 before the first.
     pub(super) fn step(&self) -> u32 {
         self.step.load(Ordering::Relaxed)
     }
 
-    /// Notes that a tool runs.
+    /// Records that a tool runs.
     pub(super) fn note_tool(&self, name: &str) {
         *lock(&self.tool) = Some(name.to_owned());
     }
@@ -44,7 +44,7 @@ impl TurnProgress {
         lock(&self.tool).clone()
     }
 
-    /// Notes a call that was not run, because it needs an approval and the agent cannot ask.
+    /// Records a call that was not run, because it needs an approval and the agent cannot ask.
     pub(super) fn note_blocked(&self, call: &str) {
         let call = clean_line(call, MAX_BLOCKED_BYTES);
         let mut blocked = lock(&self.blocked);

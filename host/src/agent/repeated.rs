@@ -30,7 +30,7 @@ const EFFECT_FOUND: &str = "[interrupted: the turn was cut off while this call r
 enum CallEffect {
     /// A run does no harm.
     Repeatable,
-    /// The effect is there.
+    /// The effect has happened.
     Done,
     /// Not known, for this reason.
     Unknown(String),

@@ -25,7 +25,7 @@ pub(crate) struct PluginReplacement {
     pub(crate) tools: Vec<SharedTool>,
     /// Loop of the agent, if the plugin has one. It has one if it orders the turns of the session.
     pub(crate) agent_loop: Option<Arc<dyn AgentLoop>>,
-    /// Event that tells of it.
+    /// Event that reports the replacement.
     pub(crate) event: Event,
 }
 
@@ -65,7 +65,8 @@ impl PluginReplacements {
         self.0.added.notify_one();
     }
 
-    /// Waits until a replacement was added. One that was added before this call counts, once.
+    /// Waits until a replacement was added. A replacement that was added before this call ends one
+    /// wait.
     pub(super) async fn wait_added(&self) {
         self.0.added.notified().await;
     }
@@ -97,8 +98,8 @@ impl PluginReplacements {
             dispatcher.replace_hooks(&new.plugin, new.hooks);
             spec.hooks = dispatcher.registry();
             let ordering = spec.agent_loop.as_ref();
-            // A turn that runs keeps the order with which it began. A version without a loop was
-            // refused before it came here.
+            // A running turn keeps the order with which it began. A version without a loop was
+            // already refused.
             if ordering.is_some_and(|own| own.plugin() == new.plugin) && new.agent_loop.is_some() {
                 spec.agent_loop = new.agent_loop;
             }

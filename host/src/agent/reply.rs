@@ -1,5 +1,5 @@
-//! An answer of the model: whether it is whole, and the repairs that are made before it becomes a
-//! message.
+//! An answer of the model: whether it is complete, and the repairs that are made before it becomes
+//! a message.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ pub(super) fn cut_result(finish: Finish, n_tokens: u64) -> Option<String> {
 /// removed. A call without an id, or with the id of another call of the conversation, gets an id of
 /// its own: results are matched by id, small model servers leave ids out, and others count them
 /// anew in each answer.
-pub(super) fn mend_message(message: &mut Message, earlier: &[Message]) {
+pub(super) fn normalize_message(message: &mut Message, earlier: &[Message]) {
     let is_empty = |part: &Content| matches!(part, Content::Text { text } if text.is_empty());
     message.content.retain(|part| !is_empty(part));
     if message.tool_calls().next().is_none() {
@@ -133,7 +133,7 @@ mod tests {
         let content = vec![empty, call("a"), call(""), call("a"), call("b")];
         let mut message = Message::new(Role::Assistant, content);
         let earlier = Message::new(Role::Assistant, vec![call("b")]);
-        mend_message(&mut message, &[earlier]);
+        normalize_message(&mut message, &[earlier]);
         assert_eq!(message.content.len(), 4);
         let ids: std::collections::HashSet<&str> =
             message.tool_calls().map(|call| call.id.as_str()).collect();

@@ -11,7 +11,7 @@ use super::blobs::load_images;
 use super::pending::{PendingRequest, StreamedText, check_cost_limit};
 use super::scope::TurnScope;
 use super::stop::blocked_by;
-use super::stream::tell_retry;
+use super::stream::emit_retry;
 use crate::event::Event;
 use crate::point::Point;
 use crate::point::caller::Caller;
@@ -95,7 +95,7 @@ impl<'a> ModelGate<'a> {
             .await
         {
             Err(NoAnswer::Mended(why)) => {
-                tell_retry(&self.scope.spec.events, StreamEvent::mended(why));
+                emit_retry(&self.scope.spec.events, StreamEvent::mended(why));
                 self.send_request(by.as_ref(), caller, &request, send, &kept)
                     .await
             }
@@ -113,7 +113,7 @@ impl<'a> ModelGate<'a> {
         Box::pin(async move {
             let mut on = |event| {
                 heard.hear_event(&event);
-                tell_retry(&scope.spec.events, event);
+                emit_retry(&scope.spec.events, event);
             };
             scope.spec.provider.send(body, &mut on, &scope.cancel).await
         })
@@ -219,7 +219,7 @@ impl<'a> ModelGate<'a> {
                 let is_cancelled =
                     matches!(error, provider::Error::Cancelled) && self.scope.cancel.is_cancelled();
                 let why = error_chain(&error);
-                let is_paid = pending.has_heard() || error.may_be_paid();
+                let is_paid = pending.has_begun_answer() || error.may_be_paid();
                 pending.record_failure(&why, is_paid, is_cancelled);
                 let mend = error.mend().filter(|_| !is_paid);
                 return Err(match &error {

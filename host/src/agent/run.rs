@@ -122,7 +122,7 @@ async fn run_body(turn: &mut TurnRun<'_>) -> Result<(), EarlyStop> {
     }
 }
 
-/// The built-in order: the model is asked until it calls no tool, and its answer goes out.
+/// The built-in order: asks the model until it calls no tool, then outputs its answer.
 async fn run_built_in(turn: &mut TurnRun<'_>) -> Result<(), EarlyStop> {
     let decision = turn.begin_input().await?;
     turn.build_system(decision).await?;

@@ -6,7 +6,7 @@
 //! [`SkillScope`].
 //!
 //! [`ActiveTurns`] leads from a plugin's handle to the running turn. Hooks hold the handle and a
-//! scope holds the hooks, so the way there is weak: a strong one would keep all of them for ever.
+//! scope holds the hooks, so the way there is weak: a strong one would keep all of them forever.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +35,7 @@ use crate::point::outcome::Level;
 use crate::session::Session;
 use crate::tool::approval::SessionApprovals;
 
-/// Time that subagents have to end cleanly once they were told to stop. Their tools get 5 s of it;
+/// Time that subagents have to end cleanly after the request to stop. Their tools get 5 s of it;
 /// the rest is for a busy machine and a slow disk, because an abandoned subagent leaves an open
 /// turn.
 const AGENT_GRACE: Duration = Duration::from_secs(20);
@@ -141,7 +141,7 @@ impl TurnScope {
         scope
     }
 
-    /// Notes that the turn has ended: from then on the terminal is not watched for it.
+    /// Records that the turn has ended: its terminal is no longer watched.
     pub(super) fn end_scope(&self) {
         self.is_over.store(true, Ordering::Release);
     }

@@ -15,8 +15,8 @@ use crate::point::payload::FailureReport;
 use crate::point::trace::{AccessRecord, Sink, TraceOutcome, TraceRecord};
 use crate::session::{Body, Report, Session};
 
-/// Keeps a value in a plugin's store: name of the plugin, key, value. The store outlives sessions,
-/// so it is not the agent's; the code that builds the agent says where it is.
+/// Callback that keeps a value in a plugin's store: name of the plugin, key, value. The store
+/// outlives sessions, so it belongs to the code that builds the agent.
 pub type KeepInStore = Arc<dyn Fn(&str, &str, &str) + Send + Sync>;
 
 pub(super) struct AgentSink {
@@ -155,8 +155,8 @@ impl EffectOutlet {
                 value,
             }),
             Effect::Store(stored) => {
-                // State that the plugin set before is written first, as for its own calls
-                // of `store`. An error comes with the next entry.
+                // State that the plugin set before is written first, as for its own calls of
+                // `store`. An error is returned with the next entry.
                 let _ = self.session.write_waiting();
                 (self.keep)(plugin, &stored.key, &stored.value);
             }

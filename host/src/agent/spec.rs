@@ -50,7 +50,7 @@ pub(crate) struct TurnSpec {
     pub(crate) attached: Vec<Attachment>,
     /// Schema that the final answer must match.
     pub(crate) answer_schema: Option<AnswerSchema>,
-    /// Most that the turn may cost, its subagents included, in US dollars.
+    /// Maximum cost of the turn, its subagents included, in US dollars.
     pub(crate) max_cost_usd: Option<f64>,
     /// Id that the caller gave the text.
     pub(crate) input_id: Option<String>,
@@ -95,7 +95,7 @@ pub(crate) struct AgentSpec {
     pub model: String,
     /// Sampling temperature; `None` leaves it to the provider.
     pub temperature: Option<f64>,
-    /// Most tokens of one answer; `None` leaves it to the provider.
+    /// Maximum number of tokens of one answer; `None` leaves it to the provider.
     pub max_tokens: Option<u32>,
     /// Tools that the model may call.
     pub tools: ToolRegistry,
@@ -125,7 +125,7 @@ pub(crate) struct AgentSpec {
     pub presets: Arc<SubagentPresets>,
     /// Names of the plugins that run.
     pub plugins: Arc<[String]>,
-    /// Folders of the host's own: a skill whose folder holds one of them opens nothing.
+    /// Rind's own folders: a skill whose folder contains one of them gets no access to its files.
     pub own_folders: Arc<[PathBuf]>,
     /// `main`, or the id of a subagent.
     pub name: Arc<str>,
@@ -141,7 +141,7 @@ pub(crate) struct AgentSpec {
     pub live: LiveOutputs,
     /// Background commands of the agent and of its subagents.
     pub background: BackgroundCommands,
-    /// Warnings that are told once.
+    /// Warnings that are shown once.
     pub told: Arc<Mutex<BTreeSet<String>>>,
 }
 

@@ -9,8 +9,7 @@ use crate::lock::lock;
 use crate::message::Attachment;
 use crate::point::payload::{Source, TurnInput};
 
-/// The way to say something to an agent whose turn is running. Cheap to clone; it outlives the
-/// turn.
+/// Handle to send messages to an agent whose turn is running. Cheap to clone; it outlives the turn.
 #[derive(Clone, Debug, Default)]
 pub struct SteerHandle(Arc<Mutex<SteeringQueues>>);
 

@@ -6,11 +6,11 @@ use futures_util::future::BoxFuture;
 
 use super::deferred::named_call;
 use super::reply::{
-    ReplyShortfall, ReplyStep, SeenReply, cut_result, find_shortfall, leave_out, mend_message,
+    ReplyShortfall, ReplyStep, SeenReply, cut_result, find_shortfall, leave_out, normalize_message,
 };
 use super::request::{ModelGate, NoAnswer, apply_wanted};
-use super::stop::{EarlyStop, blocked_by, held_back, refusal_stop, refuse_turn};
-use super::stream::{LiveAnswer, tell_retry};
+use super::stop::{EarlyStop, blocked_by, refusal_stop, refuse_turn, withheld_text};
+use super::stream::{LiveAnswer, emit_retry};
 use super::subagent::preset::SubagentPreset;
 use super::turn::TurnRun;
 use crate::event::Event;
@@ -117,7 +117,7 @@ impl TurnRun<'_> {
             }
             Err(stop) => Err(stop),
         };
-        self.tell_step_end(0, true);
+        self.report_step_end(0, true);
         answered
     }
 
@@ -130,7 +130,7 @@ impl TurnRun<'_> {
         });
     }
 
-    fn tell_step_end(&mut self, tool_calls: u32, goes_on: bool) {
+    fn report_step_end(&mut self, tool_calls: u32, goes_on: bool) {
         if std::mem::take(&mut self.is_in_step) {
             self.ctx.emit_event(Event::StepEnd {
                 step: self.ctx.step,
@@ -207,9 +207,9 @@ impl TurnRun<'_> {
         let goes_on = n_calls > 0
             || !reply.inject.is_empty()
             || reply.shortfall == Some(ReplyShortfall::CutText);
-        // After the results: nothing may stand between a call and its result.
+        // Inject texts after the results: nothing may come between a call and its result.
         self.ctx.inject_texts(reply.inject).await?;
-        self.tell_step_end(n_calls, goes_on);
+        self.report_step_end(n_calls, goes_on);
         self.note_step(ReplyStep {
             draft: reply.draft,
             goes_on,
@@ -316,7 +316,7 @@ impl TurnRun<'_> {
     ) -> Result<Response, EarlyStop> {
         self.ctx.emit_notice(
             Level::Warn,
-            "the request is longer than the model's window: the conversation is made shorter and sent again",
+            "the request is longer than the model's context window: the conversation is made shorter and sent again",
         );
         let request = self.build_request(order, note).await?;
         match self.ask_model(&request, order).await? {
@@ -334,7 +334,7 @@ impl TurnRun<'_> {
     ) -> Result<AskOutcome, EarlyStop> {
         match self.ask_once(request, order).await? {
             AskOutcome::Mended(why) => {
-                tell_retry(&self.ctx.scope.spec.events, StreamEvent::mended(why));
+                emit_retry(&self.ctx.scope.spec.events, StreamEvent::mended(why));
                 match self.ask_once(request, order).await? {
                     AskOutcome::Mended(why) => Err(EarlyStop::Provider(why)),
                     asked => Ok(asked),
@@ -392,7 +392,7 @@ impl TurnRun<'_> {
                 );
                 let answer = answer.await;
                 if let Some(said) = live.stop_text() {
-                    return Err(EarlyStop::Blocked(held_back(&said)));
+                    return Err(EarlyStop::Blocked(withheld_text(&said)));
                 }
                 answer
             }
@@ -409,7 +409,7 @@ impl TurnRun<'_> {
             Err(NoAnswer::Provider(why)) => return Err(EarlyStop::Provider(why)),
             Err(NoAnswer::Session(error)) => return Err(error.into()),
         };
-        // An estimated usage says nothing about the error of the estimate.
+        // An estimated usage cannot correct the estimate.
         let usage = response.usage;
         let reported = if usage.estimated {
             0
@@ -444,11 +444,11 @@ impl TurnRun<'_> {
             message.extra = None;
         }
         if message.joined_text() != written {
-            // The server sent `extra` together with other words, and may have repeated those words
+            // The server sent `extra` together with another text, and may have repeated that text
             // in it.
             message.extra = None;
         }
-        mend_message(&mut message, &self.agent.spec.session.messages());
+        normalize_message(&mut message, &self.agent.spec.session.messages());
         let reply = SeenReply {
             draft: message.joined_text(),
             calls: message

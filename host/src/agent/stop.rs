@@ -45,7 +45,7 @@ pub(super) fn refuse_turn(what: &str, said: Option<&AttributedText>) -> Result<(
 }
 
 /// Placeholder for an answer that a hook withheld, or stopped while it was written.
-pub(super) fn held_back(AttributedText { plugin, text }: &AttributedText) -> String {
+pub(super) fn withheld_text(AttributedText { plugin, text }: &AttributedText) -> String {
     format!("[the answer was held back by plugin {plugin}: {text}]")
 }
 

@@ -44,8 +44,8 @@ const MAX_KEPT_BYTES: usize = 64 << 10;
 /// Progress of one answer. It outlives the request, which may be dropped at any await.
 #[derive(Debug, Default)]
 pub(super) struct AnswerProgress {
-    /// Partial text of an unfinished answer: the part that was shown, or all of it if nothing is
-    /// shown before the end.
+    /// Partial text of an unfinished answer: the part that was shown, or the whole text if nothing
+    /// is shown before the end.
     pub(super) partial: String,
     /// Shown part of the answer, including the steps that it continues.
     pub(super) shown: String,
@@ -131,27 +131,28 @@ impl<'a> LiveAnswer<'a> {
         let provider = &self.emitter.spec.provider;
         let cancel = self.cancel;
         if self.streaming != StreamPath::Judged {
-            let mut told = ToldStates::default();
+            let mut told = ReportedStates::default();
             let mut on = |event| {
                 heard.hear_event(&event);
-                self.show_unjudged(event, &mut told);
+                self.show_unreviewed(event, &mut told);
             };
             return provider.send(body, &mut on, cancel).await;
         }
         let cancel = cancel.child_token();
         let (sender, pieces) = unbounded_channel();
-        let mut told = ToldStates::default();
-        // The sender goes with the request: when the answer is whole, nothing more comes.
+        let mut told = ReportedStates::default();
+        // The sender is dropped with the request: once the answer is complete, no further events
+        // arrive.
         let sending = async {
             let mut on = move |event| {
                 heard.hear_event(&event);
                 match event {
                     StreamEvent::Text(text) => drop(sender.send(AnswerPiece::Text(text))),
-                    StreamEvent::Thinking(_) => told.tell_progress(events, true, &[]),
+                    StreamEvent::Thinking(_) => told.emit_progress(events, true, &[]),
                     StreamEvent::ToolCall { .. } => {}
                     retry @ StreamEvent::Retry { .. } => {
                         let _ = sender.send(AnswerPiece::Again);
-                        tell_retry(events, retry);
+                        emit_retry(events, retry);
                     }
                 }
             };
@@ -162,7 +163,7 @@ impl<'a> LiveAnswer<'a> {
     }
 
     /// Handles text that no hook checks while it streams: shows it at once, or when it is complete.
-    fn show_unjudged(&mut self, event: StreamEvent, told: &mut ToldStates) {
+    fn show_unreviewed(&mut self, event: StreamEvent, told: &mut ReportedStates) {
         let is_free = self.streaming == StreamPath::Free;
         let events = &self.emitter.spec.events;
         match event {
@@ -172,15 +173,15 @@ impl<'a> LiveAnswer<'a> {
                     self.progress.shown.push_str(&text);
                     events.emit(Event::TextDelta { text });
                 } else {
-                    told.tell_progress(events, false, &self.streaming.holders());
+                    told.emit_progress(events, false, &self.streaming.holders());
                 }
             }
             StreamEvent::Thinking(text) if is_free => events.emit(Event::ThinkingDelta { text }),
-            StreamEvent::Thinking(_) => told.tell_progress(events, true, &self.streaming.holders()),
+            StreamEvent::Thinking(_) => told.emit_progress(events, true, &self.streaming.holders()),
             StreamEvent::ToolCall { .. } => {}
             retry @ StreamEvent::Retry { .. } => {
                 self.begin_again();
-                tell_retry(&self.emitter.spec.events, retry);
+                emit_retry(&self.emitter.spec.events, retry);
             }
         }
     }
@@ -294,15 +295,15 @@ enum AnswerPiece {
     Again,
 }
 
-/// Whether the user was told that the model writes or thinks while its text is not shown.
+/// Whether the user was notified that the model writes or thinks while its text is not shown.
 #[derive(Default)]
-struct ToldStates {
+struct ReportedStates {
     writes: bool,
     thinks: bool,
 }
 
-impl ToldStates {
-    fn tell_progress(&mut self, events: &Events, is_thinking: bool, by: &[Arc<str>]) {
+impl ReportedStates {
+    fn emit_progress(&mut self, events: &Events, is_thinking: bool, by: &[Arc<str>]) {
         let told = if is_thinking {
             &mut self.thinks
         } else {
@@ -317,7 +318,7 @@ impl ToldStates {
 }
 
 /// Emits that a request is sent again.
-pub(super) fn tell_retry(events: &Events, event: StreamEvent) {
+pub(super) fn emit_retry(events: &Events, event: StreamEvent) {
     if let StreamEvent::Retry {
         attempt,
         delay_ms,
@@ -340,7 +341,7 @@ fn end_of(text: &str) -> &str {
 
 /// Whether a text equals or continues the shown text. White space is ignored, because parts of an
 /// answer are joined in different ways.
-pub(super) fn goes_on_from(text: &str, shown: &str) -> bool {
+pub(super) fn continues_text(text: &str, shown: &str) -> bool {
     let mut text = text.chars().filter(|c| !c.is_whitespace());
     let mut shown = shown.chars().filter(|c| !c.is_whitespace());
     shown.all(|c| text.next() == Some(c))

@@ -5,7 +5,7 @@
 //! [`TurnRun::finish_answer`]. Hooks, policy, limits and the journal are inside them, so that no
 //! order skips a guard. `run` has the built-in order, `plugin_order` the order of a plugin's loop.
 //!
-//! The future of an order may be dropped at any await: data that must survive belongs into
+//! The future of an order may be dropped at any await: data that must survive belongs in
 //! [`TurnRun`].
 
 use std::time::Instant;
@@ -22,8 +22,8 @@ use super::lifecycle::LiveAgent;
 use super::reflect::MARK;
 use super::reflect::second::ReflectionState;
 use super::reply::{ReplyShortfall, SeenReply};
-use super::stop::{EarlyStop, blocked_by, held_back};
-use super::stream::{AnswerProgress, goes_on_from};
+use super::stop::{EarlyStop, blocked_by, withheld_text};
+use super::stream::{AnswerProgress, continues_text};
 use crate::event::Event;
 use crate::message::{Content, Message, Origin, Role};
 use crate::point::catalog as at;
@@ -33,7 +33,7 @@ use crate::point::payload::TurnInput;
 use crate::provider::SystemBlock;
 use crate::session::{Body, InterruptedTurn, Position};
 
-/// Reason for another step when the person has said something.
+/// Reason for another step after the user sent a message.
 const SAID_MORE: &str = "the person said something";
 
 #[derive(Clone, Debug)]
@@ -68,11 +68,11 @@ pub(super) struct TurnRun<'a> {
     /// Tool calls whose results are not in the session yet.
     pub(super) calls: TurnCalls,
     pub(super) reflected: ReflectionState,
-    /// The answer to the present input.
+    /// The answer to the current input.
     pub(super) answer: AnswerState,
-    /// The last answer, as long as its calls have no results.
+    /// The last answer, until its calls have results.
     pub(super) open: Option<SeenReply>,
-    /// Whether the end of the present step was not told yet.
+    /// Whether the end of the current step was not announced yet.
     pub(super) is_in_step: bool,
     /// Check of answers that must match a schema.
     pub(super) answers: AnswerCheck,
@@ -187,7 +187,9 @@ impl<'a> TurnRun<'a> {
         }
         // A text that a hook removed without a replacement is no reason to ask the model again.
         if step.goes_on {
-            return Ok(Some("the model was told of something since".to_owned()));
+            return Ok(Some(
+                "the model has received another message since then".to_owned(),
+            ));
         }
         if self.take_steering().await? {
             return Ok(Some(SAID_MORE.to_owned()));
@@ -257,8 +259,8 @@ impl<'a> TurnRun<'a> {
 
     /// Gives out the last text of the model with a note of the host. Returns the stop of the turn.
     pub(super) async fn cut_turn(&mut self, note: &str) -> EarlyStop {
-        // Do not check this text against the schema: it contains a note of the host, and the stop
-        // reason says so.
+        // Do not check this text against the schema: it contains a note of the host, as the stop
+        // reason shows.
         self.answers = AnswerCheck::default();
         let draft = self.answer.take_draft();
         let text = match draft.is_empty() {
@@ -274,7 +276,7 @@ impl<'a> TurnRun<'a> {
     fn step_limit(&self) -> String {
         let max = self.agent.spec.config.max_steps;
         format!(
-            "[stopped: the limit of {max} steps was reached before the work was done; say `continue` to go on]"
+            "[stopped: the limit of {max} steps was reached before the work was done; say `continue` to continue]"
         )
     }
 
@@ -310,7 +312,7 @@ impl<'a> TurnRun<'a> {
         }
         let (text, shown) = (judged.value, &self.progress.shown);
         // The hooks of `output-delta` have checked everything that was shown.
-        if !shown.is_empty() && goes_on_from(&text, shown) && goes_on_from(shown, &text) {
+        if !shown.is_empty() && continues_text(&text, shown) && continues_text(shown, &text) {
             return Ok(text);
         }
         self.ctx
@@ -322,7 +324,7 @@ impl<'a> TurnRun<'a> {
 
     /// Emits a correction if the shown text is not the beginning of `text`.
     pub(super) fn settle_shown(&mut self, text: &str) {
-        if !goes_on_from(text, &self.progress.shown) {
+        if !continues_text(text, &self.progress.shown) {
             let shown = self.progress.take_shown();
             self.ctx.scope.emitter.correct_text(shown, text.to_owned());
         }
@@ -333,7 +335,7 @@ impl<'a> TurnRun<'a> {
         let (text, refusal) = match self.judge_output(draft).await {
             Ok(text) => (text, None),
             Err(said) => {
-                let text = held_back(&said);
+                let text = withheld_text(&said);
                 (text.clone(), Some(text))
             }
         };

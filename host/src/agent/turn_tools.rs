@@ -1,4 +1,4 @@
-//! The tools of a turn: those of the agent, and those that the present step offers to the model.
+//! The tools of a turn: those of the agent, and those that the current step offers to the model.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -9,7 +9,7 @@ use crate::tool::registry::ToolRegistry;
 pub(super) struct TurnTools {
     /// Tools of the agent now; the tools of its spec are those at the beginning of the turn.
     all: RwLock<Arc<ToolRegistry>>,
-    /// Names of the tools of the present step; `None` before the first.
+    /// Names of the tools of the current step; `None` before the first.
     of_step: Mutex<Option<Arc<[String]>>>,
 }
 

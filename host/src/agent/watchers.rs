@@ -19,14 +19,14 @@ use crate::point::streaming::StreamPath;
 /// Name in the arguments of a call that are not shown, before the reason.
 const NOT_SHOWN: &str = "not_shown";
 
-/// Reason why arguments are not shown that are judged otherwise as a whole than one by one, or are
-/// too many for that.
+/// Reason why arguments are not shown: hooks judge them differently as a whole than one by one, or
+/// there are too many to judge one by one.
 const CHANGED: &str = "plugins change what stands in these arguments";
 
 /// Name of a tool that is not shown.
 const UNSHOWN_TOOL: &str = "[not shown]";
 
-/// Most values of a call that are judged one by one; each costs a call of each hook.
+/// Maximum number of values of a call that are judged one by one; each costs a call of each hook.
 const MAX_VALUES: usize = 64;
 
 impl EventEmitter {
@@ -165,7 +165,7 @@ impl EventEmitter {
         let name = self.for_watchers(caller, call.name.clone()).await;
         let arguments = self.value_for_watchers(caller, &call.arguments).await;
         if name == call.name && arguments == call.arguments {
-            // The hooks change the texts together but none of them alone, so hide all.
+            // The hooks change the texts only together, so hide all of them.
             return (UNSHOWN_TOOL.to_owned(), json!({ NOT_SHOWN: CHANGED }));
         }
         (name, arguments)
@@ -179,7 +179,7 @@ impl EventEmitter {
         }
     }
 
-    /// Judges the texts and numbers of a value one by one.
+    /// Judges the texts and numbers of a value separately.
     async fn value_for_watchers(&self, caller: &Caller, value: &Value) -> Value {
         match value {
             Value::String(text) => self.for_watchers(caller, text.clone()).await.into(),

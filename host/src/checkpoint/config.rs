@@ -5,23 +5,23 @@ use serde::Deserialize;
 use crate::config::number;
 
 /// Settings for checkpoints: whether file contents are kept before calls change them, so that
-/// `/undo` and `/rewind` can bring them back, and how much is kept of a workspace before a command.
+/// `/undo` and `/rewind` can restore them, and how much of a workspace is kept before a command.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CheckpointConfig {
-    /// Whether the host keeps what files were before a call changes them.
+    /// Whether the host keeps the contents of files before a call changes them.
     pub enabled: bool,
-    /// Most files and folders of a snapshot. In a larger workspace, changes by commands are not
-    /// kept; those by file tools are.
+    /// Maximum number of files and folders of a snapshot. In a larger workspace, changes by
+    /// commands are not kept; those by file tools are.
     #[serde(deserialize_with = "number::within::<1, 200_000, _, _>")]
     pub max_files: usize,
     /// Largest file that a snapshot keeps, in bytes.
     #[serde(deserialize_with = "number::within::<1, 0x4000_0000, _, _>")]
     pub max_file_bytes: u64,
-    /// Most bytes of all files that a snapshot keeps.
+    /// Maximum size of all files that a snapshot keeps, in bytes.
     #[serde(deserialize_with = "number::within::<1, 0x10_0000_0000, _, _>")]
     pub max_total_bytes: u64,
-    /// Most bytes that a session keeps for its checkpoints.
+    /// Maximum number of bytes that a session keeps for its checkpoints.
     #[serde(deserialize_with = "number::within::<1, 0x10_0000_0000, _, _>")]
     pub max_session_bytes: u64,
     /// Longest time for a snapshot, in seconds. A workspace that takes longer is treated as too

@@ -11,7 +11,7 @@ use std::io::{self, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::state::UnkeptReason;
+use super::state::NotKeptReason;
 use crate::session::{open_guarded, private_options};
 
 /// Name of the file in the folder of the checkpoints.
@@ -104,21 +104,21 @@ impl ContentStore {
         hash_of(digest).is_some_and(|hash| self.index.contains_key(&hash))
     }
 
-    /// Adds a content whose hash is `digest`, unless it is there.
+    /// Adds a content whose hash is `digest`, unless it already exists.
     ///
     /// # Errors
     /// Reason why it is not kept.
-    pub(super) fn add(&mut self, digest: &str, content: &[u8]) -> Result<(), UnkeptReason> {
-        let hash = hash_of(digest).ok_or(UnkeptReason::Unreadable)?;
+    pub(super) fn add(&mut self, digest: &str, content: &[u8]) -> Result<(), NotKeptReason> {
+        let hash = hash_of(digest).ok_or(NotKeptReason::Unreadable)?;
         if self.index.contains_key(&hash) {
             return Ok(());
         }
         let len = content.len() as u64;
         if self.failure.is_some() {
-            return Err(UnkeptReason::Disk);
+            return Err(NotKeptReason::Disk);
         }
         if self.len.saturating_add(HEAD_BYTES + len) > self.most {
-            return Err(UnkeptReason::Limit);
+            return Err(NotKeptReason::Limit);
         }
         let mut frame = Vec::with_capacity(content.len() + 40);
         frame.extend_from_slice(&hash);
@@ -128,7 +128,7 @@ impl ContentStore {
             self.failure = Some(error.to_string());
             // Truncating may work on a full disk; otherwise the next process drops the torn frame.
             let _ = self.file.set_len(self.len);
-            return Err(UnkeptReason::Disk);
+            return Err(NotKeptReason::Disk);
         }
         self.index.insert(hash, (self.len + HEAD_BYTES, len));
         self.len += HEAD_BYTES + len;
@@ -241,7 +241,7 @@ mod tests {
         let mut store = ContentStore::open(folder.path(), 100).unwrap();
         store.add(&digest(b"one"), b"one").unwrap();
         let refused = store.add(&digest(&[1; 60]), &[1; 60]);
-        assert_eq!(refused, Err(UnkeptReason::Limit));
+        assert_eq!(refused, Err(NotKeptReason::Limit));
         let path = folder.path().join(CONTENTS);
         let mut bytes = fs::read(&path).unwrap();
         *bytes.last_mut().unwrap() ^= 1;

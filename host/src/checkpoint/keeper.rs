@@ -56,7 +56,7 @@ struct KeeperState {
     opened: Option<OpenedStore>,
     /// Whether opening failed: it is not tried again.
     has_failed: bool,
-    /// Reason why snapshots were given up.
+    /// Reason why no more snapshots are made.
     is_too_large: Option<ScanFailure>,
     /// Records of calls between two snapshots that have no end yet.
     open_calls: Vec<u64>,
@@ -118,7 +118,8 @@ impl Checkpoints {
         let skipped: Vec<PathBuf> = skipped.into_iter().map(canonical).collect();
         let workspace = canonical(spec.workspace);
         let mut config = spec.config;
-        // A session without a folder keeps nothing: its files would lie in the working directory.
+        // A session without a folder keeps nothing: its files would be written to the working
+        // directory.
         config.enabled &= !spec.session.as_os_str().is_empty();
         Self {
             config,
@@ -198,7 +199,7 @@ impl Checkpoints {
         started
     }
 
-    /// Notes that a call has ended, and records what changed since the last snapshot.
+    /// Records that a call has ended, and records what changed since the last snapshot.
     pub fn end_call(&self, mut started: StartedCall) {
         let Some(id) = started.id else {
             return;
@@ -213,7 +214,7 @@ impl Checkpoints {
         }
     }
 
-    /// Notes that `path`, which is relative to the workspace and free of links, is about to be
+    /// Records that `path`, which is relative to the workspace and free of links, is about to be
     /// changed: to a file with `content`, or in another way. Returns the record, to be ended by
     /// [`end_write`](Self::end_write).
     pub fn begin_write(
@@ -242,7 +243,7 @@ impl Checkpoints {
         }
     }
 
-    /// Notes that a write has ended; it may have changed nothing.
+    /// Records that a write has ended; it may have changed nothing.
     pub fn end_write(&self, id: u64, is_done: bool) {
         let mut keeper = self.lock();
         let keeper = &mut *keeper;

@@ -30,7 +30,7 @@ pub use look::CheckpointReader;
 pub use plan::ChangedSince;
 pub use record::{ChangeRecord, ChangeSource, FileChange, LeftOut, RecordEnd};
 pub use rewind::{LostChange, PlannedChange, RewindPlan, RewindResult};
-pub use state::{FileStamp, FileState, UnkeptReason};
+pub use state::{FileStamp, FileState, NotKeptReason};
 pub use write::CallWrites;
 
 use std::io;

@@ -14,7 +14,7 @@ use super::state::FileState;
 pub enum ChangedSince {
     /// The path changed after the last call.
     Now,
-    /// Another program or a person changed it between two calls.
+    /// Another program or the user changed the file between two calls.
     Between,
     /// A call that changed it was interrupted, so it is unknown who made the last change.
     Interrupted,

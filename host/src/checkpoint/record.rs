@@ -1,7 +1,7 @@
 //! Records of the calls that changed files, in an append-only file of JSON lines.
 //!
 //! A record begins with a line before anything changes, and ends with a second line. A record
-//! without its end is of a call or a rewind that was interrupted. The module must not know how
+//! without an end belongs to a call or a rewind that was interrupted. The module must not know how
 //! changes are found or put back. Start from [`ChangeRecord`] and [`ChangeLog`].
 
 use std::fs::{File, OpenOptions};
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::state::{FileState, UnkeptReason};
+use super::state::{FileState, NotKeptReason};
 use crate::session::{open_guarded, private_options};
 
 /// Name of the file in the folder of the checkpoints.
@@ -55,7 +55,7 @@ pub enum RecordEnd {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// Reason why the snapshot skipped these files.
-    pub why: UnkeptReason,
+    pub why: NotKeptReason,
     /// Number of files.
     pub count: usize,
 }
@@ -115,7 +115,7 @@ enum RecordLine {
     End {
         id: u64,
         end: RecordEnd,
-        /// Changes that were made, if they differ from those at the beginning.
+        /// Changes that were made, if they differ from the planned ones.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         changes: Option<Vec<FileChange>>,
     },
@@ -133,7 +133,7 @@ pub(super) struct NewRecord {
     pub(super) unknown: Option<String>,
 }
 
-/// The file of records, open to add to it, and the records.
+/// The open file of records, and the records.
 #[derive(Debug)]
 pub(super) struct ChangeLog {
     file: File,

@@ -1,6 +1,6 @@
 //! Restores files to their state before a turn. Each file is replaced atomically, so that a killed
 //! process leaves no partial file and the same rewind can run again. Right before each change the
-//! present state is read again: a file that changed after the plan was made is not restored. Start
+//! current state is read again: a file that changed after the plan was made is not restored. Start
 //! from [`OpenedStore::make_changes`].
 
 use std::io::{self, ErrorKind, Write};

@@ -48,7 +48,7 @@ pub struct RewindPlan {
 }
 
 impl RewindPlan {
-    /// Whether there is nothing to put back and nothing that cannot be.
+    /// Whether there is nothing to restore, and nothing that cannot be restored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.lost.is_empty()
@@ -91,8 +91,8 @@ impl Checkpoints {
         })
     }
 
-    /// Returns the present content and the one to put back, as far as both are files of text or
-    /// other bytes that are kept. Blocks.
+    /// Returns the current content and the content to restore, if both are files whose text or
+    /// bytes are kept. Blocks.
     pub fn rewind_contents(&self, change: &PlannedChange) -> [Option<Vec<u8>>; 2] {
         let read = |store: &mut OpenedStore| {
             let present = read_state(&store.root, &change.path, MAX_COMPARED_BYTES);

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::config::CheckpointConfig;
 use super::contents::ContentStore;
 use super::record::{FileChange, LeftOut};
-use super::state::{self, FileStamp, FileState, UnkeptReason};
+use super::state::{self, FileStamp, FileState, NotKeptReason};
 use crate::tool::walk::{MAX_DEPTH, WalkEnd, WalkEntryKind, walk_workspace};
 use crate::tool::workspace::Workspace;
 
@@ -26,7 +26,7 @@ const TICK_NS: i64 = 50_000_000;
 /// Prefix and suffix of the temporary files of this program.
 const TEMPORARY: (&str, &str) = (".rind-", ".tmp");
 
-/// State of one path, and how to tell that it is unchanged.
+/// State of one path, with the data to detect a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct SnapshotEntry {
     state: FileState,
@@ -50,7 +50,7 @@ impl Snapshot {
 
     /// Numbers of files whose content is not kept, by reason.
     pub(super) fn left_out(&self) -> Vec<LeftOut> {
-        let mut counts: BTreeMap<UnkeptReason, usize> = BTreeMap::new();
+        let mut counts: BTreeMap<NotKeptReason, usize> = BTreeMap::new();
         for entry in self.entries.values() {
             if let FileState::Unkept { why, .. } = entry.state {
                 *counts.entry(why).or_default() += 1;
@@ -174,7 +174,7 @@ impl SnapshotScan<'_> {
         let unchanged = last.filter(|last| last.stamp == Some(stamp));
         let unchanged = unchanged.filter(|last| match &last.state {
             FileState::File { digest, .. } => self.contents.has(digest),
-            FileState::Unkept { why, .. } => *why == UnkeptReason::Limit,
+            FileState::Unkept { why, .. } => *why == NotKeptReason::Limit,
             _ => false,
         });
         if let Some(entry) = unchanged {
@@ -195,7 +195,7 @@ impl SnapshotScan<'_> {
                 let total = n_bytes.saturating_add(*bytes);
                 let stored = match total <= self.config.max_total_bytes {
                     true => self.contents.add(digest, content),
-                    false => Err(UnkeptReason::Limit),
+                    false => Err(NotKeptReason::Limit),
                 };
                 match stored {
                     Ok(()) => {

@@ -18,7 +18,7 @@ const MODE_BITS: u32 = 0o7777;
 /// Reason why the content of a file was not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum UnkeptReason {
+pub enum NotKeptReason {
     /// The file is larger than the limit for one file.
     TooLarge,
     /// The snapshot or the session has reached its limit.
@@ -29,7 +29,7 @@ pub enum UnkeptReason {
     Disk,
 }
 
-impl UnkeptReason {
+impl NotKeptReason {
     /// Describes the reason for a person.
     #[must_use]
     pub fn in_words(self) -> &'static str {
@@ -62,7 +62,7 @@ pub enum FileState {
         /// Text of the link.
         target: String,
     },
-    /// Folder, without the files in it.
+    /// Folder, without the files it contains.
     Folder {
         /// Permissions.
         mode: u32,
@@ -74,7 +74,7 @@ pub enum FileState {
         /// Attributes that change when the content does.
         stamp: FileStamp,
         /// Reason why it is not kept.
-        why: UnkeptReason,
+        why: NotKeptReason,
     },
     /// Pipe, socket, device, or a link that is not text.
     Other,
@@ -199,7 +199,7 @@ pub(super) fn read_name(folder: &Dir, name: &str, most: u64) -> io::Result<ReadS
     Ok(state_of_node(folder, name, &metadata).into())
 }
 
-/// Returns the state of a name that is no regular file.
+/// Returns the state of a name that is not a regular file.
 pub(super) fn state_of_node(folder: &Dir, name: &str, metadata: &Metadata) -> FileState {
     if metadata.is_dir() {
         let mode = mode_of(metadata);
@@ -221,7 +221,7 @@ pub(super) fn read_file(folder: &Dir, name: &str, metadata: &Metadata, most: u64
         why,
     };
     if metadata.len() > most {
-        return unkept(UnkeptReason::TooLarge).into();
+        return unkept(NotKeptReason::TooLarge).into();
     }
     let mut content = Vec::new();
     let read = open_regular(folder, name.as_ref()).and_then(|opened| match opened {
@@ -230,7 +230,7 @@ pub(super) fn read_file(folder: &Dir, name: &str, metadata: &Metadata, most: u64
         None => Err(ErrorKind::NotFound.into()),
     });
     match read {
-        Ok(_) if content.len() as u64 > most => unkept(UnkeptReason::TooLarge).into(),
+        Ok(_) if content.len() as u64 > most => unkept(NotKeptReason::TooLarge).into(),
         Ok(_) => ReadState {
             state: FileState::File {
                 digest: blake3::hash(&content).to_hex().to_string(),
@@ -239,6 +239,6 @@ pub(super) fn read_file(folder: &Dir, name: &str, metadata: &Metadata, most: u64
             },
             content: Some(content),
         },
-        Err(_) => unkept(UnkeptReason::Unreadable).into(),
+        Err(_) => unkept(NotKeptReason::Unreadable).into(),
     }
 }

@@ -76,8 +76,8 @@ enum FieldRule<'a> {
     Stray(&'a [&'a str]),
 }
 
-/// Visitor of the fields of the outermost object. It reads them one by one, so that an error has
-/// the position of its field.
+/// Visitor of the fields of the outermost object. It reads the fields one at a time, so that an
+/// error has the position of its field.
 struct FieldsVisitor<F, T> {
     each: F,
     read: PhantomData<T>,

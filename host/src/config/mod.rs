@@ -157,13 +157,13 @@ impl Layer {
         let checked = T::deserialize(ValueDeserializer::from(section)).map(drop);
         checked.map_err(|e| {
             let error = invalid_layer(&self.origin, &self.text, &e);
-            within_section::<T>(self.at_element::<T>(error))
+            within_section::<T>(self.in_list_element::<T>(error))
         })
     }
 
     /// Changes the line of an error from the line of a list to the line of the invalid element:
     /// serde reports an error inside an element at the position of the whole list.
-    fn at_element<T: Section>(&self, mut error: Error) -> Error {
+    fn in_list_element<T: Section>(&self, mut error: Error) -> Error {
         let Error::Invalid { line, message, .. } = &mut error else {
             return error;
         };

@@ -43,7 +43,7 @@ where
     checked.map_err(D::Error::custom)
 }
 
-/// Most dollars that a setting takes.
+/// Upper bound for settings in US dollars.
 const MAX_DOLLARS: f64 = 1_000_000.0;
 
 /// Reads an amount of US dollars that is more than zero.

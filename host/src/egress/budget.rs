@@ -87,7 +87,8 @@ impl RequestBudget {
     }
 }
 
-/// Slot of one concurrent request, occupied as long as the response is held, or of a connection.
+/// Slot of one concurrent request or connection. A request occupies it until its response is
+/// dropped.
 #[derive(Debug)]
 pub struct RequestSlot {
     _own: OwnedSemaphorePermit,

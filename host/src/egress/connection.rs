@@ -88,7 +88,7 @@ struct SocketState {
     sent: Traffic,
     /// Reason of the end, once there is one.
     ended: Option<String>,
-    /// Whether the plugin was told of the end.
+    /// Whether the plugin has read the end of the connection.
     is_told: bool,
 }
 
@@ -98,7 +98,7 @@ pub(super) struct Shared {
     state: Mutex<SocketState>,
     /// Notified when the plugin took a message.
     pub(super) room: Notify,
-    /// Notified when something came, on any connection of the same run.
+    /// Notified when something arrives, on any connection of the same run.
     arrived: Arc<Notify>,
 }
 
@@ -202,13 +202,13 @@ impl SocketConnection {
         }
     }
 
-    /// Returns what shows whether there is something to receive.
+    /// Returns a signal that tells whether there is something to receive.
     #[must_use]
     pub fn signal(&self) -> SocketSignal {
         SocketSignal(self.shared.clone())
     }
 
-    /// Whether the plugin was told of the end of the connection.
+    /// Whether the plugin has read the end of the connection.
     #[must_use]
     pub fn is_over(&self) -> bool {
         lock(&self.shared.state).is_told

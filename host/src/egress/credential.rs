@@ -142,7 +142,7 @@ pub(super) struct UsedSecret {
     pub(super) name: String,
     /// The secret, or the whole value.
     pub(super) secret: Secret,
-    /// Whether this is the whole header value, including words such as `Bearer`.
+    /// Whether this is the complete header value, including a scheme such as `Bearer`.
     pub(super) is_whole: bool,
 }
 
@@ -195,7 +195,7 @@ pub(super) fn fill_credentials(
         let mut value = HeaderValue::from_str(value.reveal()).map_err(|_| {
             let names: Vec<&str> = new.iter().map(|used| used.name.as_str()).collect();
             refuse(format!(
-                "{at}: the value of the secret `{}` holds characters that no header carries",
+                "{at}: the value of the secret `{}` contains characters that are not allowed in a header",
                 names.join("` or `")
             ))
         })?;

@@ -1,8 +1,9 @@
 //! Responses that are streams of events: their lines are handed over as they come.
 //!
-//! A server that asks something or tells of its progress during a request keeps the response open. If
-//! the response were read to its end first, the question would never be answered. Secrets are masked line by line: no
-//! header can hold a secret with a line break, and none is cut where a line is whole.
+//! A server that asks something or reports progress during a request keeps the response open. If
+//! the response were read to its end first, the question would never be answered. Secrets are
+//! masked line by line: no header can hold a secret with a line break, and none is cut where a line
+//! is whole.
 //!
 //! Start from [`Egress::send_for_events`].
 
@@ -46,14 +47,14 @@ pub struct EventResponse {
     pub status: u16,
     /// Headers, without connection headers.
     pub headers: HeaderMap,
-    /// Whole lines, as they come; altogether at most [`MAX_RESPONSE_BYTES`] before masking.
+    /// Whole lines, streamed; in total at most [`MAX_RESPONSE_BYTES`] before masking.
     pub lines: BoxStream<'static, Result<Bytes, Error>>,
 }
 
 impl Egress {
     /// Sends a request as [`send`](Self::send) does, but returns a stream of events as soon as its
-    /// headers are here. The deadline and the record of the request end there: the caller drops a stream
-    /// that takes too long.
+    /// headers have arrived. The deadline and the record of the request end there: the caller drops
+    /// a stream that takes too long.
     ///
     /// # Errors
     /// As for [`send`](Self::send); a failure behind the headers is an error of the stream.
@@ -107,7 +108,7 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
 struct OpenBody {
     reached: ReachedResponse,
     mask: CredentialMask,
-    /// Bytes of a line whose end has not come.
+    /// Bytes of an incomplete line.
     begun: Vec<u8>,
     n_bytes: usize,
 }

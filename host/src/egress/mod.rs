@@ -8,7 +8,7 @@
 //! A request passes through these files in order: `budget`, `target`, `headers`, [`Inspect`],
 //! `resolve` and `address`, `credential`, `send`, `redirect` (and again from `budget`), `mask`,
 //! `record`. A stream of events passes the same ones, with `events` at the end. A WebSocket passes
-//! the same ones with `socket` in place of `send` and `redirect`, and then lives in `connection` and
+//! the same ones with `socket` instead of `send` and `redirect`, and then lives in `connection` and
 //! `socket_task`.
 //!
 //! Start from [`Egress`].

@@ -32,8 +32,8 @@ pub type Inspect = Arc<dyn Fn(&Outgoing<'_>) -> Result<(), String> + Send + Sync
 pub type Canned =
     Arc<dyn Fn(&Outgoing<'_>) -> Result<http::Response<Vec<u8>>, String> + Send + Sync>;
 
-/// Messages that come on a WebSocket, by its URL, instead of a connection. What the plugin sends is
-/// taken and not answered.
+/// Canned messages of a WebSocket, by its URL, instead of a connection. Messages of the plugin are
+/// accepted and never answered.
 pub type CannedSocket = Arc<dyn Fn(&str) -> Result<Vec<String>, String> + Send + Sync>;
 
 /// Options for requests of plugins.

@@ -50,7 +50,7 @@ impl OpenRecord {
         }
     }
 
-    /// Writes the record of something that was done, with a remark.
+    /// Writes the record of a completed access, with a remark.
     pub(super) fn close_with(&mut self, remark: String) {
         self.report_outcome(AccessOutcome::Done, Some(remark));
     }

@@ -50,7 +50,7 @@ const WRITE_BUFFER_BYTES: usize = 2 * MAX_FRAME_BYTES;
 /// Maximum length of the cause of a failure, in bytes.
 const MAX_CAUSE_BYTES: usize = 200;
 
-/// Word for the opening of a connection in records.
+/// Method name that records use for opening a connection.
 const OPEN: &str = "OPEN";
 
 /// WebSocket connection that a plugin asks for.
@@ -80,8 +80,8 @@ pub(super) enum Line {
 }
 
 impl Egress {
-    /// Opens a WebSocket connection, and records that, also when it is refused. `arrived` is notified
-    /// of everything that comes on it.
+    /// Opens a WebSocket connection, and records the attempt, also if it is refused. `arrived` is
+    /// notified of everything that arrives on the connection.
     ///
     /// # Errors
     /// The rule that refused the connection, or the failure on the way. The text contains no secret.
@@ -220,7 +220,7 @@ async fn connect_stream(
         .map_err(|e| connect_error(Some(e.to_string())))?
         .map_err(|e| connect_error(Some(e.to_string())))?;
     let name = ServerName::try_from(target.host.clone())
-        .map_err(|_| connect_error(Some("the host is no name for a certificate".to_owned())))?;
+        .map_err(|_| connect_error(Some("the host is not a name for a certificate".to_owned())))?;
     let connector = TlsConnector::from(Arc::new(config));
     let tls = within(CONNECT_TIMEOUT, async {
         let connecting = connector.connect(name, tcp).await;
@@ -284,8 +284,8 @@ async fn shake_hands(
     }
 }
 
-/// Returns the error for an answer that opens no connection. A redirect is not followed: few servers
-/// send one, and where it leads could not be told apart from where the plugin meant to go.
+/// Returns the error for an answer that opens no connection. A redirect is not followed: few
+/// servers send one, and the plugin could not distinguish the new target from the one it asked for.
 fn refused_handshake(status: StatusCode) -> Error {
     if status.is_redirection() {
         let text = format!(

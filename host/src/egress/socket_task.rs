@@ -85,14 +85,14 @@ impl SocketTask {
         }
     }
 
-    /// Serves the connection until it ends or is given up.
+    /// Serves the connection until it ends or is abandoned.
     pub(super) async fn run(mut self, closing: CancellationToken) {
         let reason = tokio::select! {
             biased;
             () = closing.cancelled() => "closed by the plugin".to_owned(),
             reason = self.serve() => reason,
         };
-        // Nothing is sent or received from here on, whatever the server still says.
+        // From here on nothing is sent or received, whatever frames the server still sends.
         self.orders.close();
         self.shared.end(&reason);
         // The stream is dropped in any case.
@@ -148,12 +148,12 @@ impl SocketTask {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(end_reason(&error)),
             Err(_) => Err(format!(
-                "the server did not take a message within {SEND_TIMEOUT:?}"
+                "the server did not accept a message within {SEND_TIMEOUT:?}"
             )),
         }
     }
 
-    /// Takes in what came. The error is the reason of the end.
+    /// Handles one received frame. The error is the reason why the connection ends.
     fn take_in(&mut self, came: Option<Result<Message, WireError>>) -> Result<(), String> {
         let frame = match came {
             None => return Err("the server closed the connection".to_owned()),

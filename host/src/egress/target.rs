@@ -55,7 +55,7 @@ impl RequestTarget {
             )));
         }
         if text.chars().any(char::is_control) {
-            return Err(bad_target("the URL holds control characters"));
+            return Err(bad_target("the URL contains control characters"));
         }
         let url = Url::parse(text).map_err(|e| bad_target(format!("this is not a URL: {e}")))?;
         Self::new(url)
@@ -106,7 +106,7 @@ impl RequestTarget {
         };
         if !url.username().is_empty() || url.password().is_some() {
             return Err(bad_target(
-                "a URL may hold no user and no password; list a credential under [[network.credentials]]",
+                "a URL must not contain a user or a password; list a credential under [[network.credentials]]",
             ));
         }
         url.set_fragment(None);

@@ -40,7 +40,7 @@ impl EventPump {
             tokio::select! {
                 biased;
                 done = &mut work => return done,
-                () = self.pass_one() => {}
+                () = self.forward_one() => {}
             }
         }
     }
@@ -53,7 +53,7 @@ impl EventPump {
         };
         let all = async {
             while self.next.is_some() || !self.events.is_empty() {
-                self.pass_one().await;
+                self.forward_one().await;
             }
         };
         tokio::select! {
@@ -63,7 +63,7 @@ impl EventPump {
     }
 
     /// Passes one event on. Cancel safe: no event is lost if the future is dropped.
-    async fn pass_one(&mut self) {
+    async fn forward_one(&mut self) {
         if self.next.is_none() {
             match self.events.recv().await {
                 Some(event) => self.next = Some(event),

@@ -1,6 +1,6 @@
 //! Results that events name: of slash commands, of runs of loops, and of subagents.
 //!
-//! The module must not know how a result comes about. Start from [`SubagentState`].
+//! The module must not know how a result is produced. Start from [`SubagentState`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,7 @@ pub enum SubagentState {
 }
 
 impl SubagentState {
-    /// Returns the word for the state, as in events.
+    /// Returns the name of the state, as in events.
     #[must_use]
     pub fn as_word(self) -> &'static str {
         match self {

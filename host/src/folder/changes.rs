@@ -57,8 +57,8 @@ impl GrantedFolders {
     }
 }
 
-/// Hashes what changes with an entry. The time and size of a directory change with the entries in
-/// it, which do not count.
+/// Hashes the metadata that changes with an entry. The time and size of a directory are left out,
+/// because they change with its entries.
 fn hash_entry(name: &str, metadata: &Metadata) -> u64 {
     let mut hasher = DefaultHasher::new();
     (name, metadata.ino(), metadata.is_dir()).hash(&mut hasher);

@@ -17,7 +17,7 @@ pub enum FolderError {
         "it is in no folder that was granted to the plugin; `[filesystem]` in plugin.toml asks for folders"
     )]
     NotGranted,
-    /// The path, or a symlink in it, leads out of the granted directory.
+    /// The path, or a symlink in it, resolves to a location outside the granted directory.
     #[error("it leads out of the granted folder")]
     Escape,
     /// The directory was granted for reading only.
@@ -33,7 +33,7 @@ pub enum FolderError {
     Reserved,
     /// The granted directory contains one of Rind's own directories, or is inside one.
     #[error(
-        "`{folder}` is not given to plugins: it holds or lies in a folder that Rind keeps its own files in; work in another \
+        "`{folder}` is not given to plugins: it contains, or is inside, a folder in which Rind keeps its own files; work in another \
          folder, or grant one below it"
     )]
     Protected {

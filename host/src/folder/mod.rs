@@ -293,7 +293,7 @@ impl GrantedFolders {
         self.check_apart(&root, &walked.names, &grant.folder)?;
         let walked = walk_beneath(&start, &path, true, MissingParents::Made)?;
         match walked.folder.create_dir(&walked.name) {
-            // Another process created it, or a symlink has its name; opening it will tell.
+            // Another process created it, or a symlink has its name; opening it shows which.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made?,
         }
@@ -309,7 +309,7 @@ impl GrantedFolders {
     ) -> Result<(), FolderError> {
         let real = root.join(names.iter().collect::<PathBuf>());
         let is_protected = |own: &PathBuf| {
-            // A symlink on the way to it could be replaced, so its path as written counts too.
+            // A symlink in its path could be replaced, so the path as written counts too.
             let is_below = own.starts_with(&real);
             let own = real_path(own);
             is_below || own.starts_with(&real) || real.starts_with(&own)

@@ -1,4 +1,4 @@
-//! A resolved path: one name in one open directory, and the access that is allowed there.
+//! A resolved path: one name in one open directory, with the access that is allowed there.
 //!
 //! Operations use the directory handle and follow no symlink, so a path that was checked cannot
 //! lead elsewhere later. Start from [`ResolvedPath`].
@@ -55,7 +55,7 @@ impl ResolvedPath {
         &self.names
     }
 
-    /// Returns the usage count that is charged for writes here.
+    /// Returns the usage count that is charged for writes to this place.
     #[must_use]
     pub fn usage(&self) -> Option<&Arc<FolderUsage>> {
         self.usage.as_ref()

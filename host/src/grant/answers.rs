@@ -14,7 +14,7 @@ use crate::disk::{lock_beside, read_if_present, replace_private};
 /// Lifetime of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Lasting {
+pub enum AnswerLifetime {
     /// Lasts until the pin changes.
     Always,
     /// Lasts for the session of this id.
@@ -49,14 +49,14 @@ pub struct GrantAnswer {
     /// Time of the answer, RFC 3339.
     pub given: String,
     /// Lifetime of the answer.
-    pub lasting: Lasting,
+    pub lasting: AnswerLifetime,
 }
 
 impl GrantAnswer {
     fn holds(&self, session: Option<&str>) -> bool {
         match &self.lasting {
-            Lasting::Always => true,
-            Lasting::Session(id) => session == Some(id.as_str()),
+            AnswerLifetime::Always => true,
+            AnswerLifetime::Session(id) => session == Some(id.as_str()),
         }
     }
 

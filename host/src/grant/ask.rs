@@ -5,7 +5,7 @@
 
 use futures_util::future::BoxFuture;
 
-use super::answers::{Answers, GrantAnswer, Lasting};
+use super::answers::{AnswerLifetime, Answers, GrantAnswer};
 use super::decide::{Decision, GrantFlag, Known, Standing};
 use super::policy::Policy;
 use super::{Capability, Request};
@@ -22,7 +22,7 @@ pub struct Question {
     pub earlier: Option<GrantAnswer>,
 }
 
-/// Lifetime of a yes.
+/// Lifetime of an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Yes {
     /// Lasts for this run.
@@ -49,21 +49,21 @@ pub struct Given {
     pub request: Request,
     /// Capabilities in the question.
     pub capabilities: Vec<Capability>,
-    /// Lifetime of the yes.
+    /// Lifetime of the approval.
     pub yes: Yes,
     /// Whether a hook of the plugin refuses when it fails.
     pub is_guard: bool,
 }
 
 impl Given {
-    /// Returns the answer to store; `None` if the yes is only for this run. `session` is the id of
-    /// the session that the plugin runs in.
+    /// Returns the answer to store; `None` if the approval is only for this run. `session` is the
+    /// id of the session that the plugin runs in.
     #[must_use]
     pub fn answer(&self, session: &str, now: String) -> Option<GrantAnswer> {
         let lasting = match self.yes {
             Yes::Once => return None,
-            Yes::Session => Lasting::Session(session.to_owned()),
-            Yes::Always => Lasting::Always,
+            Yes::Session => AnswerLifetime::Session(session.to_owned()),
+            Yes::Always => AnswerLifetime::Always,
         };
         let request = &self.request;
         Some(GrantAnswer {
@@ -102,7 +102,7 @@ debug_some!(GrantOptions, self);
 
 impl GrantOptions {
     /// Decides a request, and asks the operator if permissions are pending and asking is possible.
-    /// The second value is the yes, if one was given.
+    /// The second value is the approval, if one was given.
     ///
     /// `policy` is the policy for this plugin, usually [`GrantOptions::policy`].
     pub async fn settle(&self, request: &Request, policy: &Policy) -> (Decision, Option<Given>) {

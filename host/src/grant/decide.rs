@@ -95,7 +95,7 @@ impl GrantFlag {
         self.capabilities.iter().find(|pattern| !gives(pattern))
     }
 
-    /// Returns the named capabilities as they were written.
+    /// Returns the named capabilities in their original spelling.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.capabilities.iter().map(CapabilityPattern::text)
     }
@@ -214,8 +214,8 @@ impl Decision {
         self.of(Standing::Waiting).next().is_some()
     }
 
-    /// Returns the permissions that are granted, and would be if the operator said yes to the pending
-    /// ones.
+    /// Returns the permissions that are granted, plus the pending ones, as if the operator had
+    /// granted them.
     #[must_use]
     pub fn expected(&self) -> Granted {
         let rows = self.rows.iter();

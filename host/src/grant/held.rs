@@ -68,7 +68,7 @@ impl HeldFolder {
             Mode::empty(),
         );
         let own = own.map_err(|errno| match errno {
-            // For a symlink, Linux reports one of these errors, other systems another.
+            // Opening a symlink fails with one of these errors; which one depends on the system.
             Errno::LOOP | Errno::NOTDIR | Errno::MLINK => refuse_project(
                 root,
                 "is a link or not a folder; files outside the project cannot be trusted",
@@ -111,7 +111,7 @@ impl HeldFolder {
     /// the file.
     ///
     /// # Errors
-    /// The file cannot be read, is outside the project, or is no regular file.
+    /// The file cannot be read, is outside the project, or is not a regular file.
     pub fn read_linked_file(path: &Path, project: &Path) -> Result<Self, ProjectError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let project_fd = rustix::fs::open(project, flags, Mode::empty());

@@ -156,10 +156,10 @@ impl Policy {
         Ok(Self { files })
     }
 
-    /// Parses these texts, strongest first, each with its path.
+    /// Parses policy texts, the strongest first, each with its path.
     ///
     /// # Errors
-    /// A text is not a policy.
+    /// A text is not a valid policy.
     pub fn parse(texts: &[(&str, &Path)]) -> Result<Self, PolicyError> {
         let files: Result<Vec<_>, _> = texts
             .iter()
@@ -189,7 +189,7 @@ impl Policy {
             let place = format!("[plugins.{}] in {name}", asker.plugin);
             Some(match &lists.digest {
                 Some(digest) => format!(
-                    "{place} holds only for the plugin with digest {}, and this plugin has digest {}",
+                    "{place} applies only to the plugin with digest {}, and this plugin has digest {}",
                     short_digest(digest),
                     short_digest(asker.content)
                 ),

@@ -1,7 +1,7 @@
 //! Trust in projects: the content of `.rind` is used only in the version that the operator trusted.
 //!
 //! The directory is in the workspace, where plugins and commands may write. It is read once (see
-//! [`HeldFolder`]), and its digest is stored with the yes in the user's own directory. A later
+//! [`HeldFolder`]), and its digest is stored with the approval in the user's own directory. A later
 //! change therefore has no effect until the operator agrees again.
 //!
 //! Start from [`Projects`].
@@ -37,7 +37,7 @@ pub(super) fn refuse_project(path: &Path, message: impl Into<String>) -> Project
 pub enum ProjectTrust {
     /// The project was never trusted.
     New,
-    /// The project was trusted, but its files have changed since.
+    /// The project was trusted, but its files have changed since then.
     Changed {
         /// Time at which it was trusted, RFC 3339.
         since: String,

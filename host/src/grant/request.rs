@@ -26,7 +26,7 @@ pub struct Request {
     pub plugin: String,
     /// Version of the plugin, for display.
     pub version: String,
-    /// Description of the plugin, in its own words.
+    /// Description by the plugin's author.
     pub description: String,
     /// Trust of the plugin, possibly lowered by its manifest.
     pub trust: Trust,

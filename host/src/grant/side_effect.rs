@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SideEffect {
-    /// No side effect; stands alone.
+    /// No side effect; cannot be combined with others.
     None,
     /// Reads or writes files.
     Filesystem,

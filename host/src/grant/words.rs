@@ -9,7 +9,7 @@ use crate::text::clean_line;
 const MAX_NAME_BYTES: usize = 300;
 
 /// Cleans a name from a manifest. A line break in it could imitate text of the host.
-fn name_words(text: &str) -> String {
+fn name_text_of_manifest(text: &str) -> String {
     clean_line(text, MAX_NAME_BYTES)
 }
 
@@ -30,8 +30,8 @@ pub fn in_words(capability: &Capability) -> String {
             "read the conversation and change prompts, messages, tool calls and the model"
                 .to_owned()
         }
-        Capability::Files(access, folder) => folder_words(*access, folder),
-        Capability::Network(host) => format!("talk to {}", destination_words(host)),
+        Capability::Files(access, folder) => folder_text(*access, folder),
+        Capability::Network(host) => format!("talk to {}", destination_text(host)),
         Capability::PrivateNetwork(host) => {
             let host = host.with_scheme();
             format!("talk to {host} at addresses inside your network")
@@ -39,7 +39,10 @@ pub fn in_words(capability: &Capability) -> String {
         Capability::Credential(credential) => {
             let secrets = secret_names(&credential.value);
             let what = match &secrets[..] {
-                [] => format!("a fixed header {}", name_words(&credential.header)),
+                [] => format!(
+                    "a fixed header {}",
+                    name_text_of_manifest(&credential.header)
+                ),
                 [one] => format!("the secret {one}"),
                 more => format!("the secrets {}", more.join(" and ")),
             };
@@ -47,11 +50,11 @@ pub fn in_words(capability: &Capability) -> String {
             format!("send {what} to {host}, without seeing it")
         }
         Capability::ExternalCall(call) => call.words().to_owned(),
-        Capability::Tool(name) => format!("call the tool {}", name_words(name)),
+        Capability::Tool(name) => format!("call the tool {}", name_text_of_manifest(name)),
     }
 }
 
-fn destination_words(host: &HostPattern) -> String {
+fn destination_text(host: &HostPattern) -> String {
     let name = host.with_scheme();
     if host.is_any() {
         format!("any host ({name})")
@@ -60,14 +63,17 @@ fn destination_words(host: &HostPattern) -> String {
     }
 }
 
-fn folder_words(access: Access, folder: &Folder) -> String {
+fn folder_text(access: Access, folder: &Folder) -> String {
     let verb = match access {
         Access::Read => "read",
         Access::Write => "read and write",
     };
     match folder.root {
         Root::Data => format!("{verb} files in its own folder"),
-        Root::Workspace => format!("{verb} files in {}", name_words(&folder.to_string())),
+        Root::Workspace => format!(
+            "{verb} files in {}",
+            name_text_of_manifest(&folder.to_string())
+        ),
     }
 }
 
@@ -76,7 +82,7 @@ fn secret_names(value: &str) -> Vec<String> {
     let mut names: Vec<String> = value
         .split('{')
         .skip(1)
-        .filter_map(|rest| Some(name_words(rest.split_once('}')?.0)))
+        .filter_map(|rest| Some(name_text_of_manifest(rest.split_once('}')?.0)))
         .collect();
     names.dedup();
     names
@@ -96,7 +102,7 @@ pub fn combined(granted: &Granted, has_hooks: bool) -> Option<String> {
     let mut names: Vec<String> = folders
         .iter()
         .filter(|(_, folder)| folder.root == Root::Workspace)
-        .map(|(_, folder)| name_words(&folder.to_string()))
+        .map(|(_, folder)| name_text_of_manifest(&folder.to_string()))
         .collect();
     names.dedup();
     if !names.is_empty() {
@@ -115,7 +121,7 @@ pub fn combined(granted: &Granted, has_hooks: bool) -> Option<String> {
         seen.push("through tools of the agent".to_owned());
     }
     let hosts = granted.hosts().chain(granted.private_hosts());
-    let mut hosts: Vec<String> = hosts.map(destination_words).collect();
+    let mut hosts: Vec<String> = hosts.map(destination_text).collect();
     hosts.dedup();
     if seen.is_empty() || hosts.is_empty() {
         return None;

@@ -97,7 +97,7 @@ pub(super) fn build_agent(
         background: BackgroundCommands::default(),
         told: Arc::default(),
     });
-    tell_background_ends(&agent);
+    report_background_ends(&agent);
     let (mut outer, mut materials) = (Vec::new(), Vec::new());
     for source in &parts.sources {
         let to = SourceSession::new(
@@ -118,7 +118,7 @@ pub(super) fn build_agent(
     }
     let refused = agent.add_outer_tools(outer).into_iter();
     opening.extend(refused.map(|text| Event::notice(Level::Warn, text)));
-    agent.tell_at_opening(opening);
+    agent.notify_at_opening(opening);
     handle.set_agent(&agent, open.points);
     let replacements = agent.replacements();
     let events = agent.spec().events.clone();
@@ -131,7 +131,7 @@ pub(super) fn build_agent(
 }
 
 /// Emits a notice for each command in the background that ends.
-fn tell_background_ends(agent: &LiveAgent) {
+fn report_background_ends(agent: &LiveAgent) {
     let events = agent.spec().events.clone();
     let tell = move |command: &BackgroundCommand, end: &BackgroundEnd| {
         let text = format!(
@@ -146,7 +146,7 @@ fn tell_background_ends(agent: &LiveAgent) {
             events.emit(Event::notice(Level::Warn, text));
         }
     };
-    agent.spec().background.tell_ends(Arc::new(tell));
+    agent.spec().background.notify_ends(Arc::new(tell));
 }
 
 /// A plugin that does not run, as an event.
@@ -177,7 +177,7 @@ fn skill_left_out(left: LeftOutSkill) -> Event {
     }
 }
 
-/// Keeps values in the plugins' stores, and hands all of them to the host's own function.
+/// Keeps values in the plugins' stores, and passes all of them to the callback of the host.
 fn keep_in_store(parts: &SharedParts) -> KeepInStore {
     let (stores, native) = (parts.plugins.stores(), parts.keep.clone());
     Arc::new(move |name, key, value| {

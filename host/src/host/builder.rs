@@ -182,8 +182,8 @@ impl HostBuilder {
         self.hook::<P>(HookSpec::of::<P>(name), Arc::new(hook))
     }
 
-    /// Calls programs as hooks, instead of those given before. They run as `commands` says, like
-    /// those of `bash`.
+    /// Sets the programs that run as hooks, and replaces those set before. They are confined as
+    /// `commands` says, like commands of `bash`.
     #[must_use]
     pub fn scripts(mut self, scripts: Vec<Script>, commands: impl Into<Commands>) -> Self {
         self.scripts = (scripts.into_iter().map(Arc::new).collect(), commands.into());
@@ -198,7 +198,8 @@ impl HostBuilder {
         self
     }
 
-    /// Asks this one about calls that the policy or a hook wants asked. The default says no.
+    /// Sets the approver for calls that need approval by the policy or a hook. The default denies
+    /// all of them.
     #[must_use]
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
@@ -213,7 +214,7 @@ impl HostBuilder {
         self
     }
 
-    /// Sets the limits of a turn and everything else that the settings say of agents.
+    /// Sets the limits of a turn and all other agent settings.
     #[must_use]
     pub fn config(mut self, config: AgentConfig) -> Self {
         self.config = config;

@@ -46,7 +46,7 @@ impl Session {
 
     /// Runs a command of a plugin, under its permissions and within its deadline, until `cancel` is
     /// set. `arguments` is JSON text that fits the command's schema; for a command without one, the
-    /// text after the name. An input of a turn that comes out is for [`turn`](Self::turn).
+    /// text after the name. If it returns an input of a turn, pass that to [`turn`](Self::turn).
     ///
     /// # Errors
     /// There is no such command, it failed, or the session cannot be written.

@@ -13,7 +13,7 @@ use crate::{plugin, session};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No provider was named.
+    /// No provider was configured.
     #[error("the host has no model to ask: name one with `HostBuilder::provider`")]
     NoProvider,
     /// A folder of the host cannot be made or opened.
@@ -55,7 +55,7 @@ pub enum Error {
     AgentLoop {
         /// Name of the plugin.
         plugin: String,
-        /// Cause, in words.
+        /// Cause, as text.
         why: String,
     },
     /// A script does not fit its points, or its name is taken.
@@ -65,7 +65,7 @@ pub enum Error {
         place: String,
         /// Name of the script.
         name: String,
-        /// Cause, in words.
+        /// Cause, as text.
         why: String,
     },
     /// A tool cannot be registered.

@@ -63,7 +63,7 @@ impl PluginFolders {
         Ok(self)
     }
 
-    /// Decides with these policies, answers and flags, and asks whom they name.
+    /// Uses these policies, answers and flags for decisions, and this person for questions.
     #[must_use]
     pub fn grants(mut self, grants: GrantOptions) -> Self {
         self.0.grants = grants;

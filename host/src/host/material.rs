@@ -16,7 +16,7 @@ use crate::secret::{Scanner, run_aside};
 
 /// Prompts and resources of a [source](super::ToolSource) in one session.
 ///
-/// Errors are reasons for the person, in words that continue "it".
+/// Errors are reasons for the person, phrased to follow "it".
 pub trait SourceMaterial: Send + Sync {
     /// Fetches a prompt with the arguments that the person gave.
     fn fetch_prompt<'a>(
@@ -35,13 +35,13 @@ pub trait SourceMaterial: Send + Sync {
     /// it.
     fn complete_text<'a>(
         &'a self,
-        begun: &'a BegunText,
+        begun: &'a PartialText,
     ) -> BoxFuture<'a, Result<Vec<String>, String>>;
 }
 
 /// A text that a person has begun, for a source to complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BegunText {
+pub enum PartialText {
     /// Value of an argument of a prompt.
     Argument {
         /// Name of the prompt.
@@ -71,7 +71,7 @@ pub struct FetchedMaterial {
 pub struct ListedResource {
     /// Address, or the beginning of the addresses of a template.
     pub uri: String,
-    /// Name and description, in the source's words.
+    /// Name and description, as given by the source.
     pub description: String,
 }
 
@@ -112,7 +112,7 @@ impl SessionMaterials {
     /// Fetches a prompt of a source, with secrets in it masked.
     ///
     /// # Errors
-    /// Reason, in words that continue "it".
+    /// Reason, phrased to follow "it".
     pub async fn fetch_prompt(
         &self,
         origin: &str,
@@ -128,7 +128,7 @@ impl SessionMaterials {
     /// Lists the resources of a source.
     ///
     /// # Errors
-    /// Reason, in words that continue "it".
+    /// Reason, phrased to follow "it".
     pub async fn list_resources(&self, origin: &str) -> Result<Vec<ListedResource>, String> {
         let (all, at) = self.find_source(origin)?;
         let own = all.get(at).ok_or_else(missing_source)?;
@@ -138,7 +138,7 @@ impl SessionMaterials {
     /// Reads a resource of a source, with secrets in it masked.
     ///
     /// # Errors
-    /// Reason, in words that continue "it".
+    /// Reason, phrased to follow "it".
     pub async fn read_resource(&self, origin: &str, uri: &str) -> Result<FetchedMaterial, String> {
         let (all, at) = self.find_source(origin)?;
         let own = all.get(at).ok_or_else(missing_source)?;
@@ -149,11 +149,11 @@ impl SessionMaterials {
     /// Asks a source to complete a typed text.
     ///
     /// # Errors
-    /// Reason, in words that continue "it".
+    /// Reason, phrased to follow "it".
     pub async fn complete_text(
         &self,
         origin: &str,
-        begun: &BegunText,
+        begun: &PartialText,
     ) -> Result<Vec<String>, String> {
         let (all, at) = self.find_source(origin)?;
         let own = all.get(at).ok_or_else(missing_source)?;

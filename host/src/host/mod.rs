@@ -50,7 +50,9 @@ pub use error::{Error, check_apart};
 pub use folders::{PluginFolders, Plugins};
 pub(crate) use loops::{DeskParts, LoopDesk};
 pub use loops::{LoopError, LoopTurn, TurnRunner, loop_of_session};
-pub use material::{BegunText, FetchedMaterial, ListedResource, SessionMaterials, SourceMaterial};
+pub use material::{
+    FetchedMaterial, ListedResource, PartialText, SessionMaterials, SourceMaterial,
+};
 pub use replace::{PluginReplacer, ReplaceError};
 pub use session::{Session, SessionBuilder, Turn};
 pub use skill::SkillError;
@@ -82,7 +84,7 @@ struct SharedParts {
     approver: Arc<dyn Approver>,
     observers: Vec<Observer>,
     config: AgentConfig,
-    /// Keeps values that native hooks put into a store.
+    /// Callback that persists values which native hooks put into their store.
     keep: Option<KeepInStore>,
     /// Whether the answers that were given while plugins were loaded are on the disk.
     has_kept_answers: AtomicBool,
@@ -121,8 +123,8 @@ impl Host {
         &self.0.skills
     }
 
-    /// Plugins that were found and do not run, each with the cause. Every session tells of them as
-    /// events, too.
+    /// Plugins that were found and do not run, each with the cause. Every session also emits them
+    /// as events.
     #[must_use]
     pub fn left_out(&self) -> &[LeftOut] {
         &self.0.plugins.left_out

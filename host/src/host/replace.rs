@@ -25,7 +25,7 @@ pub enum ReplaceError {
     /// The new version cannot be loaded, or waits for permissions.
     #[error("{why}")]
     NotLoaded {
-        /// Cause, in words.
+        /// Cause, as text.
         why: String,
     },
     /// The new version was granted more than the running version.
@@ -95,7 +95,7 @@ impl PluginReplacer {
     /// Has the plugin of this name in `set` take the place of the one that runs: before the next
     /// step of a running turn, or before the next turn. Its commands and its loop are the new ones
     /// at once. Its `state` and its store stay; its data in memory is lost. The event
-    /// [`PluginReplaced`](Event::PluginReplaced) tells of it.
+    /// [`PluginReplaced`](Event::PluginReplaced) reports it.
     ///
     /// # Errors
     /// There is nothing to replace, the new version cannot be loaded, it has more permissions than

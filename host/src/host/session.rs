@@ -52,7 +52,7 @@ impl SessionBuilder {
         }
     }
 
-    /// Asks another model.
+    /// Uses this provider and model instead of the host's.
     pub fn provider(mut self, provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         (self.provider, self.model) = (provider, model.into());
         self
@@ -77,7 +77,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Notes that a new session is for a request of the program's own, named `by`: `last` still
+    /// Records that a new session is for a request of the program's own, named `by`: `last` still
     /// means the last conversation.
     pub fn aside(mut self, by: impl Into<String>) -> Self {
         self.aside = Some(by.into());
@@ -159,8 +159,8 @@ impl SessionBuilder {
 
 debug_some!(SessionBuilder, self, model = self.model);
 
-/// An open session with its agent. It runs one turn at a time. Dropped, everything that it runs
-/// ends, and it can be resumed; only [`close`](Self::close) calls the hooks of `session-end`.
+/// An open session with its agent. It runs one turn at a time. Dropping it ends everything that it
+/// runs, and it can be resumed later; only [`close`](Self::close) calls the hooks of `session-end`.
 pub struct Session {
     pub(super) agent: LiveAgent,
     pub(super) offers: SessionOffers,
@@ -234,14 +234,14 @@ impl Session {
         self.agent.spec().tools.specs()
     }
 
-    /// A channel of the events from now on. Events sent before the first turn are kept until then:
-    /// the event that the session is open comes when that turn starts.
+    /// Returns a channel of the events from now on. Earlier events, such as the one that the
+    /// session is open, are kept until the first turn starts.
     #[must_use]
     pub fn events(&self) -> UnboundedReceiver<Stamped> {
         self.agent.spec().events.subscribe()
     }
 
-    /// Returns the stream of the events, to tell of something while a turn has the session.
+    /// Returns the event stream, for events that are sent while a turn borrows the session.
     pub fn event_stream(&self) -> Events {
         self.agent.spec().events.clone()
     }
@@ -265,7 +265,7 @@ impl Session {
         (spec.provider.name(), &spec.model)
     }
 
-    /// Client of the model API that is asked.
+    /// Returns the client of the session's model API.
     #[must_use]
     pub fn provider(&self) -> &Arc<dyn Provider> {
         &self.agent.spec().provider
@@ -324,13 +324,13 @@ impl Session {
 
     /// Emits the event that the session is open, unless it was emitted before. Otherwise the first
     /// turn emits it.
-    pub fn tell_opening(&mut self) {
+    pub fn emit_opening(&mut self) {
         self.agent.announce_session();
     }
 
     /// Emits the event that a person ran a command.
-    pub fn tell_command(&mut self, event: Event) {
-        self.agent.tell_event(event);
+    pub fn report_command(&mut self, event: Event) {
+        self.agent.emit_event_to_observers(event);
     }
 
     /// Copies the session up to now, and returns the id of the copy, which is not opened.
@@ -405,7 +405,7 @@ impl Session {
     }
 
     /// Continues the interrupted turn when awaited; `None` if there is none. Finished calls do not
-    /// run again, and the model is told which calls may have run.
+    /// run again, and the model learns which calls may have run.
     pub fn continue_turn(&mut self) -> Option<Turn<'_>> {
         let spec = TurnSpec::of_interrupted(self.interrupted()?);
         let mut turn = self.turn("");
@@ -509,9 +509,9 @@ impl Turn<'_> {
         self
     }
 
-    /// Demands a final answer that is JSON of this schema. The model is told the schema, the
-    /// provider's own mode for it is used where there is one, and an answer that does not match is
-    /// asked for again up to three times. Then the turn fails.
+    /// Requires a final answer that is JSON of this schema. The model gets the schema, the
+    /// provider's JSON mode is used if there is one, and an invalid answer is requested again up to
+    /// three times. Then the turn fails.
     pub fn answer_schema(mut self, schema: AnswerSchema) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.spec.answer_schema = Some(schema);
@@ -532,7 +532,7 @@ impl Turn<'_> {
     /// Keeps the turn to the tools that a preset of subagents selects among those of the session.
     ///
     /// # Errors
-    /// There is no preset of this name; the message names those that there are.
+    /// There is no preset of this name; the message lists the tools.
     pub fn tools_of_preset(mut self, name: &str) -> Result<Self, String> {
         if let Some(begin) = &mut self.begin {
             let preset = begin.agent.spec().presets.find_preset(name)?;
@@ -541,8 +541,8 @@ impl Turn<'_> {
         Ok(self)
     }
 
-    /// Ends the turn cleanly when `cancel` is set: every tool call keeps a result, and the outcome
-    /// says that it was cancelled.
+    /// Ends the turn cleanly when `cancel` is cancelled: every tool call keeps a result, and the
+    /// outcome is "cancelled".
     pub fn until(mut self, cancel: &CancellationToken) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.cancel = cancel.clone();

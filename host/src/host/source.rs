@@ -70,7 +70,7 @@ impl SourceSession {
         }
     }
 
-    /// Tells the user of something.
+    /// Shows a notice to the user.
     pub fn warn(&self, text: impl Into<String>) {
         self.events
             .emit(Event::notice(Level::Warn, masked(text.into())));

@@ -127,8 +127,8 @@ impl Loops {
         })
     }
 
-    /// Runs the turns that loops order here. By default a session is opened for each turn and closed
-    /// after it, with the host's own policy and approver.
+    /// Runs the turns that loops order with `runner`. By default a session is opened for each turn
+    /// and closed after it, with the host's own policy and approver.
     pub fn run_turns_by(mut self, runner: Arc<dyn TurnRunner>) -> Self {
         self.runner = Some(runner);
         self
@@ -184,7 +184,7 @@ impl Loops {
                 shutdown: cancel.clone(),
             };
             let max_session_bytes = self.max_session_bytes;
-            // Without a loop there is no desk, and the first run says so.
+            // Without a loop there is no desk; the first run reports the error.
             let desk = LoopDesk::new(&own.session, &own.plugin, parts).map(|(desk, inbox)| {
                 self.inboxes.open_inbox(&own.plugin, inbox);
                 desk

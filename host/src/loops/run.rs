@@ -41,7 +41,7 @@ pub(super) async fn until_end(
             "the loop of plugin `{}` is not run again: {why}",
             own.plugin
         );
-        session.tell_loop(Event::notice(Level::Error, text));
+        session.send_to_loop(Event::notice(Level::Error, text));
     }
     let closed = pump.pump_during(session.close()).await;
     pump.flush_events(cancel).await;
@@ -104,7 +104,7 @@ impl LoopRuns<'_> {
                 // Retry errors of the host too: for example, a full disk may have room later.
                 Err(error) => (self.pauses.after_failure(), error.to_string()),
             };
-            session.tell_loop(Event::LoopWait {
+            session.send_to_loop(Event::LoopWait {
                 plugin: self.plugin.to_owned(),
                 delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
                 failures: self.pauses.failures(),

@@ -86,8 +86,8 @@ impl Section for Models {
 }
 
 impl Models {
-    /// Returns the profile of a model. Values of the operator come first, then those that the
-    /// server `told`, then those of the table.
+    /// Returns the profile of a model. The operator's values take precedence over the values that
+    /// the server `told`, and those over the built-in table.
     #[must_use]
     pub fn of(&self, model: &str, told: ModelProfile) -> ModelProfile {
         let own = longest_prefix(model, &self.0).cloned().unwrap_or_default();

@@ -24,7 +24,7 @@ pub(super) fn is_plugin(folder: &Path, held: Option<&HeldFolder>) -> bool {
 }
 
 /// Returns advice for a directory without a manifest, based on its content.
-pub(super) fn astray_hint(folder: &Path, held: Option<&HeldFolder>) -> String {
+pub(super) fn misplaced_hint(folder: &Path, held: Option<&HeldFolder>) -> String {
     let names = files::file_names_in(folder, held);
     let found = |is_it: fn(&str) -> bool| names.iter().find(|name| is_it(name));
     if let Some(name) = found(is_misnamed) {
@@ -40,7 +40,7 @@ pub(super) fn astray_hint(folder: &Path, held: Option<&HeldFolder>) -> String {
 /// Returns complaints about plugin directories that cannot be read and about entries that have no
 /// effect: symlinks without a target, manifests and components next to the plugin directories instead of inside one, and
 /// sources without a manifest, which may belong to something else.
-pub(super) fn find_astray(sources: &[Source], held: Option<&HeldFolder>) -> Vec<String> {
+pub(super) fn find_misplaced_files(sources: &[Source], held: Option<&HeldFolder>) -> Vec<String> {
     let has_manifest = |folder: &Path| files::is_there(&folder.join(FILE_NAME), held);
     let mut said = Vec::new();
     for source in sources {
@@ -57,7 +57,7 @@ pub(super) fn find_astray(sources: &[Source], held: Option<&HeldFolder>) -> Vec<
         names.retain(|name| name == FILE_NAME || is_misnamed(name) || is_component(name));
         said.extend(names.into_iter().map(|name| {
             format!(
-                "{} has no effect: this is a folder of plugins; put the plugin into a folder of its own in it",
+                "{} has no effect: this is a folder of plugins; put the plugin into a subfolder of its own",
                 source.path.join(name).display()
             )
         }));
@@ -74,7 +74,7 @@ pub(super) fn find_astray(sources: &[Source], held: Option<&HeldFolder>) -> Vec<
             has_sources && !has_manifest(folder) && !is_plugin(folder, held)
         };
         said.extend(folders.filter(is_passed_over).map(|folder| {
-            let todo = astray_hint(&folder, held);
+            let todo = misplaced_hint(&folder, held);
             format!(
                 "{} is ignored: it has no {FILE_NAME}; {todo}",
                 folder.display()

@@ -49,7 +49,7 @@ pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
     let own = contract::split_interface(interface);
     let Some(row) = find(interface) else {
         let why = match own {
-            Some(_) => "which is no interface of the contract",
+            Some(_) => "which is not an interface of the contract",
             None if interface.starts_with("wasi:http/") => {
                 "which this host does not offer; there is `wasi:http/outgoing-handler`"
             }
@@ -163,7 +163,7 @@ pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Erro
     }
     let point = contract::find_binding(name, version).map_or(name, |(point, _)| point);
     let Some(row) = catalog::CATALOG.iter().find(|row| row.name == point) else {
-        return refuse("which is no interface of the contract".to_owned());
+        return refuse("which is not an interface of the contract".to_owned());
     };
     if changes_session(row) && !manifest.has(SideEffect::Session) {
         return refuse(format!(
@@ -182,7 +182,7 @@ pub fn check_shape(export: &str) -> Result<(), Error> {
     }
     Err(Error::Export {
         export: export.to_owned(),
-        why: "which is no interface there; hooks and tools are interfaces with functions: build it with an SDK, or export the \
+        why: "which is not an interface there; hooks and tools are interfaces with functions: build it with an SDK, or export the \
               world of the contract"
             .to_owned(),
     })

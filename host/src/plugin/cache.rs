@@ -190,7 +190,7 @@ impl CompileCache {
         let new_functions = compiled.functions;
         let compiled = deserialize(engine, &code).map_err(|e| {
             component.refused_error(format!(
-                "the compiler process is of a different version than this program: {e:#}"
+                "the compiler process has a different version than this program: {e:#}"
             ))
         })?;
         self.keep_entry(&entry, &code);

@@ -28,7 +28,8 @@ pub(super) fn code_digest(component: &[u8]) -> Option<String> {
         let n_bytes = usize::try_from(reader.read_var_u32().ok()?).ok()?;
         let body = reader.read_bytes(n_bytes).ok()?;
         if id != CUSTOM || !is_own(body) {
-            // With id and length, so that no two lists of sections have one text.
+            // Hash id and length too, so that two different lists of sections never produce the
+            // same input.
             hasher.update(sections.get(start..reader.current_position())?);
         }
     }

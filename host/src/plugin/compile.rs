@@ -118,7 +118,7 @@ impl Compiler {
         let input = private.path().join(INPUT);
         fs::write(&input, &component.bytes).map_err(Error::io("write", &input))?;
         let kept = private.path().join(FUNCTIONS);
-        // Without the file everything is compiled.
+        // Without the file every function is compiled.
         let keeps = functions.is_some_and(|functions| fs::write(&kept, functions).is_ok());
         let args: Vec<OsString> = vec![
             COMPILE_COMMAND.into(),

@@ -50,7 +50,7 @@ fn leave_out(set: &mut PluginSet, at: usize, error: Error) {
         folder: plugin.folder.clone(),
     };
     let name = plugin.manifest.name.clone();
-    let may_block = super::relied::does_block(&plugin);
+    let may_block = super::relied::is_blocking_hook(&plugin);
     set.left_out
         .push(LeftOut::new(name, found, Why::Failed(error), may_block));
 }

@@ -29,7 +29,7 @@ impl Source {
 /// Directory with a manifest, or with files that are meant to be a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Found {
-    /// Trust of the plugins in it.
+    /// Trust of the plugins in the source.
     pub trust: Trust,
     /// The plugin's folder.
     pub folder: PathBuf,
@@ -73,7 +73,8 @@ pub(super) fn sort_found(found: &mut [Found], held: Option<&HeldFolder>) {
 
 fn plugin_folders(source: &Source, held: Option<&HeldFolder>) -> Vec<PathBuf> {
     let has_manifest = |folder: &Path| files::is_there(&folder.join(FILE_NAME), held);
-    // In other sources, a stray manifest next to the plugin directories would hide all of them.
+    // In other sources, do not accept a manifest next to the plugin directories: it would hide all
+    // of them.
     if source.trust == Trust::Local && has_manifest(&source.path) {
         return vec![source.path.clone()];
     }

@@ -167,7 +167,7 @@ pub enum Error {
         /// denies it.
         #[source]
         cause: Box<Self>,
-        /// The plugin, as far as it was loaded before the refusal.
+        /// The plugin, in the state of loading in which it was refused.
         plugin: Box<super::load::DecidedPlugin>,
     },
     /// A dependency is missing, too old, or part of a cycle.

@@ -20,7 +20,7 @@ const WASI: (u64, u64) = (0, 2);
 /// Import modules of core modules that were built for WASI preview 1.
 const PREVIEW_1: [&str; 2] = ["wasi_snapshot_preview1", "wasi_unstable"];
 
-/// Proposals that the engine disables, in the words of a message.
+/// WebAssembly proposals that the engine disables, with their names in messages.
 const PROPOSALS: &[(WasmFeatures, &str)] = &[
     (
         WasmFeatures::CM_ASYNC
@@ -147,7 +147,7 @@ pub fn foreign_proposals(bytes: &[u8]) -> Option<String> {
         return None;
     }
     Some(format!(
-        "is built for {}; this host runs components of WASI 0.2 without: {REBUILD}",
+        "was built for {}; this host runs WASI 0.2 components without these features: {REBUILD}",
         needed.join(", ")
     ))
 }

@@ -55,7 +55,7 @@ impl FunctionStore {
         let mut bytes = Vec::new();
         for field in lock(&self.used).iter().flat_map(|(key, code)| [key, code]) {
             let Ok(length) = u32::try_from(field.len()) else {
-                // No function has 4 GiB, and a store without the rest is a store.
+                // No function is larger than 4 GiB; if one were, store the functions before it.
                 break;
             };
             bytes.extend(length.to_le_bytes());

@@ -58,8 +58,8 @@ pub(super) struct PluginBacking {
     pub(super) handle: Arc<dyn AgentHandle>,
     /// Log lines left for the rest of the session.
     pub(super) log_lines_left: AtomicU32,
-    /// File access records left for the rest of the session, including the final one that says that
-    /// the limit was reached.
+    /// Number of file access records that are left in the session, including the last one, which
+    /// reports the limit.
     pub(super) file_records_left: AtomicU32,
     /// Whether its questions are not shown to the person.
     pub(super) is_muted: bool,

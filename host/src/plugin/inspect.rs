@@ -129,7 +129,7 @@ pub struct PointReport {
 pub struct GrantReport {
     /// Capability as written in policies and flags.
     pub capability: String,
-    /// Description in plain words.
+    /// Description in plain language.
     pub words: String,
     /// Ruling for the plugin's trust.
     pub trust_gives: CapabilityRuling,
@@ -146,7 +146,7 @@ pub struct Report {
     pub name: String,
     /// Version.
     pub version: String,
-    /// Description, in the plugin's own words.
+    /// Description by the plugin's author.
     pub description: String,
     /// Trust of the plugin.
     pub trust: Trust,
@@ -199,8 +199,8 @@ pub struct Report {
     pub was_cached: bool,
 }
 
-/// Builds the report on a plugin: that which it has, or would have if the operator said yes to all
-/// that is open.
+/// Builds the report on a plugin with the permissions that it has, or would have if the operator
+/// granted all pending ones.
 #[must_use]
 pub fn inspect(plugin: &DecidedPlugin) -> Report {
     let expected = plugin.decision.expected();

@@ -290,8 +290,8 @@ fn call_failure(error: &wasmtime::Error, state: &HostState) -> Failure {
         &root,
         convert::MAX_REASON_BYTES,
     );
-    // wasmtime has no error types for these two limits; hostile guests in the tests check that its
-    // messages stay the same.
+    // wasmtime has no error types for these two limits, so match its messages; hostile guests in
+    // the tests check that the messages stay the same.
     if root.contains("fuel allocated for hostcalls") {
         return Failure::Limit(format!("{} MiB of data in one call", HOSTCALL_BYTES >> 20));
     }

@@ -58,7 +58,8 @@ impl PluginSet {
             required: options.grants.policy.required(),
             ..Self::default()
         };
-        set.refused = super::astray::find_astray(&options.sources, options.held.as_deref());
+        set.refused =
+            super::astray::find_misplaced_files(&options.sources, options.held.as_deref());
         let mut found = discover(&options.sources, options.held.as_deref());
         installed::settle_installed(&mut found, &options.installed, &options.sources);
         let notes = options.installed.iter().filter_map(|own| own.note.clone());
@@ -104,7 +105,10 @@ impl PluginSet {
     }
 
     async fn take_found(&mut self, loader: &PluginLoader<'_>, found: Found) {
-        let held = loader.options.held_for(&found.folder).map(|held| &**held);
+        let held = loader
+            .options
+            .held_folder_of(&found.folder)
+            .map(|held| &**held);
         let changed =
             installed::installed_of(&found, &loader.options.installed).and_then(Installed::refusal);
         let read = changed.map_or_else(|| Manifest::read(&found.folder, held), Err);
@@ -154,7 +158,7 @@ impl PluginSet {
                 .await
             {
                 Ok(LoadResult::Waits(plugin)) => {
-                    may_block = relied::does_block(&plugin);
+                    may_block = relied::is_blocking_hook(&plugin);
                     Why::Held(Box::new(plugin))
                 }
                 Ok(LoadResult::Runs(plugin)) => return self.plugins.push(Arc::new(plugin)),
@@ -167,7 +171,8 @@ impl PluginSet {
 }
 
 impl PluginSet {
-    /// Loads a component that knows no contract. It has no settings, and no plugin's name.
+    /// Loads a third-party component that was not built for Rind's contract. It has no settings,
+    /// and must not have the name of a plugin.
     async fn take_component(&mut self, loader: &PluginLoader<'_>, component: &ForeignComponent) {
         let name = component.manifest.name.clone();
         let found = Found {

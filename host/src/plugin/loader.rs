@@ -41,7 +41,7 @@ pub(super) struct PluginLoader<'a> {
     pub(super) options: &'a LoadOptions,
 }
 
-/// Plugin that was loaded as far as it comes without another answer of the operator.
+/// Plugin that was loaded up to the step that needs another answer of the operator.
 pub(super) enum LoadResult {
     Runs(LoadedPlugin),
     Waits(DecidedPlugin),
@@ -66,7 +66,7 @@ impl PluginLoader<'_> {
             .await?;
         check_declared(&listed)?;
         let decided = self
-            .decide_plugin(listed, relied::source_words(found), given)
+            .decide_plugin(listed, relied::source_text(found), given)
             .await?;
         let template = |plugin: &DecidedPlugin, granted: &Granted| self.relink(plugin, granted);
         match LoadedPlugin::link(decided, self.options, template) {
@@ -143,7 +143,7 @@ impl PluginLoader<'_> {
             template,
             requested,
         };
-        // Not how long the operator takes to answer.
+        // Do not count the time in which the operator answers.
         let load_time = started.elapsed();
         Ok(ListedPlugin::new(
             plugin,
@@ -219,7 +219,7 @@ impl PluginLoader<'_> {
         let policy = protected::protected_policy(name, &grants.policy);
         let muted_by = policy.mutes(name, listed.trust);
         let (decision, yes) = grants.settle(&request, &policy).await;
-        let is_guard = relied::does_block(&listed);
+        let is_guard = relied::is_blocking_hook(&listed);
         given.extend(yes.map(|yes| Given { is_guard, ..yes }));
         let content = request.content();
         let asker = Asker {

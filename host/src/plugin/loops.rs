@@ -1,4 +1,4 @@
-//! Loop of a plugin, and one run of it.
+//! Loop of a plugin, and a single run of it.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -56,8 +56,8 @@ impl PluginLoop {
         self.deadline
     }
 
-    /// Returns the key under which the session stores the plugin's state, which no plugin from
-    /// another place has.
+    /// Returns the key under which the session stores the plugin's state, which differs for plugins
+    /// from other locations.
     pub(crate) fn keeper(&self) -> &str {
         &self.slot.backing().keeper
     }

@@ -32,7 +32,7 @@ pub(super) fn check_nesting(bytes: &[u8]) -> Result<(), String> {
         }
         if n_parts > MAX_PARTS {
             return Err(format!(
-                "it holds more than {MAX_PARTS} modules and components"
+                "it contains more than {MAX_PARTS} modules and components"
             ));
         }
     }

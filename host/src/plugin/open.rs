@@ -99,7 +99,7 @@ impl<S: Deref<Target = PluginSet>> StartableSet<S> {
                 );
             }
         }
-        // If two tools have the same name, the one of the more trusted plugin is taken.
+        // If two tools have the same name, use the one of the more trusted plugin.
         let trust = |tool: &SharedTool| {
             let of = |plugin: &&Arc<LoadedPlugin>| {
                 Some(plugin.manifest.name.as_str()) == tool.spec().plugin.as_deref()
@@ -139,8 +139,8 @@ impl PluginSet {
         self.plugins.iter().map(store).collect()
     }
 
-    /// The points of others that a plugin implements, with the kind that their owner gave them: a
-    /// gate of a plugin's own refuses when an implementer fails, like any gate.
+    /// The points of other plugins that a plugin implements, with the kind that their owner gave
+    /// them: a gate of a plugin's own refuses when an implementer fails, like any gate.
     fn points_of<'a>(&self, manifest: &'a Manifest) -> Vec<(&'a str, PointKind)> {
         let kind = |full_name: &'a String| {
             let (owner, name) = full_name.split_once('.')?;

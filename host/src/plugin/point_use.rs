@@ -16,7 +16,7 @@ use crate::point::registry::DEFAULT_PRIORITY;
 /// Interface through which a component calls points.
 const POINTS: &str = "points";
 
-/// Point, and the plugins that act at it.
+/// A point, and the plugins that have hooks at it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PointUse {
     /// Name of the point: that of the host, or `owner.NAME`.

@@ -41,7 +41,7 @@ pub fn read(folder: &Path, held: Option<&HeldFolder>) -> Arc<[PromptFile]> {
         };
         return [file].into();
     }
-    // Not a named pipe: to open one would wait for a writer.
+    // Skip named pipes: opening one would block until it has a writer.
     let odd = files::folders_in(folder, held).into_iter();
     let odd = odd.filter(|path| path.is_dir() || is_dangling(path));
     let mut names = files::file_names_in(folder, held);

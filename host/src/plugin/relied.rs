@@ -24,7 +24,7 @@ use crate::point::failure::OnFailure;
 /// Reason why the operator relies on a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reliance {
-    /// The operator's settings have a section for it.
+    /// The operator's settings have a section for the plugin.
     Configured {
         /// `FILE:LINE`, or the flag.
         place: String,
@@ -51,7 +51,7 @@ impl fmt::Display for Reliance {
             Self::Configured { place } => write!(f, "{place} configures it"),
             Self::Named { flag } => write!(f, "{flag} names it"),
             Self::Guard => f.write_str(
-                "it blocks when it fails, or may do so, and it was installed or granted before",
+                "it blocks when it fails, or may block, and it was installed or granted before",
             ),
             Self::Remembered { .. } => {
                 f.write_str("it blocks when it fails, and your grant is still valid")
@@ -166,7 +166,7 @@ impl PluginSet {
             let reliance = configured_reliance(name, options).filter(|_| is_gone)?;
             Some((name.clone(), reliance))
         });
-        // If both lists have a name, report the line that configures the plugin: it says more.
+        // If both lists have a name, report the configured line, because it is more specific.
         let mut absent: BTreeMap<String, Reliance> = absent.collect();
         for (name, reliance) in self.forgotten_plugins(options) {
             absent.entry(name).or_insert(reliance);
@@ -179,9 +179,9 @@ impl PluginSet {
         self.absent = absent.collect();
     }
 
-    /// Finds granted guards that were not found: their folder is gone, or their project changed and
-    /// is no longer trusted. A plugin that was named with `--plugin` counts only in runs that name
-    /// it.
+    /// Finds granted guards that are missing: their folder was removed, or their project changed
+    /// and is no longer trusted. A plugin that was named with `--plugin` counts only in runs that
+    /// name it.
     fn forgotten_plugins(&self, options: &LoadOptions) -> Vec<(String, Reliance)> {
         let Some(answers) = &options.grants.answers else {
             return Vec::new();
@@ -261,7 +261,7 @@ fn is_guard(left: &LeftOut, grants: &GrantOptions) -> bool {
         let answers = grants.answers.as_ref();
         answers.is_some_and(|answers| {
             let session = grants.session.as_deref();
-            answers.is_known(&left.name, &source_words(&left.found), session)
+            answers.is_known(&left.name, &source_text(&left.found), session)
         })
     };
     let is_installed = left.found.trust <= Trust::User;
@@ -271,7 +271,7 @@ fn is_guard(left: &LeftOut, grants: &GrantOptions) -> bool {
 }
 
 /// Origin of a plugin whose name is not verified (project, local).
-pub(super) fn source_words(found: &Found) -> String {
+pub(super) fn source_text(found: &Found) -> String {
     if found.trust <= Trust::User {
         String::new()
     } else {
@@ -289,7 +289,7 @@ pub(super) fn may_block(manifest: &Manifest, settings: &PluginSettings) -> bool 
 }
 
 /// Whether a hook of the plugin blocks on failure, where its exports are known.
-pub(super) fn does_block(plugin: &ListedPlugin) -> bool {
+pub(super) fn is_blocking_hook(plugin: &ListedPlugin) -> bool {
     let exports = plugin.exports.iter();
     let mut points = exports.filter(|export| catalog::find(export).is_some());
     points.any(|point| blocks_at(point, &plugin.manifest.hook(point), &plugin.settings))

@@ -164,7 +164,7 @@ impl<'a> CallSanitizer<'a> {
         )))
     }
 
-    /// Masks the strings in JSON text one by one.
+    /// Masks each string in JSON text separately.
     fn leaves(&self, what: &str, text: String) -> String {
         let Ok(mut value) = serde_json::from_str::<Value>(&text) else {
             return text;

@@ -127,8 +127,8 @@ impl AsyncWrite for StderrTail {
     }
 }
 
-/// Returns the place and the message of a panic in Rust, with what was printed before it. The trap
-/// itself says no more than that.
+/// Returns the location and the message of a Rust panic, with the output before it. The trap itself
+/// contains neither.
 pub(super) fn panic_place(printed: &str) -> Option<String> {
     let (before, panic) = printed.split_once("' ")?;
     let (before, _) = before.rsplit_once("thread '")?;

@@ -42,22 +42,21 @@ const COUNT_HOLDS: Duration = Duration::from_secs(60);
 pub struct PluginStore {
     folder: PathBuf,
     is_closed: bool,
-    taken: Arc<Mutex<Option<TakenSpace>>>,
-    /// Key of each file by its name, as far as files were read. A file of one name never gets
-    /// another key.
+    taken: Arc<Mutex<Option<SpaceInUse>>>,
+    /// Keys by file name, for the files that were read. A file name never gets another key.
     known: Arc<Mutex<HashMap<OsString, String>>>,
 }
 
 /// Space in use, from the last count and the changes made by this process since.
 #[derive(Debug)]
-struct TakenSpace {
+struct SpaceInUse {
     counted: Instant,
     /// Size of each file, in bytes.
     sizes: HashMap<PathBuf, u64>,
     total: u64,
 }
 
-impl TakenSpace {
+impl SpaceInUse {
     fn count_folder(folder: &Path) -> io::Result<Self> {
         let mut sizes = HashMap::new();
         for entry in fs::read_dir(folder)? {
@@ -180,7 +179,7 @@ impl PluginStore {
         self.check_open()?;
         if value.len() > MAX_VALUE_BYTES {
             return Err(HandleError::Limit(format!(
-                "the value has {} bytes, at most {MAX_VALUE_BYTES} are kept",
+                "the value has {} bytes, at most {MAX_VALUE_BYTES} are allowed",
                 value.len()
             )));
         }
@@ -189,7 +188,7 @@ impl PluginStore {
         let mut taken = lock(&self.taken);
         let now = match taken.take() {
             Some(taken) if !taken.is_old() => taken,
-            _ => TakenSpace::count_folder(&self.folder).map_err(|e| store_error(&e))?,
+            _ => SpaceInUse::count_folder(&self.folder).map_err(|e| store_error(&e))?,
         };
         let now = taken.insert(now);
         let old = now.sizes.get(&path).copied();

@@ -107,7 +107,7 @@ pub(super) struct WasmTool {
     pub(super) spec: ToolSpec,
     pub(super) slot: Arc<InstanceSlot>,
     pub(super) deadline: Duration,
-    /// Permissions of the plugin, in words.
+    /// Permissions of the plugin, as text.
     pub(super) may: Arc<[String]>,
     /// Way in which changes of files by the plugin are known.
     pub(super) tracking: FileTracking,

@@ -32,7 +32,7 @@ pub fn check_added_size(what: &str, n_bytes: usize) -> Result<(), HandleError> {
         return Ok(());
     }
     Err(HandleError::Limit(format!(
-        "the {what} has {n_bytes} bytes, at most {MAX_ADDED_BYTES} are taken"
+        "the {what} has {n_bytes} bytes, at most {MAX_ADDED_BYTES} are accepted"
     )))
 }
 
@@ -53,7 +53,7 @@ pub trait AgentLoop: Send + Sync {
     ) -> BoxFuture<'static, Result<(), Failure>>;
 }
 
-/// Way back for the answer of a primitive.
+/// Channel for the answer of a primitive.
 pub type PrimitiveReply<T> = oneshot::Sender<Result<T, HandleError>>;
 
 /// A primitive that a loop asks for.

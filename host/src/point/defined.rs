@@ -73,7 +73,7 @@ impl DefinedPoints {
         })?;
         if plugin != owner && !point.callers.iter().any(|allowed| allowed == plugin) {
             return Err(HandleError::Denied(format!(
-                "plugin `{plugin}` may not call `{full_name}`; the owner of the point lets it with `callers = [\"{plugin}\"]` \
+                "plugin `{plugin}` may not call `{full_name}`; the owner of the point can allow it with `callers = [\"{plugin}\"]` \
                  under [points.{name}] in its plugin.toml"
             )));
         }

@@ -212,7 +212,7 @@ pub trait ChangeRecorder: fmt::Debug + Send + Sync {
     /// can be kept. Blocks.
     fn begin_change(&self, path: &str, content: Option<&[u8]>) -> Option<u64>;
 
-    /// Notes that the change of a record has ended; nothing was changed unless `is_done`. Blocks.
+    /// Records that the change of a record has ended; nothing was changed unless `is_done`. Blocks.
     fn end_change(&self, record: u64, is_done: bool);
 }
 

@@ -50,7 +50,7 @@ pub struct TextDelta {
     pub text: String,
     /// Whether this is the last piece.
     pub is_last: bool,
-    /// Number of bytes at the end of `text` that hooks hold back. Guests do not see it.
+    /// Number of bytes at the end of `text` that hooks hold back. Guests do not see this number.
     pub keep: usize,
 }
 

@@ -55,7 +55,7 @@ impl StreamPath {
             .collect();
         if !holders.is_empty() {
             Self::Held(holders)
-        } else if specs.into_iter().any(looks_at_output) {
+        } else if specs.into_iter().any(judges_output) {
             Self::Judged
         } else {
             Self::Free
@@ -84,14 +84,14 @@ pub fn holds_stream<'a>(spec: &HookSpec, mut all: impl Iterator<Item = &'a HookS
     // An output-delta hook with `on_failure = skip` does not cover a hook that blocks on failure.
     let covers = |look: &HookSpec| {
         look.plugin == spec.plugin
-            && looks_at_output(look)
+            && judges_output(look)
             && (look.on_failure == OnFailure::Block || spec.on_failure == OnFailure::Skip)
     };
     is_judge && !all.any(covers)
 }
 
 /// Whether the hook judges streamed text and may change it.
-fn looks_at_output(spec: &HookSpec) -> bool {
+fn judges_output(spec: &HookSpec) -> bool {
     spec.point == OutputDelta::NAME && CHANGING.iter().any(|right| spec.has_right(right))
 }
 

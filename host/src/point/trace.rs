@@ -35,7 +35,7 @@ pub enum TraceOutcome {
     DroppedBlocking,
 }
 
-/// One hook of one dispatch.
+/// Record of one hook call in a dispatch.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TraceRecord {
     /// Name of the point.
@@ -50,10 +50,10 @@ pub struct TraceRecord {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub changed: Vec<&'static str>,
-    /// Reason for asking or refusing, in the plugin's words, or the failure.
+    /// Reason for a question or a refusal, as the plugin wrote it, or the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Microseconds until it answered.
+    /// Microseconds until the hook answered.
     pub micros: f64,
     /// Number of the turn, 0 outside one.
     pub turn: u32,
@@ -108,8 +108,8 @@ pub enum AccessOutcome {
     Masked,
 }
 
-/// One reach of a plugin's code out of its sandbox. Reading and writing files leaves one only when
-/// it was refused or failed.
+/// One access by a plugin's code outside its sandbox. File accesses are recorded only if they were
+/// refused or failed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AccessRecord {
     /// Name of the plugin.

@@ -57,7 +57,7 @@ pub fn connect(
     })
 }
 
-/// Format of a wire: everything that the shared client needs to know about it.
+/// Wire format: what the shared client needs to know about a provider's API.
 pub(super) trait WireFormat: Send + Sync + 'static {
     /// Name of the wire.
     const WIRE: Wire;
@@ -151,7 +151,7 @@ impl<F: WireFormat> Provider for WireClient<F> {
             .format
             .body(&fit_conversation(request, &target), images);
         self.server.finish_body(&mut body);
-        mends.apply_mends(&mut body);
+        mends.apply_corrections(&mut body);
         body
     }
 
@@ -160,7 +160,7 @@ impl<F: WireFormat> Provider for WireClient<F> {
         let mends = mends
             .entry(request.model.clone())
             .or_insert_with(|| Mends::known_mends(self.server.mends));
-        mends.learn_mend(mend, &request.messages)
+        mends.learn_correction(mend, &request.messages)
     }
 
     fn send<'a>(

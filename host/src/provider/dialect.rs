@@ -103,7 +103,7 @@ fn rename_field(body: &mut Map<String, Value>, from: &str, to: &str) {
     }
 }
 
-/// Removes a field, and fields that have no meaning without it.
+/// Removes a field, and fields that are meaningless without it.
 fn leave_out(body: &mut Map<String, Value>, field: &str) {
     body.shift_remove(field);
     if field == "tools" {

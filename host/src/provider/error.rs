@@ -138,7 +138,7 @@ pub enum Error {
 
     /// The request exceeds the model's window.
     #[error(
-        "{provider} refused the request because it is longer than the model's window, the server said {said}: run /compact, \
+        "{provider} refused the request because it is longer than the model's context window, the server said {said}: run /compact, \
          or set agent.compact.threshold_tokens below the window"
     )]
     WindowExceeded {
@@ -316,7 +316,7 @@ pub enum Error {
         example: &'static str,
     },
 
-    /// No model is configured, and the program has no scripted provider.
+    /// No model is configured, and the program was built without the scripted provider.
     #[cfg(not(feature = "scripted"))]
     #[error(
         "no model to ask ({why}): this program was built without the feature `scripted`; set ANTHROPIC_API_KEY, OPENAI_API_KEY \

@@ -34,7 +34,7 @@ const MAX_ID: usize = 40;
 const SHORT_ID: usize = 9;
 
 /// Placeholder for a tool name without a single valid character. No tool has this name, so the
-/// model is told that the tool does not exist.
+/// model gets the error that the tool does not exist.
 const NO_NAME: &str = "unnamed_tool";
 
 /// Placeholder result for a call without a result.

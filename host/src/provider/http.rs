@@ -35,7 +35,7 @@ const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 /// Size limit of a document that is not an answer of a model.
 const MAX_DOCUMENT_BYTES: usize = 4 << 20;
 
-/// Longest wait for data after a complete answer: token counts, and the end of the stream.
+/// Maximum wait for data after a complete answer: token counts, and the end of the stream.
 const REST: Duration = Duration::from_secs(5);
 
 /// Most white space in front of an answer. Servers send some to keep a connection open.
@@ -436,7 +436,10 @@ impl<D: WireDecoder> AnswerReading<'_, '_, D> {
             n_blank += start.len();
             start.clear();
             if n_blank > MAX_BLANK_BYTES {
-                let what = format!("more than {} KiB of white space", MAX_BLANK_BYTES >> 10);
+                let what = format!(
+                    "the answer has more than {} KiB of white space",
+                    MAX_BLANK_BYTES >> 10
+                );
                 return self.check_read(Err(AnswerFault::bad_event(what, "")));
             }
             self.wait.note_alive();
@@ -530,8 +533,8 @@ impl<D: WireDecoder> AnswerReading<'_, '_, D> {
     }
 }
 
-/// Reads the start of an error body. If the body is cut or the connection breaks, the status that
-/// came with it still counts.
+/// Reads the start of an error body. If the body is cut or the connection breaks, the HTTP status
+/// still counts.
 async fn read_error_body(response: &mut reqwest::Response, wait: &mut AttemptTimer<'_>) -> String {
     let mut body = Vec::new();
     while body.len() < MAX_ERROR_BODY_BYTES

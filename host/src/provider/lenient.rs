@@ -82,7 +82,7 @@ fn is_high(unit: u32) -> bool {
 }
 
 /// Returns the surrogate that a private-use character replaces.
-fn stood_in_for(c: char) -> Option<u32> {
+fn replaced_surrogate(c: char) -> Option<u32> {
     let unit = u32::from(c).checked_sub(STAND_IN)?;
     (0xD800..=0xDFFF).contains(&unit).then_some(unit)
 }
@@ -103,8 +103,8 @@ pub(super) struct SurrogateJoiner {
 }
 
 impl SurrogateJoiner {
-    /// Checks all pieces from now on. Until then texts pass unchanged, so that private-use
-    /// characters which a model really wrote are kept.
+    /// Checks all later pieces. Until this is called, texts pass unchanged, so that private-use
+    /// characters that a model really wrote are kept.
     pub(super) fn switch_on(&mut self) {
         self.is_on = true;
     }
@@ -112,13 +112,14 @@ impl SurrogateJoiner {
     /// Returns the piece with its pairs joined. A high surrogate at its end is held until the next
     /// piece.
     pub(super) fn push<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
-        if !self.is_on || (self.high.is_none() && !piece.chars().any(|c| stood_in_for(c).is_some()))
+        if !self.is_on
+            || (self.high.is_none() && !piece.chars().any(|c| replaced_surrogate(c).is_some()))
         {
             return Cow::Borrowed(piece);
         }
         let mut joined = String::with_capacity(piece.len());
         for c in piece.chars() {
-            match (self.high.take(), stood_in_for(c)) {
+            match (self.high.take(), replaced_surrogate(c)) {
                 (Some(high), Some(low)) if !is_high(low) => {
                     let code = 0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00);
                     joined.extend(char::from_u32(code));

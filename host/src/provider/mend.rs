@@ -72,7 +72,7 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 /// roles.
 pub(super) const BETWEEN: &str = "[the user goes on]";
 
-/// Phrases by which servers say that they refuse a field.
+/// Phrases in server errors about a refused field.
 const REFUSES: [&str; 15] = [
     "unknown",
     "unsupported",
@@ -230,7 +230,7 @@ impl Mends {
     pub(super) fn known_mends(known: &[Mend]) -> Self {
         let mut mends = Self::default();
         for mend in known {
-            mends.learn_mend(mend, &[]);
+            mends.learn_correction(mend, &[]);
         }
         mends
     }
@@ -238,7 +238,7 @@ impl Mends {
     /// Adds a correction after a refusal of a request with these messages. Returns whether it
     /// changes anything: if the correction was already applied, sending the request again would
     /// fail in the same way.
-    pub(super) fn learn_mend(&mut self, mend: &Mend, messages: &[Message]) -> bool {
+    pub(super) fn learn_correction(&mut self, mend: &Mend, messages: &[Message]) -> bool {
         match mend {
             Mend::DropReasoning => self.drop_reasoning(messages),
             Mend::FillReasoning => !std::mem::replace(&mut self.fills_reasoning, true),
@@ -283,7 +283,7 @@ impl Mends {
     }
 
     /// Applies the corrections to a finished body.
-    pub(super) fn apply_mends(&self, body: &mut Value) {
+    pub(super) fn apply_corrections(&self, body: &mut Value) {
         let Value::Object(fields) = body else {
             return;
         };

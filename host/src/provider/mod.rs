@@ -101,7 +101,7 @@ pub struct Request {
     pub temperature: Option<f64>,
     /// Maximum number of tokens that the model may write; `None` leaves it to the provider.
     pub max_tokens: Option<u32>,
-    /// Format of the answer; `None` for any text. A wire that has no field for it leaves it out.
+    /// Format of the answer; `None` for free text. Wire formats without such a field ignore it.
     pub output: Option<OutputFormat>,
 }
 

@@ -139,7 +139,7 @@ impl SseParser {
         None
     }
 
-    /// Whether the current line, as far as it was received, is part of an answer.
+    /// Whether the received part of the current line belongs to an answer.
     fn is_of_answer(&mut self) -> bool {
         let line = self.line.trim_ascii();
         if line.is_empty() {

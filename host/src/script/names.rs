@@ -69,7 +69,7 @@ pub(super) fn file_folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
         let real = file.canonicalize().ok();
         let real = real.as_deref().and_then(Path::parent).map(Path::to_owned);
         for folder in [named, real].into_iter().flatten() {
-            // Decide by the canonical directory, whichever symlinks lead there.
+            // Decide by the canonical directory, whatever symlink leads to it.
             let leads = folder.canonicalize();
             if leads.is_ok_and(|leads| is_narrow(&leads)) && !found.contains(&folder) {
                 found.push(folder);
@@ -79,7 +79,7 @@ pub(super) fn file_folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the path that a word denotes, if it can be one.
+/// Returns the path that a word of a command denotes, if it can be a path.
 fn named_path(word: &str, places: NamePlaces<'_>) -> Option<PathBuf> {
     if word.is_empty() || word.contains(['\n', '\0']) {
         return None;

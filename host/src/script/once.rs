@@ -94,7 +94,7 @@ impl ScriptProgram {
     /// Records the state of everything that the process may change before `deadline`.
     async fn look(&self, deadline: Duration) -> Result<LeftFilesSearch, Failure> {
         let confine = self.around().await?.confine;
-        let look = LeftFilesSearch::look_before(&self.workspace, confine.as_ref(), deadline).await;
+        let look = LeftFilesSearch::scan_before(&self.workspace, confine.as_ref(), deadline).await;
         look.map_err(Failure::Unavailable)
     }
 
@@ -162,7 +162,7 @@ pub(super) async fn run_once(
     let program = program.clone();
     let on_line = flood.on_line();
     // Searching the workspace does not count towards the script's deadline.
-    let look = look_within(program.look(deadline + GRACE), MAX_LOOK).await??;
+    let look = search_within(program.look(deadline + GRACE), MAX_LOOK).await??;
     let (ended, has_ended) = oneshot::channel::<()>();
     // Spawned as its own task: if the caller is gone, the process is still stopped, its leftovers
     // checked and its input removed.
@@ -179,7 +179,7 @@ pub(super) async fn run_once(
     });
     // Resolves when the sender is dropped: the process has ended or could not be started.
     let _ = has_ended.await;
-    let finished = look_within(running, MAX_LOOK)
+    let finished = search_within(running, MAX_LOOK)
         .await?
         .map_err(script_failure)??;
     match flood.exceeded() {
@@ -189,7 +189,7 @@ pub(super) async fn run_once(
 }
 
 /// Waits for a search of the workspace, with the deadline of the call suspended.
-async fn look_within<T>(look: impl Future<Output = T>, most: Duration) -> Result<T, Failure> {
+async fn search_within<T>(look: impl Future<Output = T>, most: Duration) -> Result<T, Failure> {
     let look = tokio::time::timeout(most, look);
     pause_clock(look).await.map_err(|_| {
         Failure::Unavailable(format!(
@@ -352,7 +352,8 @@ mod tests {
     #[tokio::test]
     async fn a_look_takes_none_of_the_time_of_a_script_and_has_a_bound() {
         let short = Duration::from_millis(20);
-        let look = |takes| async move { look_within(tokio::time::sleep(takes), short * 20).await };
+        let look =
+            |takes| async move { search_within(tokio::time::sleep(takes), short * 20).await };
         let call = pin!(look(short * 5));
         assert_eq!(with_deadline(short, Instant::now(), call).await, Ok(()));
         let call = pin!(look(Duration::from_secs(600)));

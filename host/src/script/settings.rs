@@ -138,7 +138,7 @@ impl ScriptSettings {
 pub(super) fn parse_matcher(pattern: &str) -> Result<Regex, String> {
     Regex::new(&format!("^(?:{pattern})$")).map_err(|error| {
         format!(
-            "`matcher` is no regular expression: {}",
+            "`matcher` is not a regular expression: {}",
             error.to_string().replace('\n', " ")
         )
     })

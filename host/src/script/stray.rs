@@ -6,13 +6,13 @@ impl Script {
     /// Describes the fault of the matcher if it names a missing tool, so that the script would
     /// never be called for it. `known` lists the tools, each with its plugin.
     #[must_use]
-    pub fn stray_matcher(&self, known: &[(Option<&str>, &str)]) -> Option<String> {
+    pub fn unmatched_matcher(&self, known: &[(Option<&str>, &str)]) -> Option<String> {
         if let Some(hook) = &self.claude {
-            let text = hook.stray_matcher(known)?;
+            let text = hook.unmatched_matcher(known)?;
             let names = known
                 .iter()
                 .map(|(plugin, name)| claude::tool_name(name, *plugin));
-            return Some(stray_notice(text, None, names.collect()));
+            return Some(unmatched_notice(text, None, names.collect()));
         }
         let (pattern, text) = (self.matcher.as_ref()?, self.matcher()?);
         let is_there = |name: &str| known.iter().any(|(_, known)| *known == name);
@@ -25,7 +25,7 @@ impl Script {
             (!known.iter().any(matches)).then_some(text)
         }?;
         let names = known.iter().map(|(_, name)| (*name).to_owned());
-        Some(stray_notice(
+        Some(unmatched_notice(
             stray,
             claude::own_tool(stray),
             names.collect(),
@@ -34,7 +34,7 @@ impl Script {
 }
 
 /// Formats the error. `own` is the tool's name in Rind if the matcher used its Claude Code name.
-fn stray_notice(matcher: &str, own: Option<&str>, mut names: Vec<String>) -> String {
+fn unmatched_notice(matcher: &str, own: Option<&str>, mut names: Vec<String>) -> String {
     names.sort_unstable();
     names.dedup();
     let hint = match own {
@@ -77,7 +77,7 @@ mod tests {
         ] {
             let mut script = Script::new("guard", &["pre-tool"], &["true"]);
             script.matcher = Some(Regex::new(&format!("^(?:{matcher})$")).unwrap());
-            let told = script.stray_matcher(&known);
+            let told = script.unmatched_matcher(&known);
             let is_it = match (&told, expected) {
                 (Some(told), Some(expected)) => told.contains(expected),
                 (told, expected) => told.is_none() && expected.is_none(),

@@ -228,7 +228,7 @@ async fn read_answer(
         let read = json::parse_json(&line, MAX_OUTCOME_BYTES);
         let read = read.and_then(|value| {
             serde_json::from_value::<ScriptAnswer>(value).map_err(|error| {
-                format!("is no answer, which is `{{\"id\": …, \"outcome\": {{…}}}}`: {error}")
+                format!("is not an answer, which has the form `{{\"id\": …, \"outcome\": {{…}}}}`: {error}")
             })
         });
         let answer = match read {
@@ -259,7 +259,7 @@ async fn read_answer(
             } => Ok(Value::Object(outcome)),
             ScriptAnswer { outcome: None, .. } => Ok(Value::Object(serde_json::Map::new())),
             ScriptAnswer { .. } => Err(Failure::Malformed(
-                "its `outcome` is no JSON object".to_owned(),
+                "its `outcome` is not a JSON object".to_owned(),
             )),
         });
     }

@@ -118,8 +118,8 @@ impl Read for Exactly {
     }
 }
 
-/// Writes a private file that appears at `path` only once it is whole, and waits until it is on the
-/// disk.
+/// Writes a private file that appears at `path` only once it is complete, and waits until it is on
+/// the disk.
 pub fn save(
     path: &Path,
     write: &mut dyn FnMut(&mut dyn Write) -> Result<(), Error>,
@@ -170,7 +170,7 @@ pub fn export_session(store: &SessionStore, id: &str) -> Result<Bundle, Error> {
         PartKind::Lock | PartKind::Left | PartKind::Checkpoint => false,
         PartKind::Foreign | PartKind::Odd => {
             left_out.push(format!(
-                "{} is left out, it is no file of a session",
+                "{} is left out, it is not a file of a session",
                 folder.join(&part.path).display()
             ));
             false

@@ -1,7 +1,7 @@
 //! Sessions of subagents, which are stored below the session of their parent.
 //!
 //! Owns the folder `agents` in a session's folder: listing the subagents that the entries name and
-//! those that are there, creating the session of a subagent or of a holder (which keeps an archived
+//! those that exist, creating the session of a subagent or of a holder (which keeps an archived
 //! turn), and reading them. A subagent's session may have subagents of its own in the same way. The
 //! module must not know how a subagent is run.
 //!
@@ -47,7 +47,7 @@ pub struct Child {
     pub preset: Option<String>,
     /// Names of its tools.
     pub tools: Vec<String>,
-    /// State that the subagent ended in; `None` if no entry says that it ended.
+    /// State in which the subagent ended; `None` if no entry records its end.
     pub state: Option<SubagentState>,
 }
 

@@ -43,7 +43,7 @@ pub struct Fault {
     /// Description of the repair; `None` if nothing can be done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repair: Option<String>,
-    /// Whether the session works in spite of it: a file that nothing needs.
+    /// Whether the session works despite the fault: for example a file that nothing needs.
     pub is_harmless: bool,
 }
 
@@ -228,7 +228,7 @@ fn resume(above: &str, mut transcript: SessionTranscript, found: &mut Examinatio
             transcript.turn
         ));
     }
-    let mended = transcript.mend_calls().into_iter();
+    let mended = transcript.repair_calls().into_iter();
     found
         .notes
         .extend(mended.map(|what| format!("on a resume: {what}")));

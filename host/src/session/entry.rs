@@ -73,11 +73,11 @@ pub enum Body {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_session: Option<String>,
     },
-    /// The session was opened again, or another model was chosen for it.
+    /// The session was reopened, or its model was changed.
     Resumed {
-        /// Name of the provider from here on.
+        /// Name of the provider for the following entries.
         provider: String,
-        /// Name of the model from here on.
+        /// Name of the model for the following entries.
         model: String,
         /// Whether another model was chosen for the open session.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -284,7 +284,7 @@ pub enum Body {
         /// Name of its preset.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         preset: Option<String>,
-        /// Whether the subagent worked before and goes on now.
+        /// Whether the subagent worked before and continues now.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_continued: bool,
     },

@@ -18,8 +18,8 @@ const MAX_TEXT_BYTES: usize = 1 << 10;
 /// Number of bytes at the beginning of a line in which its type is looked for.
 const KIND_WITHIN: usize = 512;
 
-/// Maximum total length of the lines about calls that are kept to tell whether a session waits, in
-/// bytes. A file with more of them after an answer counts as open.
+/// Maximum total length, in bytes, of the lines about calls that are kept to decide whether a
+/// session has an open call. A file with more of them after an answer counts as open.
 const MAX_SINCE_BYTES: usize = 64 << 20;
 
 /// State of the last turn of a session.

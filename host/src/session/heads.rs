@@ -48,7 +48,7 @@ struct Cache {
 
 #[derive(Serialize, Deserialize)]
 struct Cached {
-    /// Size, seconds and nanoseconds of the last change, and number of the file.
+    /// Size, modification time (seconds and nanoseconds) and inode number.
     stamp: (u64, i64, i64, u64),
     head: SessionHead,
 }

@@ -52,7 +52,7 @@ pub struct TakenInput {
 pub(crate) struct CutCall {
     /// The call, as the model made it.
     pub(crate) call: ToolCall,
-    /// Id of the message that says that the call may have run.
+    /// Id of the message which says that the call may have run.
     pub(crate) told: String,
     /// Number of times that the call began.
     pub(crate) n_begun: u32,
@@ -159,7 +159,7 @@ impl InterruptedTurn {
         }
     }
 
-    /// Returns the calls of the last answer of which the model was told that they may have run, in
+    /// Returns the calls of the last answer that were reported to the model as "may have run", in
     /// order. `messages` is the conversation.
     pub(crate) fn cut_calls(&self, messages: &[Message]) -> Vec<CutCall> {
         let Some(at) = messages.iter().rposition(|one| one.role == Role::Assistant) else {

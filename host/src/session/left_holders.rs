@@ -11,7 +11,7 @@ use super::entry::Body;
 use super::live::Session;
 use super::storage::Position;
 
-/// Beginning of the ids of holders.
+/// Prefix of the ids of holders.
 const HOLDER: &str = "held-";
 
 /// Whether a subagent that no entry names is an unfinished holder. `due` are the turns that are due

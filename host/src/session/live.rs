@@ -119,7 +119,7 @@ impl Session {
             inner.take_in(&entry.body);
             inner.last_entry = Some(entry.id);
         }
-        notices.extend(inner.transcript.mend_calls());
+        notices.extend(inner.transcript.repair_calls());
         let open = inner.transcript.open_calls();
         if !open.is_empty() {
             let names: Vec<&str> = open.iter().map(|call| call.name.as_str()).collect();

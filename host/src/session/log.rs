@@ -237,7 +237,7 @@ impl Journal for SessionLog {
 
 impl Drop for SessionLog {
     fn drop(&mut self) {
-        // An error here is ignored: nothing depends on buffered lines.
+        // An error is ignored here: buffered lines are not needed for correctness.
         let _ = self.write_waiting();
         if let Some(lock) = &self.lock {
             // Unlock explicitly, closing the file is not enough: a child process between fork and
@@ -256,8 +256,8 @@ fn newer_version(bytes: &[u8]) -> Option<u32> {
     }
 }
 
-/// Takes the lock of a session. The error names the process that holds it, or says that the lock is
-/// not a regular file: what a link leads to is not written.
+/// Locks a session. The error names the process that holds the lock, or reports that the lock is
+/// not a regular file: the target of a symlink is never written.
 pub(super) fn lock_session(folder: &Path) -> Result<File, Error> {
     let path = folder.join(LOCK);
     let mut options = OpenOptions::new();
@@ -285,8 +285,7 @@ pub(super) fn lock_session(folder: &Path) -> Result<File, Error> {
     }
 }
 
-/// Makes the file readable by its owner only: sessions contain everything that the user and the
-/// tools said.
+/// Makes the file readable by its owner only: sessions contain all text of the user and the tools.
 pub(crate) fn private_options(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
@@ -298,7 +297,7 @@ pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_private_as(path, bytes, DiskWait::Waits)
 }
 
-/// Writes like [`write_private`], and waits for the disk if `wait` says so.
+/// Writes like [`write_private`], and waits for the disk if `wait` is set.
 pub(super) fn write_private_as(path: &Path, bytes: &[u8], wait: DiskWait) -> io::Result<()> {
     let mut file =
         private_options(OpenOptions::new().write(true).create(true).truncate(true)).open(path)?;

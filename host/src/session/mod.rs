@@ -212,13 +212,13 @@ pub enum Error {
         found: Vec<String>,
     },
     /// The operation works on the files of sessions, and this store has none.
-    #[error("the sessions in {store} are not files, and only files can be looked through this way")]
+    #[error("the sessions in {store} are not files, and this command searches files only")]
     NotFiles {
         /// Name of the store.
         store: String,
     },
-    /// Another writer has continued the session, so this one must not write to it any more.
-    #[error("another program has continued the session {id}; open it again to go on")]
+    /// Another writer has continued the session, so this writer must stop.
+    #[error("another program has continued the session {id}; open it again to continue")]
     Fenced {
         /// Id of the session.
         id: String,
@@ -239,7 +239,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A blob exceeds the limit for one blob or for the session.
-    #[error("{size} bytes are not kept: {what}")]
+    #[error("{size} bytes cannot be stored: {what}")]
     BlobLimit {
         /// Size in bytes.
         size: u64,

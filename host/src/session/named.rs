@@ -20,7 +20,7 @@ pub(super) struct NamedBlobs {
 }
 
 impl NamedBlobs {
-    /// Adds the blobs of one entry. A later value of a plugin takes the place of the one before.
+    /// Adds the blobs of one entry. A later value of a plugin replaces the earlier one.
     pub(super) fn follow_entry(&mut self, body: &Body) {
         match body {
             Body::TurnStart { attached, .. } => self.add_content(attached),

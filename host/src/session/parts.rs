@@ -12,7 +12,7 @@ use super::children::{AGENTS, is_agent_id};
 use super::guarded;
 use super::log::FILE;
 
-/// Name of the folder with what repairs took out of a session.
+/// Name of the folder for data that repairs removed from a session.
 pub(super) const KEPT: &str = "kept";
 
 /// Maximum depth of nested subagents.
@@ -31,7 +31,7 @@ pub enum PartKind {
     Content,
     /// Large value of a plugin.
     State,
-    /// File of the checkpoints: what files were before calls changed them.
+    /// Checkpoint file: contents of files before calls changed them.
     Checkpoint,
     /// Lock of the writer.
     Lock,

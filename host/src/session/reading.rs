@@ -1,8 +1,8 @@
 //! Entries of a session with the numbers of their lines, read from outside.
 //!
 //! Owns how a session or the session of a subagent is found below the store without following
-//! links, and that a damaged line is told and hides no other. Takes no lock, so the session may be
-//! open in another process. Start from [`SessionStore::read_lines`].
+//! links, and that a damaged line is reported and hides no other line. Takes no lock, so the
+//! session may be open in another process. Start from [`SessionStore::read_lines`].
 
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ pub struct Reading {
 #[derive(Debug)]
 pub struct SessionTail {
     source: TailSource,
-    /// File of the session, or a name of it for messages.
+    /// Path of the session's file, or a name for messages.
     path: PathBuf,
     /// Offset up to which lines were read, and their number.
     offset: u64,
@@ -86,7 +86,7 @@ impl SessionTail {
                     Entry::parse_line(text)
                 }
                 Some(Line::TooLong(n)) => Err(format!(
-                    "it has {n} bytes, at most {MAX_LINE_BYTES} are read"
+                    "it has {n} bytes, at most {MAX_LINE_BYTES} are supported"
                 )),
             };
             let line = self.n_lines + lines.number;

@@ -1,9 +1,9 @@
 //! Search for a text in all sessions, and in those of their subagents and archived turns.
 //!
-//! Owns which texts of a session can be found, and that a damaged file or line is told and stops
-//! nothing. The search reads the files from their beginning to their end, and those without the text
-//! as bytes alone; a line is parsed only if its bytes hold the text. There is no index, so nothing
-//! can be stale. Start from [`search_sessions`].
+//! Owns which texts of a session can be found, and that a damaged file or line is reported and does
+//! not stop the search. The search reads the files from their beginning to their end, and those
+//! without the text as bytes alone; a line is parsed only if its bytes hold the text. There is no
+//! index, so nothing can be stale. Start from [`search_sessions`].
 
 mod likely;
 mod texts;
@@ -184,7 +184,7 @@ fn search_file(
                 (Entry::parse_line(line), is_start)
             }
             Ok(Some(Line::TooLong(n))) => {
-                let why = format!("it has {n} bytes, at most {MAX_LINE_BYTES} are read");
+                let why = format!("it has {n} bytes, at most {MAX_LINE_BYTES} are supported");
                 (Err(why), false)
             }
             Err(error) => return tell(unreadable(path, &error)),

@@ -78,7 +78,7 @@ impl SessionAddress {
         }
     }
 
-    /// Whether this session is the other one or a subagent below it.
+    /// Whether this session is `other` or a subagent below it.
     #[must_use]
     pub fn is_in(&self, other: &Self) -> bool {
         let below = self.0.strip_prefix(&*other.0);
@@ -130,7 +130,7 @@ pub trait Journal: Send {
     ///
     /// # Errors
     /// Nothing of the frame is kept, and the caller may retry; or an earlier frame did not survive,
-    /// which is told once with its reason, and nothing is appended any more.
+    /// which is reported once with its reason, and nothing is appended any more.
     fn append(&mut self, frame: &[u8]) -> Result<(), Error>;
 
     /// Appends a frame together with the next one or at the next
@@ -198,8 +198,8 @@ pub enum BlobKind {
 
 /// Values of a session by the BLAKE3 hash of their content, as 64 hexadecimal digits.
 pub trait Blobs: Debug + Send + Sync {
-    /// Keeps a value. When this returns, the value survives a power failure. Does nothing if it is
-    /// kept already.
+    /// Stores a value. When this returns, the value survives a power failure. Does nothing if the
+    /// value is already stored.
     ///
     /// # Errors
     /// The name is not a hash, or the value cannot be written.

@@ -265,7 +265,7 @@ impl SessionStore {
         }
     }
 
-    /// Whether a session is kept in a file of its own, as those in the list are, or in no file.
+    /// Whether a session is a regular file, or has no file yet.
     fn is_regular(&self, at: &SessionAddress) -> bool {
         let Some(folder) = self.sessions.folder(at) else {
             return true;
@@ -377,7 +377,7 @@ impl SessionStore {
         self.content_of(session)?.get(id)
     }
 
-    /// Returns the blobs of messages. Those of subagents are with the session at the top.
+    /// Returns the blobs of messages. Blobs of subagents are stored with the root session.
     fn content_of(&self, session: &str) -> Result<Arc<dyn Blobs>, Error> {
         let root = self.address(self.address(session)?.root())?;
         Ok(self.sessions.blobs(&root, BlobKind::Content))

@@ -35,7 +35,7 @@ pub(super) struct SessionTranscript {
     pub(super) remembered: Vec<RememberedSkill>,
     /// Status lines of plugins that are not empty, by plugin.
     pub(super) statuses: BTreeMap<String, String>,
-    /// Calls that a person allowed for the present run, in words.
+    /// Calls that a person allowed for the current run, as text.
     allowed: Vec<String>,
     /// Calls that a person had allowed for the run before.
     pub(super) ended_answers: Vec<String>,
@@ -153,7 +153,7 @@ impl SessionTranscript {
     /// Restores the pairing of calls and results after unreadable lines: drops a result without its
     /// call, and inserts an error result for a call that lost its result. Calls still open at the
     /// end are left to [`SessionTranscript::open_calls`]. Returns notices about the changes.
-    pub(super) fn mend_calls(&mut self) -> Vec<String> {
+    pub(super) fn repair_calls(&mut self) -> Vec<String> {
         let mut notices = Vec::new();
         let mut mended = Vec::with_capacity(self.messages.len());
         let mut open: Vec<ToolCall> = Vec::new();
@@ -240,10 +240,10 @@ mod tests {
             ("u 1 u", "u u", 1),
         ] {
             let mut transcript = transcript(before);
-            let notices = transcript.mend_calls();
+            let notices = transcript.repair_calls();
             assert_eq!(shape(&transcript), after);
             assert_eq!(notices.len(), n_notices, "{notices:?}");
-            assert!(transcript.mend_calls().is_empty());
+            assert!(transcript.repair_calls().is_empty());
         }
         let open = transcript("a12 1").open_calls().into_iter().map(|c| c.id);
         assert!(open.eq(["2"]));

@@ -1,4 +1,4 @@
-//! Events of a session, turn by turn, for people and programs that look at it from outside.
+//! Events of a session, turn by turn, for people and programs that watch it from outside.
 //!
 //! Owns the model of a turn that `show` and `export` share: what was said, calls with what hooks
 //! decided about them, subagents, archived turns, and the parts of the system prompt. It is made of
@@ -20,7 +20,7 @@ use crate::message::{Blob, Role, Usage};
 pub struct SessionView {
     /// Id of the session.
     pub id: String,
-    /// Title that the session was given, if it was.
+    /// Title of the session, if it has one.
     pub title: Option<String>,
     /// Time of creation, in milliseconds since 1970.
     pub created: i64,
@@ -130,7 +130,7 @@ pub enum Item {
     Subagent {
         /// Id of the subagent.
         agent: String,
-        /// Plugin that runs it, if the model does not.
+        /// Plugin that made the call, if the model did not.
         #[serde(skip_serializing_if = "Option::is_none")]
         plugin: Option<String>,
         /// Task of the subagent.
@@ -178,7 +178,7 @@ pub enum Item {
     },
 }
 
-/// A tool call with everything that happened to it.
+/// A tool call with its whole history: hooks, decisions and result.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CallView {
     /// Id of the call.
@@ -226,7 +226,7 @@ pub struct Decision {
     /// Names of the changed parts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// Reason in the plugin's words, or the failure.
+    /// Reason as the plugin wrote it, or the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Number of the step, 0 outside one.

@@ -36,7 +36,7 @@ pub fn budget_chars(context_tokens: u64) -> usize {
 pub struct Catalogue {
     /// Text; empty without skills that the model may start.
     pub text: String,
-    /// Number of skills in it.
+    /// Number of skills in the catalogue.
     pub n_skills: usize,
     /// Number of descriptions that were cut or omitted.
     pub n_cut: usize,

@@ -42,7 +42,7 @@ pub struct Root {
     pub path: PathBuf,
     /// Content, if the directory was read once and only that content may be used.
     pub held: Option<Arc<HeldFolder>>,
-    /// Skills in it that an installer placed there.
+    /// Installed skills in this folder.
     pub installed: Vec<Installed>,
 }
 

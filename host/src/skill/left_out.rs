@@ -17,7 +17,7 @@ pub enum LeftOutCause {
     Unusable,
     /// A fault in its front matter hides it from the model; only the user can start it.
     UserOnly,
-    /// Another skill, or an unusable file, has its name.
+    /// Another skill, or an unusable file, has the same name.
     Shadowed,
 }
 

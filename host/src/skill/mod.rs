@@ -41,7 +41,7 @@ pub use name::key;
 pub use origin::is_plain_name;
 pub use origin::{Installed, Origin, label};
 pub use parse::{FORMAT, MAX_FILE_BYTES, SkillFile, known_keys, parse_text};
-pub use scope::{Spare, ToolPattern, ToolScope};
+pub use scope::{ToolPattern, ToolScope, UnaskedCall};
 pub use snapshot::Skills;
 #[doc(hidden)]
 pub use write::front_matter;

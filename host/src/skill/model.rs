@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::origin::Origin;
-use super::scope::{Spare, ToolScope};
+use super::scope::{ToolScope, UnaskedCall};
 use crate::grant::held::HeldFolder;
 use crate::grant::{SideEffect, Trust};
 
@@ -84,7 +84,7 @@ pub enum Invocation {
     Auto,
     /// The user only: the skill is hidden from the model, and the model may not start it.
     UserOnly,
-    /// Neither model nor user.
+    /// Neither the model nor the user can invoke it.
     Disabled,
 }
 
@@ -157,7 +157,7 @@ pub trait Available: Sync {
     fn variable(&self, name: &str) -> bool;
 }
 
-/// Machine that has everything, for callers that only look at a skill's text.
+/// Machine on which every requirement is met, for callers that only read a skill's text.
 #[derive(Clone, Copy, Debug)]
 pub struct AllAvailable;
 
@@ -188,7 +188,7 @@ pub struct GeneratedFrom {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// A key or a value that has no effect here.
+    /// A key or a value that has no effect in Rind.
     Note,
     /// A probable mistake.
     Warning,
@@ -271,7 +271,7 @@ pub struct Skill {
     pub tools: ToolScope,
     /// Calls that skip the approval question while the skill is active, within the operator's
     /// policy; from `allowed-tools`.
-    pub spares: Vec<Spare>,
+    pub spares: Vec<UnaskedCall>,
     /// Declared side effects; empty if it declares none.
     pub side_effects: Vec<SideEffect>,
     /// JSON Schema of its arguments.
@@ -362,8 +362,8 @@ impl Skill {
     }
 }
 
-/// File that looks like a skill but cannot be used. It keeps its name: otherwise another skill
-/// could take its place because of a fault in it.
+/// File that looks like a skill but cannot be used. It keeps its name reserved: otherwise its fault
+/// would let another skill take its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unusable {
     /// Identity that the skill would have.
@@ -385,6 +385,6 @@ pub struct Shadowed {
     pub skill: Arc<Skill>,
     /// File of the skill that is used instead.
     pub shadowed_by: PathBuf,
-    /// Whether both have the same content, so that nothing is lost.
+    /// Whether both have the same content, so that neither hides anything.
     pub is_identical: bool,
 }

@@ -1,5 +1,5 @@
 //! Tools that a skill may use, and calls that should skip the approval question. The two are
-//! opposites: a [`ToolScope`] only removes tools, a [`Spare`] only asks for fewer questions, and
+//! opposites: a [`ToolScope`] only removes tools, a [`UnaskedCall`] only asks for fewer questions, and
 //! neither is ever derived from the other.
 
 use globset::{GlobBuilder, GlobMatcher};
@@ -115,7 +115,7 @@ impl ToolScope {
 /// skill's trust decide whether it may. Never a restriction, and never a permission that the policy
 /// denies.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Spare {
+pub struct UnaskedCall {
     /// Name of the tool, as the model sees it.
     pub tool: String,
     /// Commands that it covers, for a tool that runs commands. Each part of a compound command must
@@ -123,7 +123,7 @@ pub struct Spare {
     pub command: Option<CommandPattern>,
 }
 
-impl std::fmt::Display for Spare {
+impl std::fmt::Display for UnaskedCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.command {
             None => f.write_str(&self.tool),
@@ -132,7 +132,7 @@ impl std::fmt::Display for Spare {
     }
 }
 
-impl Serialize for Spare {
+impl Serialize for UnaskedCall {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }

@@ -40,7 +40,7 @@ pub struct Question {
     pub skill: Option<String>,
     /// Id of the tool call, as in its events; `None` for a question that is not about one.
     pub call: Option<String>,
-    /// Permissions of the plugin that provides the tool, in plain words.
+    /// Permissions of the plugin that provides the tool, in plain language.
     pub may: Vec<String>,
     /// Complete preview of the call, for the user.
     pub arguments: Vec<ShownLine>,
@@ -143,7 +143,7 @@ impl Question {
         self
     }
 
-    /// Makes the question one about the use of a skill, told in these lines.
+    /// Turns the question into one about the use of a skill, described by these lines.
     #[must_use]
     pub(crate) fn about_skill(mut self, skill: &str, lines: Vec<ShownLine>) -> Self {
         self.skill = Some(one_line(skill));
@@ -225,7 +225,7 @@ impl Approver for AllowAll {
 pub struct SessionApproval {
     /// Name of the tool.
     pub tool: String,
-    /// Covered part of the calls, in words.
+    /// Covered part of the calls, as text.
     pub covers: String,
     /// Name of the plugin that provides the tool; `None` for a built-in tool.
     pub plugin: Option<String>,
@@ -290,7 +290,7 @@ impl SessionApprovals {
         approved
     }
 
-    /// Revokes an answer, so that covered calls are asked about again. Returns whether it was in
+    /// Revokes an answer, so that covered calls need approval again. Returns whether it was in
     /// force.
     pub fn revoke(&self, approved: &SessionApproval) -> bool {
         let mut always = self.lock();

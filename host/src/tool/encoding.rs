@@ -20,7 +20,7 @@ pub(super) enum TextEncoding {
     Utf8 {
         has_bom: bool,
     },
-    /// UTF-16 with a byte order mark; without the mark it cannot be told from binary data.
+    /// UTF-16 with a byte order mark; without the mark it cannot be distinguished from binary data.
     Utf16 {
         is_big_endian: bool,
     },

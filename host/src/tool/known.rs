@@ -218,8 +218,9 @@ impl KnownFiles {
         inner.files.insert(path, known);
     }
 
-    /// Forgets text that is no longer in the conversation: `is_there` says whether it contains the
-    /// result of a call. Compaction, archiving and `/undo` remove results.
+    /// Forgets text that is no longer in the conversation: `is_there` returns whether the
+    /// conversation contains the result of a call. Compaction, archiving and `/undo` remove
+    /// results.
     pub fn forget(&self, is_there: impl Fn(&str) -> bool) {
         for known in lock(&self.0).files.values_mut() {
             if known.edits.iter().any(|call| !is_there(call)) {

@@ -16,14 +16,15 @@ use crate::lock::lock;
 use crate::secret::Scanner;
 use crate::text::clean_line;
 
-/// Maximum number of bytes of one output that are kept. The key of a certificate fits, so that its
-/// first line, by which it is recognized, is still there when its end is shown.
+/// Maximum number of bytes of one output that are kept. A PEM key fits, so that its first line,
+/// which identifies it, is still there when its end is shown.
 const KEPT_BYTES: usize = 16 << 10;
 
 /// Longest line that is returned, in bytes.
 const MAX_LINE_BYTES: usize = 400;
 
-/// Characters of the beginning of a secret that are not shown at the end of an output.
+/// Minimum number of characters: an output that ends with this much of the start of a secret is cut
+/// there.
 const LEAST_BEGUN: usize = 3;
 
 /// Outputs of the calls that run in a session. Cheap to clone.
@@ -143,7 +144,7 @@ impl LiveOutput {
 }
 
 impl OutputEnd {
-    /// Returns the lines that a terminal would show, as far as they may be looked at.
+    /// Returns the lines that a terminal would show, without the end that may be part of a secret.
     fn show_lines(&self) -> Vec<String> {
         let bytes: Vec<u8> = self.bytes.iter().copied().collect();
         let mut shown = Captured::of_screen(2 * KEPT_BYTES);

@@ -164,7 +164,7 @@ pub enum FileTracking {
 /// power failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CallRepetition {
-    /// Never: the model is told that the call may have run.
+    /// Never: the model learns that the call may have run.
     #[default]
     Never,
     /// Always: a second run with the same arguments has no further effect.
@@ -173,7 +173,7 @@ pub enum CallRepetition {
     Checked(String),
 }
 
-/// Answer of a check: the effect of the call is there, so the call is not run again.
+/// Answer of a check: the effect of the call has happened, so the call is not run again.
 pub const EFFECT_DONE: &str = "done";
 
 /// Answer of a check: the effect of the call is not there, so the call is run again.

@@ -26,10 +26,11 @@ use crate::text::clean_line;
 /// Longest line that a peer may write, in bytes: a result with an image, encoded.
 pub const MAX_PEER_LINE_BYTES: usize = 16 << 20;
 
-/// Most bytes that a peer may write between two lines that it is sent. Four of the longest lines.
+/// Maximum number of bytes that a peer may write between two lines that it is sent. Four of the
+/// longest lines.
 const MAX_UNASKED_BYTES: usize = 4 * MAX_PEER_LINE_BYTES;
 
-/// Most lines that may wait to be read.
+/// Maximum number of lines that may wait to be read.
 const MAX_WAITING_LINES: usize = 1024;
 
 /// Bytes of standard error that are kept for the message about the end of a peer.
@@ -53,7 +54,7 @@ const END_GRACE: Duration = Duration::from_secs(5);
 /// Prefix of the temporary directories for the standard input of peers.
 const TEMPORARY_PREFIX: &str = "rind-peer-";
 
-/// A program that stays running, with everything that it may use.
+/// A program that keeps running, with its permissions.
 #[derive(Clone)]
 pub struct PeerProgram {
     /// Name for messages and the log.
@@ -137,8 +138,8 @@ impl PeerEnd {
         self.cancel.cancel();
     }
 
-    /// Waits for the end of a peer that no longer writes, and returns the reason: words that
-    /// continue "it".
+    /// Waits for the end of a peer that no longer writes, and returns the reason: phrased to follow
+    /// "it".
     pub async fn reason(&self) -> String {
         let mut ended = self.ended.clone();
         let told = ended.wait_for(Option::is_some);
@@ -278,7 +279,7 @@ impl PeerProgram {
     /// Starts the program. It ends when [`PeerProcess::stop`] is dropped.
     ///
     /// # Errors
-    /// Reason why it cannot be started, in words that continue "it".
+    /// Reason why it cannot be started, phrased to follow "it".
     pub async fn start(&self) -> Result<PeerProcess, String> {
         let unmade = |error| format!("has no pipe for its standard input: {error}");
         let (pipe, sender) = InputPipe::create(TEMPORARY_PREFIX).await.map_err(unmade)?;
@@ -298,7 +299,7 @@ impl PeerProgram {
         tokio::spawn(async move {
             let finished = process.run(&until).await;
             let how = match finished {
-                Ok(finished) => ending_words(finished.ending),
+                Ok(finished) => ending_text(finished.ending),
                 Err(error) => format!("did not start: {error}"),
             };
             // Ignore the error: the receiver may be gone.
@@ -365,7 +366,7 @@ fn on_bytes(end: &PeerEnd) -> OnBytes {
     })
 }
 
-fn ending_words(ending: Ending) -> String {
+fn ending_text(ending: Ending) -> String {
     match ending {
         Ending::Exited(code) => format!("ended with exit code {code}"),
         Ending::Signaled(signal) => format!("was ended by signal {signal}"),

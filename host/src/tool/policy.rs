@@ -98,9 +98,9 @@ pub enum ToolVerdict {
     Allow,
     /// Ask a person before the call runs.
     Ask,
-    /// Do not run the call; the text tells the model the reason.
+    /// Do not run the call; the model gets the text as the reason.
     Deny(String),
-    /// Do not run the call; answer with this description of it.
+    /// Do not run the call; answer with this description of its effect.
     DryRun(String),
 }
 
@@ -122,7 +122,7 @@ pub struct PolicyCall<'a> {
     pub arguments: &'a Value,
     /// Command, file or directory that the call is about.
     pub subject: &'a Subject,
-    /// Permissions of the tool's plugin beyond answering the call, in plain words.
+    /// Permissions of the tool's plugin beyond answering the call, in plain language.
     pub may: &'a [String],
     /// Whether a hook asked for approval. A policy that still returns [`ToolVerdict::Allow`]
     /// answers the hook with yes.
@@ -158,7 +158,7 @@ pub trait Policy: Send + Sync {
         false
     }
 
-    /// Whether an "always" answer may cover a call that is asked about. Defaults to yes.
+    /// Whether an "always" answer may cover a call that needs approval. Default: yes.
     fn may_cover(&self, call: &PolicyCall<'_>) -> bool {
         _ = call;
         true

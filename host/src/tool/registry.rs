@@ -23,7 +23,7 @@ pub const MAX_TOOLS_PER_PLUGIN: usize = 128;
 /// Maximum number of tools of one source of an outer layer, such as an MCP server.
 pub const MAX_TOOLS_PER_SOURCE: usize = 1000;
 
-/// Beginning of the names of tools that no plugin may have.
+/// Prefix of the names of tools that no plugin may have.
 const SOURCE_PREFIX: &str = "mcp__";
 
 /// Whether the origin of a tool is a source of an outer layer: no plugin has a `:` in its name.
@@ -54,7 +54,8 @@ pub struct ToolEntry {
     pub spec: Arc<ToolSpec>,
     /// Checks arguments against its schema.
     pub check: Arc<CheckArguments>,
-    /// Permissions of its plugin in plain words, for the user. The model does not see them.
+    /// Permissions of the tool's plugin in plain language, for the user. The model does not see
+    /// them.
     pub may: Arc<[String]>,
 }
 

@@ -122,7 +122,7 @@ impl ChangedRoots {
 
 impl RepositoryBefore {
     /// Records the state of all files that the command may change.
-    pub(super) fn look_before(folders: &[PathBuf]) -> Self {
+    pub(super) fn scan_before(folders: &[PathBuf]) -> Self {
         let roots = ChangedRoots::open_roots(folders);
         let mut known = BTreeMap::new();
         let mut room = MAX_KEPT_BYTES;
@@ -163,7 +163,7 @@ impl RepositoryBefore {
         });
         found.extend(unseen.iter().map(|(path, why)| {
             format!(
-                "whether git would run something in `{}` is not known: {why}",
+                "cannot tell whether git would run a program in `{}`: {why}",
                 self.roots.shown_path(path)
             )
         }));
@@ -177,7 +177,7 @@ impl RepositoryBefore {
 
     fn leave(&self, path: &Path, why: &str) -> String {
         format!(
-            "`{}` {why} at the next git command outside; it was changed later than the command can have run, so it stays: \
+            "`{}` {why} at the next git command outside the sandbox; it was changed later than the command can have run, so it stays: \
              look at it",
             self.roots.shown_path(path)
         )
@@ -185,7 +185,7 @@ impl RepositoryBefore {
 
     fn refuse_change(&self, path: &Path, why: &str) -> String {
         let shown = self.roots.shown_path(path);
-        match self.put_away(path) {
+        match self.rename_away(path) {
             Ok(away) => format!(
                 "`{shown}` {why} at the next git command outside; it was renamed to end in `{away}`"
             ),
@@ -196,7 +196,7 @@ impl RepositoryBefore {
     }
 
     /// Renames the file and returns the suffix of its new name.
-    fn put_away(&self, path: &Path) -> io::Result<String> {
+    fn rename_away(&self, path: &Path) -> io::Result<String> {
         let gone = || io::Error::from(io::ErrorKind::NotFound);
         let (root, folder) = self.roots.root_place(path).ok_or_else(gone)?;
         let name = path.file_name().ok_or_else(gone)?;
@@ -215,7 +215,7 @@ impl RepositoryBefore {
             folder.rename(name, &folder, away)
         };
         if renamed(&ending).is_err() {
-            // The target name is taken by something that cannot be replaced.
+            // The target name is in use by a file or folder that cannot be replaced.
             ending = format!(".{}.{REFUSED}", crate::clock::new_id());
             renamed(&ending)?;
         }
@@ -273,8 +273,8 @@ fn walk_roots(
             names.insert(name);
         }
         let has = |name: &str| names.contains(OsStr::new(name));
-        // A repository elsewhere can name this directory as its common directory; then there is no
-        // `HEAD` in it.
+        // A repository elsewhere can use this directory as its common directory; then it contains
+        // no `HEAD`.
         if is_repository_with(has) || (has("objects") && has("refs")) {
             repository(&folder);
         }

@@ -115,7 +115,7 @@ fn build_validator(schema: &Value) -> Result<Validator, String> {
 
 /// First fault in a file written by the user.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Misfit {
+pub struct TomlFault {
     /// Keys that lead to the fault, outermost first.
     pub keys: Vec<String>,
     /// Problem, without its position.
@@ -127,7 +127,7 @@ pub struct Misfit {
 ///
 /// # Errors
 /// Reason why the schema is refused.
-pub fn misfit(schema: &Value, settings: &Value) -> Result<Option<Misfit>, String> {
+pub fn misfit(schema: &Value, settings: &Value) -> Result<Option<TomlFault>, String> {
     check_bounds(schema)?;
     let validator = build_validator(schema)?;
     let Some(error) = validator.iter_errors(settings).next() else {
@@ -161,7 +161,7 @@ pub fn misfit(schema: &Value, settings: &Value) -> Result<Option<Misfit>, String
         }
         None => cut_text(error.to_string()),
     };
-    Ok(Some(Misfit { keys, message }))
+    Ok(Some(TomlFault { keys, message }))
 }
 
 fn check_arguments(
@@ -179,7 +179,7 @@ fn check_arguments(
     }
     let pairs = n_subschemas.saturating_mul(json::n_values(arguments));
     if pairs > MAX_PAIRS {
-        return Err("the arguments hold too many values for this tool".to_owned());
+        return Err("the arguments contain too many values for this tool".to_owned());
     }
     if json::nesting_depth(arguments) > json::MAX_DEPTH || !fits_load(arguments, load) {
         return Err("the arguments are nested too deeply for this tool".to_owned());
@@ -267,7 +267,7 @@ fn check_bounds(schema: &Value) -> Result<u64, String> {
 const EXPLOSIVE: &str = "the schema's references apply to the same value again and again";
 
 fn outside_reference(reference: &str) -> String {
-    format!("the schema refers to `{reference}`; only references within it (`#…`) are taken")
+    format!("the schema refers to `{reference}`; only references within it (`#…`) are supported")
 }
 
 fn references_of(map: &Map<String, Value>) -> impl Iterator<Item = &str> {

@@ -50,7 +50,7 @@ impl Subject {
             Self::File(WorkspacePath::Known(path)) | Self::Tree(WorkspacePath::Known(path))
                 if path.len() > MAX_COVER_BYTES =>
             {
-                Err("its path is too long to be covered".to_owned())
+                Err("its path is too long for an `always` answer".to_owned())
             }
             Self::File(WorkspacePath::Known(path)) => {
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);

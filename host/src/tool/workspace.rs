@@ -63,8 +63,9 @@ impl Workspace {
         })
     }
 
-    /// Hides those of these folders that are inside the workspace: no path reaches them, and no
-    /// listing names them. Creates the missing ones, so that nothing can be put in their place.
+    /// Hides those of these folders that are inside the workspace: paths cannot reach them, and
+    /// listings leave them out. Creates the missing ones, so that nothing else can take their
+    /// names.
     ///
     /// # Errors
     /// The workspace cannot be examined.
@@ -230,8 +231,8 @@ impl Workspace {
         let n_others = metadata.nlink().saturating_sub(1);
         Ok(match n_others {
             0 => String::new(),
-            1 => "; the file has another name (hard link), which may be outside of the workspace, and changes there too".to_owned(),
-            n => format!("; the file has {n} other names (hard links), which may be outside of the workspace, and changes there too"),
+            1 => "; the file has another name (hard link), which may be outside of the workspace, and would change there too".to_owned(),
+            n => format!("; the file has {n} other names (hard links), which may be outside of the workspace, and would change there too"),
         })
     }
 

@@ -27,7 +27,7 @@ mod briefing {
         max_entries: usize,
     }
 
-    /// Parts as they were when the session began.
+    /// Parts, as they were at the start of the session.
     #[data]
     struct Begun {
         project: String,
@@ -39,7 +39,7 @@ mod briefing {
     #[hook]
     fn system_prompt(_about: PromptContext) -> Result<PromptOutcome, Error> {
         let settings: Settings = config::all()?;
-        // A subagent has a task of its own, which says what it needs.
+        // A subagent gets everything that it needs in its task.
         if caller::depth() > 0 {
             return Ok(PromptOutcome::default());
         }

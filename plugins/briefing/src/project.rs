@@ -12,7 +12,7 @@ const MAX_README: usize = 600;
 /// Names of READMEs, the first that is there counts.
 const READMES: [&str; 3] = ["README.md", "README.rst", "README"];
 
-/// Describes the project; empty if there is nothing to tell.
+/// Describes the project; empty if nothing is known.
 pub(crate) fn describe_project() -> String {
     let mut lines: Vec<String> = [cargo_package(), npm_package(), python_project()]
         .into_iter()

@@ -26,7 +26,7 @@ pub(crate) fn describe_workspace(max_entries: usize) -> String {
     }
     let mut lines = Vec::new();
     let mut n_left = max_entries;
-    // The top level comes whole before anything below it takes its room.
+    // List the complete top level before entries below it use up the room.
     let mut n_for_below = max_entries.saturating_sub(top.len());
     for entry in &top {
         if n_left == 0 {
@@ -85,7 +85,7 @@ fn show_entry(entry: &Entry, indent: &str) -> String {
 /// Name of the branch that is checked out.
 fn git_branch() -> Option<String> {
     let top = files::list("workspace").ok()?;
-    // In a worktree it is a file, and the branch lies elsewhere.
+    // In a worktree `.git` is a file, and the branch is recorded in another folder.
     let git = top.iter().find(|entry| entry.name == ".git");
     git.filter(|git| matches!(git.kind, Kind::Folder))?;
     let head = files::read("workspace/.git/HEAD", 0, 1_024).ok()?;

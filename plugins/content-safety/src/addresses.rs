@@ -104,7 +104,7 @@ pub(crate) fn ipv4_end(text: &[u8], at: usize) -> Option<usize> {
     (!is_everybodys && !follows_version(&text[..at])).then_some(at + address.len())
 }
 
-/// Whether a text ends in something that a version follows.
+/// Whether a text ends in a word that is usually followed by a version.
 fn follows_version(before: &[u8]) -> bool {
     let tail = &before[before.len().saturating_sub(24)..];
     let tail = String::from_utf8_lossy(tail).to_ascii_lowercase();

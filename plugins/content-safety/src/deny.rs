@@ -38,7 +38,7 @@ pub(crate) fn deny_reason(text: &str, settings: &SafetySettings) -> Result<Optio
     for (number, pattern) in (1..).zip(&settings.deny) {
         let regex = Regex::new(pattern).map_err(|error| {
             Error::invalid(format!(
-                "deny pattern {number} of the settings is no regular expression: {error}"
+                "deny pattern {number} of the settings is not a regular expression: {error}"
             ))
         })?;
         if regex.is_match(text) {

@@ -10,8 +10,7 @@ pub(crate) fn begins_word(text: &[u8], at: usize) -> bool {
     !(is_word(*before) || b".-/\\+#%".contains(before))
 }
 
-/// Whether data may end before `at`: no word continues there, neither directly nor after a dash or
-/// a dot.
+/// Whether data may end before `at`: no word continues there, directly or after a dash or dot.
 pub(crate) fn ends_word(text: &[u8], at: usize) -> bool {
     let goes_on = |at: usize| text.get(at).is_some_and(|byte| is_word(*byte));
     match text.get(at) {

@@ -1,5 +1,5 @@
-//! The last look at what is shown: masks personal data, and holds back what the operator does not
-//! want shown.
+//! The last check of the output before it is shown: masks personal data, and holds back what the
+//! operator does not want shown.
 
 mod addresses;
 mod deny;

@@ -1,4 +1,4 @@
-//! Finding personal data in a text and putting placeholders in its place.
+//! Finds personal data in a text and replaces it with placeholders.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,7 +15,8 @@ pub(crate) struct MaskedText {
     pub(crate) counts: BTreeMap<DataKind, usize>,
 }
 
-/// Masks the kinds of data that the settings name. None when there is nothing of it.
+/// Masks the kinds of data that the settings name. Returns `None` if the text contains none of
+/// them.
 ///
 /// For example:
 ///
@@ -38,7 +39,7 @@ pub(crate) fn mask_text(text: &str, settings: &SafetySettings) -> Option<MaskedT
     })
 }
 
-/// Masks an incomplete text as far as it can be judged.
+/// Masks an incomplete text, up to the point where its end cannot change the result.
 #[derive(Debug)]
 pub(crate) struct SettledText {
     /// The masked text, and the part at its end that is held back. None if nothing was masked.
@@ -101,7 +102,7 @@ fn find_data(text: &str, from: usize, settings: &SafetySettings) -> Vec<(Range<u
             at += 1;
             continue;
         };
-        // All that is looked for is ASCII, so both ends are between characters.
+        // Every pattern is ASCII, so both ends are character boundaries.
         if !settings
             .allow
             .iter()

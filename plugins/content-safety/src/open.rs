@@ -5,7 +5,7 @@ use crate::edge;
 use crate::numbers;
 use crate::settings::DataKind;
 
-/// Bytes after the longest data that decide whether it ends there.
+/// Number of bytes after the longest data that decide whether the data ends there.
 const BEHIND: usize = 2;
 
 /// Bytes of the longest text that is examined, an email address.

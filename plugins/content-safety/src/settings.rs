@@ -9,7 +9,7 @@ pub(crate) struct SafetySettings {
     pub(crate) mask: Vec<DataKind>,
     /// Built-in categories that hold the output back.
     pub(crate) block: Vec<String>,
-    /// Regular expressions that hold the output back.
+    /// Regular expressions for text that must not be shown: a match holds the output back.
     pub(crate) deny: Vec<String>,
     /// Texts that are never masked.
     pub(crate) allow: Vec<String>,

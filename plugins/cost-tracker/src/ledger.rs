@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rind_sdk::data;
 use rind_sdk::prelude::{Purpose, Usage};
 
-/// Names that are told apart in one list. Further ones are counted together.
+/// Maximum number of distinct names in one list. Further ones are counted together.
 const MAX_NAMES: usize = 200;
 
 /// Name under which further names are counted.
@@ -23,7 +23,7 @@ const UNANSWERED: &str = "(no answer)";
 /// Dollars that are worth a row of their own.
 const LEAST_USD: f64 = 1e-9;
 
-/// Bytes of a tool result that are taken for one token.
+/// Bytes of a tool result that are estimated as one token.
 const BYTES_PER_TOKEN: u64 = 4;
 
 /// Calls that are under way. Far more than one step makes.
@@ -131,7 +131,7 @@ pub(crate) struct OpenToolCall {
 #[derive(Default)]
 #[serde(default)]
 pub(crate) struct CostLedger {
-    /// The turn of the main agent that `this_turn` is of.
+    /// The turn of the main agent that `this_turn` belongs to.
     pub(crate) turn: u32,
     pub(crate) this_turn: UsageSum,
     pub(crate) session: UsageSum,
@@ -154,7 +154,7 @@ pub(crate) struct CostLedger {
     pub(crate) usd_per_token: f64,
 }
 
-/// Position of a hook call, as far as it counts here.
+/// Position of a hook call: its turn, and the agent that makes it.
 pub(crate) struct CallPosition {
     pub(crate) agent: String,
     /// 0 for the main agent.
@@ -206,7 +206,7 @@ impl CostLedger {
         }
     }
 
-    /// An answer has come. An answer without a recorded request is the answer to a plugin's
+    /// An answer has arrived. An answer without a recorded request is the answer to a plugin's
     /// question.
     pub(crate) fn note_answer(
         &mut self,
@@ -232,7 +232,7 @@ impl CostLedger {
         }
     }
 
-    /// An answer that came while a skill was active.
+    /// An answer that arrived while a skill was active.
     pub(crate) fn answered_for(&mut self, skill: &str, usage: &Usage, cost: Option<f64>) {
         map_entry(&mut self.skills, skill).add_request(usage, cost);
     }

@@ -7,7 +7,7 @@ use crate::ledger::{CostLedger, UsageSum};
 /// Names that a summary lists of each kind, the most expensive first.
 const MAX_LISTED: usize = 5;
 
-/// Dollars with as many digits as tell something.
+/// Formats US dollars with as many digits as are significant.
 pub(crate) fn format_dollars(usd: f64) -> String {
     if usd < 0.1 {
         format!("${usd:.4}")
@@ -28,7 +28,7 @@ fn format_cost(sum: &UsageSum) -> String {
     }
 }
 
-/// The line for the end of a turn; none when nothing was asked in it.
+/// Returns the summary line for the end of a turn; none if the turn made no request.
 pub(crate) fn ledger_summary(ledger: &CostLedger, has_details: bool) -> Option<String> {
     if ledger.this_turn.requests == 0 {
         return None;

@@ -12,14 +12,14 @@ use crate::ledger::UsageSum;
 /// turn makes it last a tenth of a second longer.
 const READ_HOLDS: Duration = Duration::from_secs(300);
 
-/// Sessions that are kept apart. Each is written by its own session only, so that two at once lose
-/// nothing.
+/// Maximum number of sessions with separate totals. Each session writes only its own totals, so
+/// that concurrent sessions lose nothing.
 const MAX_SESSIONS: usize = 200;
 
 /// Sums that are used again at most. Sessions that begin within [`READ_HOLDS`] add theirs.
 const MAX_READ: usize = 2 * MAX_SESSIONS;
 
-/// Beginning of the keys of sessions. Their ids sort by time.
+/// Prefix of the keys of sessions. Their ids sort by time.
 const PREFIX: &str = "session/";
 
 /// Key of [`EarlierSessions`].
@@ -40,7 +40,7 @@ struct EarlierSessions {
     removing: Vec<String>,
 }
 
-/// Sums of all sessions as they were read.
+/// Totals of all sessions, as they were read.
 #[data]
 #[derive(Default)]
 #[serde(default)]

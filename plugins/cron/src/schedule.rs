@@ -24,7 +24,7 @@ pub(crate) struct JobSchedule {
 pub(crate) enum DueRun {
     /// The run of this time, in milliseconds since 1970.
     At(i64),
-    /// The run of this time, which was missed, with those before it.
+    /// The run at this time and the earlier ones were missed.
     Missed(i64),
     /// Nothing; the next run starts then, if there is one.
     Next(Option<i64>),

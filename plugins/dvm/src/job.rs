@@ -78,7 +78,7 @@ pub(crate) fn order_of(input: String, id: &str, settings: &DvmSettings) -> TurnO
     let mut order = TurnOrder::new(input).in_session(format!("job-{short}"));
     order.preset = named(&settings.preset);
     order.model = named(&settings.model);
-    // A limit holds only for a model with a price, so 0 says that there is none.
+    // A limit applies only to a model with a price, so 0 means that there is none.
     order.max_cost_usd = settings.max_cost_usd.filter(|usd| *usd > 0.0);
     order
 }

@@ -6,10 +6,10 @@ use rind_sdk::{data, store};
 
 use crate::event::NostrEvent;
 
-/// Most jobs that wait.
+/// Maximum number of jobs that wait.
 pub(crate) const MAX_WAITING: usize = 100;
 
-/// Most jobs that are remembered as done.
+/// Maximum number of jobs that are remembered as done.
 const MAX_DONE: usize = 5_000;
 
 /// Age in seconds at which a request is no longer taken, and a job need not be remembered.

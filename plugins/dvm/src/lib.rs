@@ -19,7 +19,7 @@ mod dvm {
     use rind_sdk::prelude::*;
     use rind_sdk::waiting::{WakeConditions, Wakeup};
 
-    /// Longest wait.
+    /// Maximum wait.
     const LOOK: Duration = Duration::from_secs(60);
 
     /// Age in seconds at which a run ends when nothing is to do: the next one connects anew.
@@ -47,7 +47,7 @@ mod dvm {
         Answer(String),
         /// There is no answer, for this reason.
         Failed(String),
-        /// The host ends; the job goes on at the next start.
+        /// The host ends; the job continues at the next start.
         Later,
     }
 
@@ -148,7 +148,7 @@ mod dvm {
             Ok(())
         }
 
-        /// Does a job and publishes its answer. Returns whether the host goes on.
+        /// Does a job and publishes its answer. Returns whether the host continues.
         fn do_job(&mut self, request: &NostrEvent) -> Result<bool, Error> {
             let end = match job::input_of(request) {
                 Ok(input) => {

@@ -104,7 +104,7 @@ impl Relays {
         n
     }
 
-    /// Reads what came, on all connections, at most `max` messages of each.
+    /// Reads the messages that arrived on all connections, at most `max` of each.
     pub(crate) fn read(&mut self, now: u64, max: usize) -> Vec<RelaySaid> {
         let mut said = Vec::new();
         for relay in &mut self.0 {
@@ -169,7 +169,7 @@ impl Relay {
 #[derive(Debug, PartialEq, Eq)]
 struct Forged;
 
-/// Reads a message of a relay. `None` for what does not matter here.
+/// Parses a message of a relay. Returns `None` for messages that this plugin does not use.
 fn parse(text: &str) -> Result<Option<RelaySaid>, Forged> {
     if text.len() > MAX_EVENT_BYTES {
         return Ok(None);

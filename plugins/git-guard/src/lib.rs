@@ -1,5 +1,5 @@
 //! Keeps a repository safe from a model that works in it: no forced push, and no commit on a
-//! protected branch without a yes.
+//! protected branch without an approval.
 
 #[rind_sdk::plugin]
 mod git_guard {
@@ -10,7 +10,7 @@ mod git_guard {
     const CHANGES: &str =
         "am cherry-pick commit merge pull push rebase revert send-pack update-ref …";
 
-    /// Words of a text after which a change may be elsewhere.
+    /// Words in a text after which a change may affect another branch.
     const SIGNS: &str = "push checkout switch branch cd pushd -C GIT_DIR --git-dir --chdir";
 
     /// Options of a push that overwrite or delete; git takes any beginning of them.
@@ -88,8 +88,8 @@ mod git_guard {
         Ok(repository_place(&config::all()?).0)
     }
 
-    /// Reads where a change would be, and whether it needs no yes there; the line of status shows
-    /// it.
+    /// Determines the branch that a change would affect, and whether it may go there without an
+    /// approval; the status line shows both.
     fn repository_place(settings: &GuardSettings) -> (String, bool) {
         let head = files::read("workspace/.git/HEAD", 0, 1_024).unwrap_or_default();
         let head = String::from_utf8_lossy(&head);
@@ -117,7 +117,7 @@ mod git_guard {
         words.split(' ').any(|one| one == word)
     }
 
-    /// Whether a word of a push makes it overwrite or delete.
+    /// Whether an argument of `git push` makes it overwrite or delete.
     fn is_force(word: &str) -> bool {
         let name = word.split('=').next().unwrap_or_default();
         let is_long = name.len() > 2 && FORCES.split(' ').any(|force| force.starts_with(name));
@@ -137,7 +137,7 @@ mod git_guard {
         }
     }
 
-    /// Returns the change that a text would be if something ran it.
+    /// Returns the change that a text would make if it were executed.
     fn looks_like_change(text: &str, is_safe: bool) -> Option<String> {
         let text = text.replace(['"', '\'', '\\'], "");
         let is_sign = |c: char| c.is_whitespace() || ";&|()`{},=<>".contains(c);

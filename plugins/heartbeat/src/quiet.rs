@@ -7,7 +7,7 @@ use rind_sdk::types::Error;
 
 /// Hours in which nothing is done.
 pub(crate) struct QuietHours {
-    /// Beginning and end; the end is no part of them.
+    /// Start (inclusive) and end (exclusive).
     hours: Option<(Time, Time)>,
     zone: TimeZone,
 }

@@ -1,4 +1,4 @@
-//! Invisible characters: they are counted, and taken out so that they do not hide words.
+//! Finds invisible characters: counts them, and removes them so that they do not hide words.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Looks for prompt injection in what reaches the model, and warns of it once.
+//! Looks for prompt injection in texts that reach the model, and warns the model once about each.
 
 mod hidden;
 mod memory;
@@ -125,9 +125,9 @@ mod injection_guard {
             Origin::Model => return,
             Origin::Tools => {
                 let results = message.tool_results();
-                let looked_at =
+                let probe_once =
                     results.filter(|result| !settings.skip_tools.contains(&result.name));
-                looked_at
+                probe_once
                     .for_each(|result| add(TextOrigin::Tool(result.name.clone()), &result.text()));
                 return;
             }

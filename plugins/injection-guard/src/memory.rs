@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use crate::report::InjectionFind;
 
-/// Most messages whose finds are remembered; the oldest are forgotten first, by their ids.
+/// Maximum number of messages whose finds are remembered; the oldest are forgotten first, by their
+/// ids.
 const MAX_FINDS: usize = 500;
 
 /// Memory of one agent's conversation.

@@ -60,14 +60,14 @@ impl PhrasePattern {
     }
 }
 
-/// The words of a text, in the form that patterns compare.
+/// Gives a text's words in the form that patterns compare.
 pub(crate) trait TextSentences {
-    /// The word at an index, unless a sentence begins with it.
-    fn goes_on_with(&self, index: usize) -> Option<Cow<'_, str>>;
+    /// Returns the word at an index, unless a new sentence begins there.
+    fn next_word_in_sentence(&self, index: usize) -> Option<Cow<'_, str>>;
 }
 
 impl TextSentences for [TextWord<'_>] {
-    fn goes_on_with(&self, index: usize) -> Option<Cow<'_, str>> {
+    fn next_word_in_sentence(&self, index: usize) -> Option<Cow<'_, str>> {
         let word = self.get(index).filter(|word| !word.begins)?;
         Some(Cow::Borrowed(&word.text))
     }
@@ -82,7 +82,7 @@ fn steps_end(
         return Some(index);
     };
     for candidate in index + 1..=index + 1 + step.gap {
-        let word = words.goes_on_with(candidate)?;
+        let word = words.next_word_in_sentence(candidate)?;
         if step
             .alternatives
             .iter()

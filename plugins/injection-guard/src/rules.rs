@@ -6,7 +6,7 @@
 pub(crate) enum SignKind {
     /// Telling the model to drop its instructions.
     Override,
-    /// Giving it another role or task.
+    /// Giving the model another role or task.
     Persona,
     /// Text that poses as a turn of the conversation.
     FakeTurn,
@@ -322,7 +322,7 @@ pub(crate) const TURNS: &[&str] = &[
     "instruction:",
 ];
 
-/// Words of a text about such attacks rather than one of them, by how they start.
+/// Prefixes of words that occur in texts about such attacks, but not in an attack.
 pub(crate) const DISCUSSION: &[&str] = &[
     "inject*",
     "jailbreak*",
@@ -345,7 +345,7 @@ pub(crate) const DISCUSSION: &[&str] = &[
     "threat*",
 ];
 
-/// Words before a verb that make it an order.
+/// Words that turn the following verb into an order.
 pub(crate) const ORDERING: &[&str] = &[
     "please",
     "now",
@@ -372,7 +372,7 @@ pub(crate) const ORDERING: &[&str] = &[
     "do",
 ];
 
-/// Words before "to" that make the verb after it an order: "you need to …".
+/// Words before "to" that turn the following verb into an order: "you need to …".
 pub(crate) const OBLIGING: &[&str] = &[
     "need",
     "have",

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Most bytes of a text that are looked at.
+/// Maximum number of bytes of a text that are examined.
 const MAX_BYTES: usize = 512 * 1024;
 
 /// Maximum distance of signs that are added up, in bytes.
@@ -17,7 +17,7 @@ const STRETCH: usize = 700;
 /// Number of words around a sign that decide whether it is quoted.
 const CONTEXT: usize = 25;
 
-/// Characters of it that the person is shown.
+/// Number of characters of an excerpt that is shown to the user.
 const EXCERPT: usize = 100;
 
 /// A text that looks like an injection.
@@ -25,7 +25,7 @@ const EXCERPT: usize = 100;
 pub(crate) struct TextSuspicion {
     /// Reasons, strongest first.
     pub(crate) reasons: Vec<&'static str>,
-    /// Beginning of the stretch.
+    /// Prefix of the stretch.
     pub(crate) excerpt: String,
     /// Whether a reader of the text does not see it.
     pub(crate) is_invisible: bool,
@@ -41,7 +41,7 @@ struct SuspicionSign {
     discussed: bool,
 }
 
-/// Judges a text: `None` when nothing is wrong with it.
+/// Judges a text: `None` if it is not suspicious.
 pub(crate) fn judge_text(text: &str) -> Option<TextSuspicion> {
     let text = &text[..text.floor_char_boundary(MAX_BYTES)];
     let revealed = hidden::reveal_text(text);
@@ -124,11 +124,10 @@ fn add_up<'a>(stretch: impl Iterator<Item = &'a SuspicionSign> + Clone) -> (f32,
 /// The patterns of all rules, taken apart.
 struct RulePatterns {
     patterns: Vec<PhrasePattern>,
-    /// The words that a pattern may start with, in groups of those that begin alike, each with the
-    /// indices of its patterns.
+    /// The words that a pattern may start with, grouped by prefix, each with the indices of its
+    /// patterns.
     groups: Vec<Vec<(&'static str, Vec<usize>)>>,
-    /// Group of each [`word_start`]; the first group is empty. Most words of a text begin like none
-    /// of these.
+    /// Group of each [`word_start`]; group 0 is empty, and most words of a text are in it.
     group_of: [u8; 1 << 10],
 }
 
@@ -166,8 +165,8 @@ static PATTERNS: LazyLock<RulePatterns> = LazyLock::new(|| {
 });
 
 impl RulePatterns {
-    /// Whether a word that starts here may be the first of a pattern. One with a character beyond
-    /// ASCII may look like it.
+    /// Whether a pattern may start with the word at this position. A word with a non-ASCII
+    /// character may be a disguised match.
     fn may_begin(&self, text: &[u8], start: usize) -> bool {
         let word = &text[start..];
         let is_beyond = |byte: Option<&u8>| byte.is_some_and(|byte| !byte.is_ascii());
@@ -194,7 +193,8 @@ impl RulePatterns {
     }
 }
 
-/// Whether there may be signs in the meaning of the words. Most texts are read no further.
+/// Whether the text contains a word that the detailed rules need. Most texts do not, and are not
+/// examined further.
 fn may_speak(text: &str) -> bool {
     let all = &*PATTERNS;
     word_starts(text).any(|start| {
@@ -209,7 +209,7 @@ fn may_speak(text: &str) -> bool {
     })
 }
 
-/// Signs in the meaning of the words.
+/// Finds signs in the meaning of the words.
 fn spoken_signs(words: &[TextWord], text: &str, signs: &mut Vec<SuspicionSign>) {
     let all = &*PATTERNS;
     for (index, word) in words.iter().enumerate() {
@@ -281,7 +281,7 @@ fn is_order(words: &[TextWord], index: usize) -> bool {
         || (before(1) == Some("to") && before(2).is_some_and(|word| OBLIGING.contains(&word)))
 }
 
-/// Whether the words around are about attacks.
+/// Whether the surrounding words discuss attacks.
 fn is_discussed(words: &[TextWord], index: usize) -> bool {
     let around = &words[index.saturating_sub(CONTEXT)..(index + CONTEXT / 2).min(words.len())];
     around

@@ -48,7 +48,7 @@ impl WordSpan {
     }
 }
 
-/// Returns the positions at which the words of a text start. Looks at each byte once, because it
+/// Returns the positions at which the words of a text start. Examines each byte once, because it
 /// runs over everything that the model reads.
 pub(crate) fn word_starts(text: &str) -> impl Iterator<Item = usize> {
     let bytes = text.as_bytes();
@@ -73,7 +73,8 @@ pub(crate) fn word_starts(text: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The word that starts at a position, one of ASCII in its original spelling, and those after it.
+/// The word that starts at a position, with an ASCII word in its original spelling, and the words
+/// after it.
 pub(crate) fn word_at(text: &str, start: usize) -> Option<(Cow<'_, str>, WordsAfter<'_>)> {
     let span = WordSpan::next(text, start)?;
     let word = match span.seen & BEYOND {
@@ -92,7 +93,7 @@ pub(crate) struct WordsAfter<'a> {
 }
 
 impl TextSentences for WordsAfter<'_> {
-    fn goes_on_with(&self, index: usize) -> Option<Cow<'_, str>> {
+    fn next_word_in_sentence(&self, index: usize) -> Option<Cow<'_, str>> {
         // Patterns look a few words ahead.
         let mut span = WordSpan::next(self.text, self.from)?;
         for _ in 1..index {
@@ -119,7 +120,7 @@ pub(crate) fn split_words(text: &str) -> Vec<TextWord<'_>> {
             after_folder: false,
             joined: false,
         };
-        // The gap between most words is a single space, which says nothing.
+        // Most gaps between words are a single space, which carries no information.
         if gap != " " {
             let seen = quotes.pass_gap(gap);
             word.begins |=
@@ -184,7 +185,7 @@ fn run_end(text: &str, from: usize, kinds: u8, is_one: impl Fn(char) -> bool) ->
     (at, seen)
 }
 
-/// Properties of a word that the characters before it decide.
+/// Properties of a word that depend on the characters before it.
 #[derive(Default)]
 struct WordGap {
     /// A sentence begins with the word.
@@ -211,7 +212,7 @@ impl OpenQuotes {
         for character in gap.chars() {
             match character {
                 '\n' if last == '\n' => {
-                    // A quote that was not closed ends with its paragraph.
+                    // An unclosed quote ends with its paragraph.
                     *self = Self::default();
                     seen.begins = true;
                 }

@@ -1,4 +1,4 @@
-//! Counts repetitions, and the advice on them.
+//! Counts repetitions, and gives advice about them.
 
 use rind_sdk::data;
 
@@ -31,7 +31,7 @@ impl LoopSettings {
 pub(crate) struct RepeatedCall {
     /// Hash of the observed content.
     what: u64,
-    /// The turn it was seen in, where turns are told apart.
+    /// The turn it was seen in, if turns are counted separately.
     turn: Option<u32>,
     /// Number of times.
     pub(crate) times: u32,

@@ -1,5 +1,4 @@
-//! Notices a model that edits one file again and again, or makes one call again and again, and
-//! tells it so.
+//! Detects a model that edits one file again and again, or repeats a call, and warns the model.
 
 mod count;
 mod subject;

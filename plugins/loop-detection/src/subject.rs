@@ -3,7 +3,7 @@
 use rind_sdk::serde_json::Value;
 use rind_sdk::types::ToolCall;
 
-/// FNV-1a: small, and a collision here gives an attacker nothing.
+/// FNV-1a: small, and an attacker gains nothing from a collision here.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)

@@ -24,7 +24,7 @@ mod memory {
     struct Recall {
         /// Words to look for. Empty for the newest memories.
         query: String,
-        /// Most memories to return, 8 when absent, at most 50.
+        /// Maximum number of memories to return, 8 when absent, at most 50.
         limit: Option<u32>,
     }
 
@@ -108,7 +108,7 @@ mod memory {
         ))
     }
 
-    /// Calls the gate. Where an implementer wants the person asked, the person is asked.
+    /// Calls the gate. If an implementer requests an approval, the user is asked.
     fn pass_gate(phase: &str, text: &str) -> Result<Kept, Error> {
         let memory = Kept {
             phase: phase.to_owned(),

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use rind_sdk::data;
 
 /// Observations of a model and kind after which all its numbers are halved: old observations count
-/// less and less, and no number grows for ever.
+/// less and less, and no number grows forever.
 const MAX_OBSERVED: f64 = 1000.0;
 
 /// z of a two-sided interval of 95 %.
 const Z: f64 = 1.96;
 
-/// One model at one kind of task.
+/// Statistics of one model for one kind of task.
 #[data]
 #[derive(Default, PartialEq)]
 pub(crate) struct ModelStat {

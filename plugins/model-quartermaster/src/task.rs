@@ -13,7 +13,7 @@ const SIZES: [(usize, &str); 2] = [(200, "short"), (2000, "medium")];
 pub(crate) struct RunningTurn {
     pub(crate) turn: u32,
     pub(crate) kind: String,
-    /// The model that is asked in it.
+    /// Model that the turn uses.
     pub(crate) model: String,
     /// The model that was picked, if one was.
     pub(crate) picked: Option<String>,
@@ -48,8 +48,8 @@ impl RunningTurn {
         }
     }
 
-    /// Returns whether the ended turn was a success of the model; `None` when it says nothing about
-    /// the model.
+    /// Returns whether the ended turn was a success of the model; `None` if the stop reason says
+    /// nothing about the model.
     pub(crate) fn observe_end(&self, stop: StopReason) -> Option<ObservedTurn> {
         let has_ended = match stop {
             StopReason::Done => true,

@@ -3,7 +3,7 @@
 use crate::command::line_commands;
 
 /// Whether a shell line runs a command that one of the patterns describes, and if so whether the
-/// line fails when that does.
+/// line fails when the command does.
 pub(crate) fn check_line(line: &str, patterns: &[String]) -> Option<bool> {
     let commands = line_commands(line);
     let is_check = |words: &[String]| patterns.iter().any(|pattern| fits_pattern(words, pattern));
@@ -15,8 +15,8 @@ pub(crate) fn check_line(line: &str, patterns: &[String]) -> Option<bool> {
     Some(checks.all(|command| command.decides))
 }
 
-/// Whether the words of a command begin with those of a pattern. Options and `+toolchain` may stand
-/// between them.
+/// Whether a command starts with the words of a pattern. Options and `+toolchain` may stand between
+/// the words.
 fn fits_pattern(words: &[String], pattern: &str) -> bool {
     let mut words = words.iter();
     pattern
@@ -38,7 +38,7 @@ fn fits_pattern(words: &[String], pattern: &str) -> bool {
         })
 }
 
-/// Whether a word matches a glob of `*`.
+/// Whether a word matches a glob with `*`.
 fn is_like(word: &str, glob: &str) -> bool {
     let mut parts = glob.split('*');
     let Some(mut rest) = parts.next().and_then(|first| word.strip_prefix(first)) else {

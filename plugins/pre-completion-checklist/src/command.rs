@@ -6,7 +6,7 @@ const WRAPPERS: &[&str] = &[
     "command", "env", "exec", "nice", "nohup", "stdbuf", "sudo", "time", "timeout", "xvfb-run",
 ];
 
-/// Words of the shell that a command follows.
+/// Shell keywords that are followed by a command.
 const KEYWORDS: &[&str] = &["!", "(", "do", "else", "if", "then", "until", "while", "{"];
 
 /// Maximum nesting of `bash -c` that is followed.
@@ -15,7 +15,7 @@ const DEEPEST: usize = 4;
 /// A simple command of a line.
 #[derive(Debug)]
 pub(crate) struct LineCommand {
-    /// Words without quotes, wrappers and assignments, and the program without its folder.
+    /// Words without quotes, wrappers and assignments, with the program as its base name.
     pub(crate) words: Vec<String>,
     /// Whether the line fails when it fails.
     pub(crate) decides: bool,

@@ -5,7 +5,7 @@ use rind_sdk::serde_json::Value;
 
 use crate::check::check_line;
 
-/// Most files that are named.
+/// Maximum number of files that are named.
 const MAX_FILES: usize = 20;
 
 /// Longest command that is quoted.
@@ -35,7 +35,7 @@ pub(crate) enum CallEffect {
     Check,
     /// A check that does not show that the work is good.
     Unproven(UnprovenCheck),
-    /// Neither.
+    /// Neither an edit nor a check.
     Other,
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct TurnProgress {
     turn: u32,
     /// Files that were edited after the last check.
     unchecked: Vec<String>,
-    /// The last check after the last edit, when it proved nothing.
+    /// The last check after the last edit, if it proved nothing.
     #[serde(default)]
     unproven: Option<UnprovenCheck>,
     /// Whether an answer of this turn was sent back.

@@ -1,4 +1,4 @@
-//! Keeps memories of each project in a file, and finds them by their words.
+//! Keeps memories of each project in a file, and finds them by keyword.
 
 mod notes;
 

@@ -5,7 +5,7 @@ use rind_sdk::prelude::*;
 use rind_sdk::serde_json;
 use std::collections::BTreeSet;
 
-/// Maximum number of notes of a project. More are a document, which belongs into the project.
+/// Maximum number of notes of a project. More than that belong in a document in the project.
 const MAX_NOTES: usize = 500;
 
 /// Maximum number of projects whose folders have one name.
@@ -124,7 +124,8 @@ pub(crate) fn today() -> String {
     now.map_or_else(String::new, |now| now.strftime("%Y-%m-%d").to_string())
 }
 
-/// Finds the notes that have words of the query, those with the most first, and of these the newest first. An empty query finds all.
+/// Finds notes that contain words of the query; most matching words first, then newest first. An
+/// empty query returns all notes.
 pub(crate) fn find_notes<'a>(all: &'a [Note], query: &str) -> Vec<&'a Note> {
     let wanted = words_of(query);
     let score = |note: &Note| {
@@ -141,7 +142,7 @@ pub(crate) fn find_notes<'a>(all: &'a [Note], query: &str) -> Vec<&'a Note> {
     found.into_iter().map(|(_, note)| note).collect()
 }
 
-/// Words of a text in lower case, without those of one or two letters.
+/// Words of a text in lower case; words of one or two letters are left out.
 fn words_of(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_alphanumeric());
     let long = words.filter(|word| word.chars().count() > 2);

@@ -17,7 +17,7 @@ pub(crate) struct FollowSettings {
     pub(crate) confidence: f64,
     /// Least number of cases.
     pub(crate) observations: u32,
-    /// Whether to say anything.
+    /// Whether to show suggestions.
     pub(crate) suggest: bool,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct ToolFollowers(BTreeMap<String, u32>);
 pub(crate) struct FavouriteTool {
     /// Name of the tool.
     pub(crate) tool: String,
-    /// Number of times it came next.
+    /// Number of times that this tool came next.
     pub(crate) times: u32,
     /// Number of times any tool came next.
     pub(crate) total: u32,

@@ -10,10 +10,10 @@ use crate::follow::ToolFollowers;
 
 const PREFIX: &str = "after/";
 
-/// Most places that are kept.
+/// Maximum number of workspaces that are kept.
 const MAX_PLACES: usize = 512;
 
-/// Counts of places as they were read in one turn.
+/// Counts per workspace, as they were read at the start of a turn.
 #[derive(Default)]
 struct SeenPlaces {
     session: String,

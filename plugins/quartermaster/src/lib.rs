@@ -1,5 +1,5 @@
-//! Learns which tool follows which, across sessions, and tells the model when one mostly does. It
-//! runs nothing.
+//! Learns across sessions which tool usually follows which, and suggests it to the model. It runs
+//! nothing.
 
 mod follow;
 mod ledger;

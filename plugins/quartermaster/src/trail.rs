@@ -58,7 +58,7 @@ impl AgentTrail {
         self.last.0 == caller::step() && self.last.1 == call
     }
 
-    /// Learns that a tool comes now.
+    /// Records that a tool is called now.
     pub(crate) fn learn_tool(&mut self, tool: &str) {
         for place in trail_places(&self.tools) {
             self.learnt.entry(key_of(place)).or_default().add_tool(tool);

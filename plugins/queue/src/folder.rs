@@ -14,7 +14,7 @@ use crate::job::{RESULT_END, is_job_name, stem};
 /// Folder of jobs that were claimed.
 const CLAIMED: &str = "claimed";
 
-/// Most jobs that are listed at once.
+/// Maximum number of jobs that are listed at once.
 const MAX_LISTED: usize = 10_000;
 
 /// Folders of the queue.
@@ -89,7 +89,7 @@ impl QueueFolder {
             if !is_job_name(&name) {
                 continue;
             }
-            // One that was removed meanwhile is no job.
+            // A job that was removed meanwhile is skipped.
             let Ok(metadata) = fs::symlink_metadata(entry.path()) else {
                 continue;
             };

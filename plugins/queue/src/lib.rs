@@ -32,7 +32,7 @@ mod queue {
         Report(TurnReport),
         /// The turn could not be started or has no report, for this reason.
         Failed(String),
-        /// The host ends; the job goes on at the next start.
+        /// The host ends; the job continues at the next start.
         Later,
     }
 
@@ -114,8 +114,8 @@ mod queue {
         again(&format!("{} {}: {first}", job.name, result.state))
     }
 
-    /// Runs the turn of a job. Its input has an id, so that the session takes it once: a turn that a
-    /// crash cut off goes on, and one that ended is not run again.
+    /// Runs the turn of a job. Its input has an id, so that the session takes it once: a turn that
+    /// a crash cut off continues, and one that ended is not run again.
     fn run_turn(order: TurnOrder, job: &ClaimedJob, is_recovered: bool) -> Result<JobEnd, Error> {
         // Number of the try, which the id of the input has: one that the end of the host
         // interrupted has ended, and its id is taken.

@@ -2,8 +2,8 @@
 
 use rind_sdk::prelude::*;
 
-/// The messages as text, cut between messages into parts of at most `chunk_bytes`. A message that
-/// is longer than that alone keeps both its ends.
+/// The messages as text, cut between messages into parts of at most `chunk_bytes`. A single message
+/// that is longer keeps its beginning and its end.
 pub(crate) fn split_chunks(
     messages: &[Message],
     chunk_bytes: usize,

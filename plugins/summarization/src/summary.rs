@@ -5,7 +5,7 @@ use rind_sdk::prelude::*;
 
 use crate::chunk;
 
-/// Most questions about one conversation: they share the deadline of the hook.
+/// Maximum number of questions about one conversation: they share the deadline of the hook.
 const MAX_CHUNKS: usize = 8;
 
 const SYSTEM: &str = "\

@@ -15,7 +15,7 @@ mod titles {
     /// Name of the entry from which the host takes the title.
     const ENTRY: &str = "title";
 
-    /// Most tokens of an answer.
+    /// Maximum number of tokens of an answer.
     const MAX_TOKENS: u32 = 60;
 
     /// Messages among which the first input is looked for.

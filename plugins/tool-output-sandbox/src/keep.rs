@@ -5,7 +5,7 @@ use rind_sdk::prelude::{Error, state};
 
 const PREFIX: &str = "out/";
 
-/// Most bytes of one value in the state.
+/// Maximum size of one value in the state, in bytes.
 const MAX_BYTES: usize = 16 << 20;
 
 /// Stores a text and returns its handle, or why it could not be stored.

@@ -20,7 +20,7 @@ mod tool_output_sandbox {
         handle: Option<String>,
         /// First row to read, from 1. Default 1.
         offset: Option<usize>,
-        /// Most rows to read, or to find. Default 200.
+        /// Maximum number of rows to read, or to find. Default 200.
         limit: Option<usize>,
         /// Show only rows from `offset` on that contain this text, with their numbers. Upper and lower case are the same.
         search: Option<String>,

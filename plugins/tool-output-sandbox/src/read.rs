@@ -4,14 +4,14 @@ use crate::keep;
 use crate::rows::{OutputRow, split_rows};
 use rind_sdk::prelude::Error;
 
-/// Most rows of one answer.
+/// Maximum number of rows of one answer.
 const MAX_ROWS: usize = 2000;
 
 /// Request of the tool.
 pub(crate) struct Request<'a> {
     /// First row, from 1.
     pub(crate) offset: usize,
-    /// Most rows.
+    /// Maximum number of rows.
     pub(crate) limit: usize,
     /// Text that rows must contain.
     pub(crate) search: Option<&'a str>,

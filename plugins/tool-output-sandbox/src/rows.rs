@@ -3,7 +3,7 @@
 use rind_sdk::prelude::{Error, data};
 use std::fmt::Write;
 
-/// Most bytes of a row: longer lines continue in the next row.
+/// Maximum size of a row, in bytes: longer lines continue in the next row.
 pub(crate) const ROW: usize = 1000;
 
 /// The operator's settings.
@@ -11,9 +11,9 @@ pub(crate) const ROW: usize = 1000;
 pub(crate) struct SandboxSettings {
     /// Results with more bytes are kept aside.
     pub(crate) threshold: usize,
-    /// Most rows of the beginning.
+    /// Maximum number of rows from the start.
     pub(crate) head: usize,
-    /// Most rows of the end.
+    /// Maximum number of rows from the end.
     pub(crate) tail: usize,
 }
 

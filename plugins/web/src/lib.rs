@@ -28,9 +28,9 @@ mod web {
     /// Arguments of `web_search`.
     #[args]
     struct WebSearch {
-        /// Words to search for.
+        /// Text to search for.
         query: String,
-        /// Most results, 8 when absent, at most 20.
+        /// Maximum number of results, 8 when absent, at most 20.
         count: Option<u8>,
     }
 

@@ -1,4 +1,4 @@
-//! Text of a page: HTML becomes Markdown, other text stays as it is, everything else is refused.
+//! Text of a page: converts HTML to Markdown, keeps other text, and refuses everything else.
 
 use rind_sdk::http::Response;
 use rind_sdk::prelude::*;
@@ -27,7 +27,7 @@ pub(crate) fn read_page(response: &Response) -> Result<String, Error> {
     let Some(text) = text else {
         let n_bytes = response.body.len();
         return Err(format!(
-            "this is no text but `{kind}` of {n_bytes} bytes, which cannot be shown"
+            "this is not a text but `{kind}` of {n_bytes} bytes, which cannot be shown"
         )
         .into());
     };

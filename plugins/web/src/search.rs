@@ -9,7 +9,7 @@ use rind_sdk::serde_json::{self, Value};
 #[derive(Copy, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SearchEngine {
-    /// No engine was chosen.
+    /// No engine is configured.
     None,
     /// The API of Brave Search.
     Brave,

@@ -1,4 +1,4 @@
-//! Events: which run a turn, in which session, and what the model is told.
+//! Events: each names the session, and the text that the model gets for its turn.
 
 use rind_sdk::data;
 use rind_sdk::serde_json::{self, Value};
@@ -25,7 +25,7 @@ pub(crate) struct AcceptedEvent {
     pub(crate) input: String,
     /// Name of the session that it continues.
     pub(crate) session: Option<String>,
-    /// Id with which it is taken once.
+    /// Id that makes the receiver accept the event only once.
     pub(crate) id: Option<String>,
 }
 

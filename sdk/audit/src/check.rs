@@ -10,7 +10,7 @@ use super::{Head, Line, hash, root};
 pub struct Checked {
     /// The lines that could be read.
     pub lines: Vec<Line>,
-    /// First break of the chain, as `FILE:LINE: why`; `None` when it is whole.
+    /// First break of the chain, as `FILE:LINE: why`; `None` if the chain is intact.
     pub broken: Option<String>,
     /// Events that the session records and the log lacks.
     pub gaps: Vec<String>,

@@ -51,7 +51,7 @@ impl Line {
 /// The last line of a chain, as the session remembers it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// The session that the chain is of: a fork begins with the state of another.
+    /// The session that the chain belongs to: a fork begins with the state of another.
     pub session: String,
     /// Number of the line, from 1; 0 before the first.
     pub n: u64,

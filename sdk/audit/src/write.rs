@@ -1,4 +1,5 @@
-//! Writes lines after the end of a log, and says there when lines were cut off or are missing.
+//! Appends lines to the end of a log, and records at this point if lines were cut off or are
+//! missing.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -34,7 +35,7 @@ struct LineRef<'a, E> {
 enum Fault {
     /// A line before was cut off.
     Torn { bytes: usize },
-    /// The session knows of lines that are not there.
+    /// The session counts more lines than the file contains.
     Gap {
         missing: u64,
         expected_n: u64,
@@ -110,9 +111,9 @@ pub fn read_end(segment: &[u8]) -> LogEnd {
     }
 }
 
-/// A writer that continues after `end`. `kept` is the head that the session remembers: where the
-/// lines end before it, the next line says that some are missing, so that the gap cannot be hidden
-/// by appending.
+/// Creates a writer that continues after `end`. `kept` is the head that the session remembers: if
+/// the lines end before it, the next line records that some are missing, so that appending cannot
+/// hide the gap.
 ///
 /// # Errors
 /// As [`Writer::add`].

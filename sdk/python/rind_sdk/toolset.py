@@ -53,5 +53,5 @@ def _answer(name: str, value: Any) -> types.Answer:
         text = json.dumps(value)
     except (TypeError, ValueError) as error:
         kind = type(value).__name__
-        raise Err(types.Error_Failed(f"the tool `{name}` returned {kind}, which is no text, no Answer and not JSON: {error}")) from None
+        raise Err(types.Error_Failed(f"the tool `{name}` returned {kind}, which is not a text, no Answer and not JSON: {error}")) from None
     return types.Answer(parts=[types.AnswerPart_Json(text)], is_error=False)

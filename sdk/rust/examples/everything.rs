@@ -84,7 +84,7 @@ mod everything {
         word: String,
     }
 
-    /// Counts the notes that hold a word.
+    /// Counts the notes that contain a word.
     #[command]
     fn find_note(args: FindNote) -> Result<String, Error> {
         let notes = notes()?.lines;

@@ -1,5 +1,5 @@
-//! One hook for each point, each with something that the point is good for. A plugin has the few
-//! that it needs: copy those.
+//! One hook for each point, each with a typical use of the point. A plugin needs only a few of
+//! them: copy those.
 //!
 //! `cargo build -p rind-sdk --example points --target wasm32-wasip2` makes a component of it.
 
@@ -113,7 +113,8 @@ mod points {
         Ok(WireOutcome::replace(body.to_string()))
     }
 
-    /// Hides a code name while the answer is written. The last word may go on, so it is held back.
+    /// Hides a code name while the answer streams. The last word may be incomplete, so it is held
+    /// back.
     #[hook]
     fn output_delta(delta: TextDelta) -> DeltaOutcome {
         let last = delta.text.rfind(' ').map_or(0, |space| space + 1);
@@ -169,7 +170,7 @@ mod points {
         ResultOutcome::replace(format!("{}\n[cut]", finished.content(0, 10_000)))
     }
 
-    /// Leaves out text that was typed by mistake while the turn runs.
+    /// Drops text that was typed by mistake while the turn runs.
     #[hook]
     fn steering_received(input: TurnInput) -> SteeringOutcome {
         if input.text.trim().is_empty() {
@@ -218,7 +219,7 @@ mod points {
         Observed::default().notify(Level::Info, text)
     }
 
-    /// Writes the summary in place of the model's, from the first and the last message.
+    /// Writes the summary instead of the model's, from the first and the last message.
     #[hook]
     fn before_compact(slice: &Slice) -> SliceOutcome {
         match (slice.message(0), slice.last()) {
@@ -256,7 +257,7 @@ mod points {
         log::info(format_args!("{} starts: {}", agent.id, agent.task));
     }
 
-    /// Tells the person of a subagent that failed.
+    /// Notifies the user of a subagent that failed.
     #[hook]
     fn subagent_end(agent: SubagentInfo) -> Observed {
         if agent.is_error {

@@ -108,8 +108,8 @@ pub fn finish() -> Result<TurnFinish, Error> {
     host::finish()
 }
 
-/// Asks the model and runs the calls of its answers until one has none, and returns that one. The
-/// first request is `order`; the further ones are the same without its note.
+/// Asks the model and runs the calls of its answers until an answer has no calls, and returns that
+/// answer. The first request is `order`; the further ones are the same without its note.
 ///
 /// # Errors
 /// As [`request`].

@@ -1,4 +1,4 @@
-//! Asking the person at the terminal: yes or no, one of several options, a line of text. Never ask
+//! Asking the user at the terminal: yes or no, one of several options, a line of text. Never ask
 //! for a secret.
 //!
 //! The default counts where there is no person: give the one that is right without supervision.

@@ -1,5 +1,5 @@
-//! Payloads that are read in parts: each method asks the host, and a hook pays for what it asks
-//! for.
+//! Payloads that a hook reads in parts: each method is a call to the host, so a hook pays only for
+//! the parts that it reads.
 //!
 //! The host lends a handle for one call. In the plugin's own tests they are made with
 //! [`testing`](crate::testing).

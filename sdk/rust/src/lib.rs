@@ -83,8 +83,8 @@ pub use {schemars, serde, serde_json};
 
 /// Items that a plugin usually needs: `use rind_sdk::prelude::*;`.
 pub mod prelude {
-    // `payloads` and `outcomes` name some types of others as well; these are the ones that they
-    // mean.
+    // `payloads` and `outcomes` refer to some types of other interfaces as well; these are those
+    // types.
     pub use crate::handles::{Conversation, FinishedCall, Slice, WireRequest, WireResponse};
     pub use crate::outcomes::*;
     pub use crate::payloads::*;

@@ -123,7 +123,7 @@ fn without_null(schema: &mut Map<String, Value>) {
     }
 }
 
-/// The arguments of a call, or a description of their fault in words that the model can act on.
+/// The arguments of a call, or a description of their fault in terms that the model can act on.
 pub fn arguments<T: Arguments>(tool: &str, text: &str) -> Result<T, Error> {
     serde_json::from_str(text)
         .map_err(|error| Error::InvalidInput(format!("arguments of {tool}: {error}")))
@@ -157,7 +157,7 @@ pub fn result_point_answer<Kind, E: Into<Error>>(
     value.map_err(Into::into)?.into_point_outcome()
 }
 
-/// The error for a name that the plugin does not have.
+/// Creates the error for a name that the plugin does not have.
 pub fn unknown<T>(what: &str, name: &str) -> Result<T, Error> {
     Err(Error::NotFound(format!("no {what} {name:?} here")))
 }

@@ -113,7 +113,7 @@ macro_rules! constructors {
 
 constructors! {
     InputOutcome {
-        /// Puts a text in place of the input.
+        /// Replaces the text of the input.
         replace(text: impl Into<String>) => text: Some(text.into());
     }
     TextOutcome {
@@ -121,11 +121,11 @@ constructors! {
         replace(text: impl Into<String>) => text: Some(text.into());
     }
     ReplyOutcome {
-        /// Puts a text in place of the message's.
+        /// Replaces the text of the message.
         replace(text: impl Into<String>) => text: Some(text.into());
     }
     OutputOutcome {
-        /// Puts a text in place of the output.
+        /// Replaces the text of the output.
         replace(text: impl Into<String>) => text: Some(text.into());
     }
     DeltaOutcome {
@@ -135,7 +135,7 @@ constructors! {
         stop(reason: impl Into<String>) => stop: Some(reason.into());
     }
     ResultOutcome {
-        /// Puts a text in place of the tool's answer.
+        /// Replaces the tool's answer with a text.
         replace(text: impl Into<String>) => content: Some(vec![Part::Text(text.into())]);
         /// Replaces the answer of the tool with these parts. Blobs must be among those of the
         /// answer.
@@ -152,9 +152,9 @@ constructors! {
     ReflectionOutcome {
         /// Puts a draft in place.
         replace(draft: impl Into<String>) => draft: Some(draft.into());
-        /// Adds something that a good answer must meet.
+        /// Adds a criterion for a good answer.
         criterion(text: impl Into<String>) => criteria: vec![text.into()];
-        /// Asks for another step, for this reason, in place of the built-in reflection.
+        /// Asks for another step, for this reason, instead of the built-in reflection.
         again(reason: impl Into<String>) => verdict: VerdictChange::Again(reason.into());
     }
     PromptOutcome {

@@ -64,7 +64,7 @@ pub fn text_of(parts: &[Part]) -> String {
 }
 
 impl Part {
-    /// The blob that it is, if it is one.
+    /// Returns the blob, if the part is one.
     #[must_use]
     pub fn as_blob(&self) -> Option<&Blob> {
         match self {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::fmt::Display;
 use std::time::Duration;
 
-/// A return type of a hook or a command where `O` is wanted: `O` itself, or a `Result` of it with
+/// A return type of a hook or a command where `O` is expected: `O` itself, or a `Result` of it with
 /// any error that converts to [`Error`].
 #[diagnostic::on_unimplemented(
     message = "this function must return `{O}` or `Result<{O}, Error>`, not `{Self}`",

@@ -36,7 +36,7 @@ impl Program {
         (!self.is_redirection).then(|| path.rsplit('/').next().unwrap_or(path))
     }
 
-    /// Returns the words after the name: `None` in place of words that only the shell knows.
+    /// Returns the words after the name: `None` for words that only the shell knows.
     pub fn arguments(&self) -> impl Iterator<Item = Option<&str>> {
         self.words.iter().skip(1).map(Option::as_deref)
     }

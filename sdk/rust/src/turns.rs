@@ -34,7 +34,7 @@ pub fn finish(session: &str, timeout_ms: u64) -> Result<Option<TurnReport>, Erro
     host::finish(session, timeout_ms)
 }
 
-/// Says something to the turn that runs in a session.
+/// Sends text to the running turn of a session.
 ///
 /// # Errors
 /// None runs there.

@@ -37,7 +37,7 @@ pub fn send_binary(connection: u32, bytes: impl Into<Vec<u8>>) -> Result<(), Err
 /// [`waiting::wait`](crate::waiting::wait) and [`message`](crate::waiting::WakeConditions::message).
 ///
 /// # Errors
-/// The end of the connection was told before.
+/// The end of the connection was already returned.
 pub fn receive(connection: u32) -> Result<Option<ConnectionEvent>, Error> {
     host::receive(connection)
 }

@@ -205,7 +205,8 @@ impl Case<'_> {
         self
     }
 
-    /// Calls the hooks of a point with this payload, in place of a turn. Its fields are named as in a case file.
+    /// Calls the hooks of a point with this payload, instead of a turn. Its fields are named as in
+    /// a case file.
     pub fn event(mut self, point: impl Into<String>, payload: Value) -> Self {
         self.given.event.push(GivenEvent {
             point: point.into(),
@@ -215,7 +216,7 @@ impl Case<'_> {
         self
     }
 
-    /// Calls a slash command of the plugin, in place of a turn. `arguments` is a table where the
+    /// Calls a slash command of the plugin, instead of a turn. `arguments` is a table where the
     /// command has a schema, and otherwise the text after its name.
     pub fn command(mut self, name: impl Into<String>, arguments: impl Into<Value>) -> Self {
         self.given.command = Some(GivenCommand {
@@ -225,7 +226,7 @@ impl Case<'_> {
         self
     }
 
-    /// Runs the plugin's loop once, in place of a turn.
+    /// Runs the plugin's loop once, instead of a turn.
     pub fn run_loop(mut self) -> Self {
         self.given.runs_loop = true;
         self

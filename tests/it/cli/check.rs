@@ -122,7 +122,7 @@ fn commands_that_nobody_can_call_or_understand_are_faults() {
     ---- stdout
     wrong/helper/README.md:1: does not mention the command `/answer` [readme]
     wrong/helper/README.md:1: does not mention the command `/help` [readme]
-    wrong/helper/guest_starter.wasm: the command `/help` has the name of a built-in one, which is called in its place: rename it; it is called as `/helper:help` until then [commands]
+    wrong/helper/guest_starter.wasm: the command `/help` has the name of a built-in command, which is called instead: rename it; it is called as `/helper:help` until then [commands]
     wrong/helper/guest_starter.wasm: the description of the command `/help` does not tell a person what it does: `Helps.` [description]
     wrong/helper/guest_starter.wasm: the argument `topic` of the command `/help` has no description [description]
     ---- stderr

@@ -115,7 +115,7 @@ fn a_projects_templates_count_once_it_is_trusted_and_never_go_before_the_users()
       /skills                         List skills: who may run them, and which are active
       /done                           End the skills that stay active from turn to turn
       /cost                           Show tokens and cost of this session
-      /context                        Show what fills the window of the model
+      /context                        Show what fills the model's context window
       /compact                        Replace older messages with a summary now
       /diff [turn]                    Show which files a turn changed, with the changed lines
       /undo [parts]                   Take back the last turn: the conversation, the files, or both

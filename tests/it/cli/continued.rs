@@ -1,4 +1,4 @@
-//! Turns that go on after the program was killed, and inputs that a session takes once.
+//! Turns that continue after the program was killed, and inputs that a session takes once.
 
 use std::fs;
 

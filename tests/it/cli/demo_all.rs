@@ -116,7 +116,7 @@ fn without_one_plugin_all_others_do_what_they_did() {
     let shown: String = with_all.values().map(String::as_str).collect();
     assert_snapshot!(shown, @r#"
     audit-log message-end, post-output, turn-end
-      left behind    a log of [N] lines; verified: each line holds the hash of the line before it
+      left behind    a log of [N] lines; verified: each line contains the hash of the line before it
     content-safety output-delta, pre-output
       logged         1 [email masked], 1 [phone masked]
       changed        text at output-delta, text at pre-output

@@ -82,7 +82,7 @@ fn settings_of_claude_code_are_shown_and_then_taken_over() {
       [FOLDER]/user/.claude/commands/git/fix.md: /git-fix: allowed-tools
         a template has none of these: it runs with the model, tools and rules of the session
       [WORKSPACE]/.claude/settings.json: Bash(make:*)
-        a project's rule that allows would hold in all projects; if you want that, add { command = "make *", decision = "allow" } to `rules` in [tools] of config.toml
+        a project's rule that allows would apply to all projects; if you want that, add { command = "make *", decision = "allow" } to `rules` in [tools] of config.toml
     "#);
     assert!(!rind.home().join("config/config.toml").exists());
     let ran = rind.run(&["import", "claude-code", "--project"]).exits(2);
@@ -225,7 +225,7 @@ fn settings_of_codex_and_opencode_are_taken_over() {
 fn files_that_cannot_be_read_are_named_and_nothing_is_written() {
     for (name, text, why) in [
         (".claude/settings.json", "{", "settings.json"),
-        (".claude/settings.json", "[1]", "it is no object"),
+        (".claude/settings.json", "[1]", "it is not an object"),
         (".claude.json", "{\"a\": }", ".claude.json"),
     ] {
         let rind = Rind::default();

@@ -30,7 +30,7 @@ fn the_list_says_what_runs_and_why_the_others_do_not() {
         4 | compnent = "guest_echo.wasm"
           | ^^^^^^^^
         unknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `trust`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `tools`, `compat`; did you mean `component`?
-      required: it blocks when it fails, or may do so, and it was installed or granted before; to run without it: `--without echo` for one run; `rind plugin disable echo` for good
+      required: it blocks when it fails, or may block, and it was installed or granted before; to run without it: `--without echo` for one run; `rind plugin disable echo` for good
     ○ hello                    user     shadowed by [RIND_HOME]/managed/hello
     ---- stderr
     the model's answers are shown while they are written
@@ -57,7 +57,7 @@ fn the_list_as_json_says_the_same() {
         "trust": "user",
         "folder": "[RIND_HOME]/config/plugins/echo",
         "why": "[RIND_HOME]/config/plugins/echo/plugin.toml is not a plugin manifest: TOML parse error at line 4, column 1\n  |\n4 | compnent = \"guest_echo.wasm\"\n  | ^^^^^^^^\nunknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `trust`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `tools`, `compat`; did you mean `component`?",
-        "relied_on": "it blocks when it fails, or may do so, and it was installed or granted before"
+        "relied_on": "it blocks when it fails, or may block, and it was installed or granted before"
       },
       {
         "name": "hello",
@@ -89,7 +89,7 @@ fn a_broken_plugin_that_may_be_a_guard_keeps_the_run_from_starting_until_it_is_l
         4 | compnent = "guest_echo.wasm"
           | ^^^^^^^^
         unknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `trust`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `tools`, `compat`; did you mean `component`?
-          required: it blocks when it fails, or may do so, and it was installed or granted before
+          required: it blocks when it fails, or may block, and it was installed or granted before
           to run without it: `--without echo` for one run; `rind plugin disable echo` for good
     "#);
     let ran = rind.run(&["run", "hello", "--without", "echo"]).exits(0);

@@ -38,8 +38,8 @@ async fn documents_of_npm_that_lie_are_refused() {
     let dist = "/versions/0.1.0/dist";
     let (at_integrity, at_tarball) = (format!("{dist}/integrity"), format!("{dist}/tarball"));
     let table: Vec<(&str, Value, &str)> = vec![
-        ("", json!("text"), "is not that of npm"),
-        ("", json!({}), "is not that of npm"),
+        ("", json!("text"), "does not have npm's format"),
+        ("", json!({}), "does not have npm's format"),
         (
             "/name",
             json!("other\u{1b}[2J"),
@@ -52,7 +52,7 @@ async fn documents_of_npm_that_lie_are_refused() {
             json!("../../x\n"),
             "has no version ../../x",
         ),
-        ("/versions", json!([]), "is not that of npm"),
+        ("/versions", json!([]), "does not have npm's format"),
         ("/versions/0.1.0/name", json!("other"), "lists other@0.1.0"),
         (
             "/versions/0.1.0/version",
@@ -272,7 +272,7 @@ async fn indexes_of_python_packages_and_crates_that_lie_are_refused() {
     );
     mock.put("/index/he/ll/hello", line);
     for (config, what) in [
-        (json!([]), "is not that of a sparse index"),
+        (json!([]), "is not of the type sparse"),
         (
             json!({"dl": "x"}),
             "the download address in the index is not a URL",
@@ -475,7 +475,7 @@ async fn archives_of_packages_that_are_made_to_hurt_are_refused_by_name() {
                 ("package/package.json", regular, b"{}"),
                 ("package/index.js", regular, b""),
             ]),
-            "holds no plugin: it must contain exactly one `.wasm` file that `rind plugin pack` made, and none of its 2 files is a `.wasm`",
+            "contains no plugin: it must contain exactly one `.wasm` file that `rind plugin pack` made, and none of its 2 files is a `.wasm`",
         ),
         (
             tarball(&[("package/a.wasm", regular, b"\0asm\x01\0\0\0")]),
@@ -542,7 +542,7 @@ async fn references_and_versions_that_are_none_are_refused_before_anything_is_as
         refused(
             &rind,
             &ran,
-            "it holds version 0.1.0 of hello, and the two versions must be the same",
+            "it contains version 0.1.0 of hello, and the two versions must be the same",
         );
     }
 }

@@ -306,7 +306,7 @@ async fn tokens_come_from_a_server_that_nobody_can_listen_to() {
             "is not https",
         ),
         ("Bearer realm=\"file:///etc/passwd\"", "is not https"),
-        ("Bearer service=\"x\"", "names no token server"),
+        ("Bearer service=\"x\"", "contains no token server"),
         ("Negotiate", "of a kind that is not known"),
         ("\"", "cannot be parsed"),
     ] {

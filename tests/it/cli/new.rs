@@ -294,9 +294,9 @@ fn a_plugin_that_was_moved_to_another_machine_gets_the_sdk_when_it_is_built_ther
             }
         }
         let said = succeed(&there, &["plugin", "build", "."], &moved);
-        assert!(said.contains("leads to the SDK in"), "{lang}: {said}");
+        assert!(said.contains("points to the SDK in"), "{lang}: {said}");
         let said = succeed(&there, &["plugin", "build", "."], &moved);
-        assert!(!said.contains("leads to the SDK in"), "{lang}: {said}");
+        assert!(!said.contains("points to the SDK in"), "{lang}: {said}");
         succeed(&there, &["plugin", "test"], &moved);
         // Links that came along and lead to the other machine.
         drop(rind);
@@ -312,7 +312,7 @@ fn a_plugin_that_was_moved_to_another_machine_gets_the_sdk_when_it_is_built_ther
             }
         }
         let said = succeed(&there, &["plugin", "build", "."], &moved);
-        assert!(said.contains("leads to the SDK in"), "{lang}: {said}");
+        assert!(said.contains("points to the SDK in"), "{lang}: {said}");
     }
 }
 

@@ -29,7 +29,7 @@ fn an_open_turn_continues_by_itself_in_a_chat_unless_there_is_a_prompt_or_it_was
             "your prompt takes the place of the rest",
             true,
         ),
-        (2, None, "/continue goes on with it", false),
+        (2, None, "/continue resumes it", false),
     ] {
         let rind = Rind::with_script(WAITS);
         kill_at_command(&rind, &["run", "work", "--yes"]);

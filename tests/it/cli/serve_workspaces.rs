@@ -124,7 +124,7 @@ fn paths_that_lead_elsewhere_are_refused_by_name() {
         let refused = create(&api, &wanted);
         assert_eq!(refused.status, 403, "{wanted}: {refused:?}");
         assert!(
-            refused.body.contains("is no folder of this server"),
+            refused.body.contains("is not a folder of this server"),
             "{refused:?}"
         );
     }
@@ -135,7 +135,7 @@ fn paths_that_lead_elsewhere_are_refused_by_name() {
     drop(api);
     let file = rind.workspace().join("a.txt");
     for (folder, words) in [
-        (file.to_str().unwrap(), "is no folder"),
+        (file.to_str().unwrap(), "is not a folder"),
         ("/nowhere", "/nowhere"),
     ] {
         let ran = rind.run(&[

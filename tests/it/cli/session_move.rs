@@ -192,7 +192,7 @@ fn what_is_damaged_or_leads_elsewhere_is_not_imported() {
             &[("new/session.jsonl", header), ("new/session.jsonl", header)][..],
             "twice",
         ),
-        (&[("new/../../x", header)], "is no file of a session"),
+        (&[("new/../../x", header)], "is not a file of a session"),
         (
             &[("../x/session.jsonl", header)],
             "does not begin with the id",
@@ -205,7 +205,7 @@ fn what_is_damaged_or_leads_elsewhere_is_not_imported() {
             &[("new/session.jsonl", header), ("b/session.jsonl", header)],
             "more than one session",
         ),
-        (&[("new/lock", header)], "is no file of a session"),
+        (&[("new/lock", header)], "is not a file of a session"),
         (&[], "cut off"),
     ] {
         refused("odd.tar", &archive(entries, b'0'), words);

@@ -591,7 +591,7 @@ fn archives_are_read_compressed_or_not_and_a_signed_one_is_trusted_as_a_package(
     let ran = rind.run(&["skill", "list"]).exits(0);
     assert!(
         ran.stderr
-            .contains("all count as installed and changed since"),
+            .contains("all count as installed and then changed"),
         "{}",
         ran.stderr
     );
@@ -896,8 +896,8 @@ fn a_link_to_a_skill_is_removed_and_not_followed() {
     assert!(place.symlink_metadata().is_err() && elsewhere.join("SKILL.md").is_file());
     for (name, code, what) in [
         ("mine", 2, "there is no skill `mine`"),
-        ("../x", 2, "is no name of a skill"),
-        (".kept", 2, "is no name"),
+        ("../x", 2, "is not a name of a skill"),
+        (".kept", 2, "is not a name"),
     ] {
         let ran = rind.run(&["skill", "remove", name, "--yes"]).exits(code);
         assert!(ran.stderr.contains(what), "{}", ran.stderr);

@@ -139,7 +139,7 @@ fn a_skill_of_another_source_that_would_not_be_used_any_more_is_told_of() {
     );
     let ran = rind.run(&["skill", "new", "review"]).exits(0);
     assert!(
-        ran.stderr.contains("it is used in place of") && ran.stderr.contains(told),
+        ran.stderr.contains("it is used instead of") && ran.stderr.contains(told),
         "{}",
         ran.stderr
     );

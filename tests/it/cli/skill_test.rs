@@ -444,8 +444,8 @@ fn files_of_cases_are_plain_small_files_and_a_faulty_one_does_not_keep_the_other
             "link.toml",
             "is a symlink, and symlinks are not followed here",
         ),
-        ("folder.toml", "is no file"),
-        ("pipe.toml", "is no file"),
+        ("folder.toml", "is not a file"),
+        ("pipe.toml", "is not a file"),
         ("large.toml", "it has more than 1 MiB"),
         (
             "wrong.toml",

@@ -314,7 +314,7 @@ fn the_step_limit_exits_with_4_and_the_session_goes_on() {
       └ 15 B in 1 line, [T]
     ● list_files .
       └ 15 B in 1 line, [T]
-    [stopped: the limit of 2 steps was reached before the work was done; say `continue` to go on]
+    [stopped: the limit of 2 steps was reached before the work was done; say `continue` to continue]
     stopped at the step limit 2 steps · 2 tool calls · [N] tokens in, [N] out · [T]
     to continue: rind run --resume [SESSION] "…"
     "#);

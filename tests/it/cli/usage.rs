@@ -28,9 +28,9 @@ fn help_names_the_commands_and_the_exit_codes() {
                    granted
       skill        Make, list, check, test, install, migrate and derive skills: guidance that the model
                    reads when it needs it
-      mcp          Add, list, look at and remove MCP servers, whose tools the model may then call
-      session      Look at what earlier turns left behind; alone, choose a session to continue
-      config       Look at the settings
+      mcp          Add, list, inspect and remove MCP servers, whose tools the model may then call
+      session      List and inspect sessions; alone, choose a session to continue
+      config       Show and check the settings
       init         Write a settings file with every setting as a comment
       guard        Let your plugins judge the tool calls of other agents, through the hooks of those
                    agents
@@ -83,16 +83,16 @@ fn help_of_run_explains_every_flag() {
                                   in the chat
           --dry-run               Only describe what tool calls would do, except those that just read
           --events <FILE>         Append every event as a line of JSON to this file
-          --workspace <DIR>       Folder to work in, in place of the current one
+          --workspace <DIR>       Folder to work in, instead of the current one
           --json                  Print every event as a line of JSON on standard output
           --trace[=<HOW>]         Show the turn as a tree with every hook, what it did, and how long it
                                   took; `--trace=full` folds and cuts nothing
           --image <FILE>          Show an image to the model; may be given several times
           --resume <ID>           Continue a session: its id, the beginning of it, or `last`; without a
-                                  prompt, its interrupted turn goes on
+                                  prompt, its interrupted turn continues
           --session <ID>          Begin a session with this id, which must be new
           --input-id <ID>         Take the prompt once: a session that took a prompt with this id gives
-                                  its outcome again, or goes on with its turn if that was interrupted
+                                  its outcome again, or continues with its turn if that was interrupted
           --output-schema <FILE>  Demand an answer that is JSON of the JSON Schema in this file; exit
                                   code 1 when the model does not give one
           --max-cost <USD>        Stop before the turn costs more than this, in US dollars; exit code 3

@@ -44,7 +44,7 @@ const JAVASCRIPT: [(&str, &str); 21] = [
     ),
     (
         "files.read({ path: PATH }, 0, 5)",
-        "path: {\"path\":\"workspace/a.txt\"} is no text",
+        "path: {\"path\":\"workspace/a.txt\"} is not a text",
     ),
     (
         "files.write(PATH, \"text\")",
@@ -54,8 +54,8 @@ const JAVASCRIPT: [(&str, &str); 21] = [
         "log.write(\"loud\", \"x\")",
         "`log.write` does not take this: level: \"loud\" is none of debug, info, warn, error",
     ),
-    ("log.write(\"info\", 3)", "text: 3 is no text"),
-    ("state.set(\"a\", null)", "value: null is no text"),
+    ("log.write(\"info\", 3)", "text: 3 is not a text"),
+    ("state.set(\"a\", null)", "value: null is not a text"),
     (
         "state.set(\"a\", \"\\ud800\")",
         "value: the text holds half of a character",
@@ -102,8 +102,11 @@ const PYTHON: [(&str, &str); 16] = [
         "log.write('loud', 'x')",
         "level: str 'loud' is no Level: it is Level.DEBUG",
     ),
-    ("log.write(types.Level.INFO, 3)", "text: int 3 is no text"),
-    ("state.set('a', None)", "value: NoneType None is no text"),
+    (
+        "log.write(types.Level.INFO, 3)",
+        "text: int 3 is not a text",
+    ),
+    ("state.set('a', None)", "value: NoneType None is not a text"),
     (
         "session.messages('all')",
         "last: str 'all' is no whole number",
@@ -234,6 +237,6 @@ async fn a_wrong_argument_to_the_host_is_an_exception_with_its_line_in_python() 
     fs::write(folder.join("tests/cases.toml"), odd).unwrap();
     let case = &CaseFile::read_all(&folder).unwrap()[0].cases[0];
     let ran = cases::run_case(&runner(), &folder, "given", case).await;
-    let told = "the tool `odd` returned object, which is no text, no Answer and not JSON: Object of type object is not JSON serializable";
+    let told = "the tool `odd` returned object, which is not a text, no Answer and not JSON: Object of type object is not JSON serializable";
     assert_eq!(ran.unwrap().seen.results, [told]);
 }

@@ -69,19 +69,19 @@ const JAVASCRIPT: [(&str, &str); 33] = [
     ),
     (
         "{ verdict: { tag: \"block\" } }",
-        "verdict.block: undefined is no text",
+        "verdict.block: undefined is not a text",
     ),
     (
         "{ verdict: verdict.block() }",
-        "verdict.block: undefined is no text",
+        "verdict.block: undefined is not a text",
     ),
     (
         "{ verdict: verdict.block(3) }",
-        "verdict.block: 3 is no text",
+        "verdict.block: 3 is not a text",
     ),
     (
         "{ verdict: verdict.block({ why: 1 }) }",
-        "verdict.block: {\"why\":1} is no text",
+        "verdict.block: {\"why\":1} is not a text",
     ),
     (
         "{ verdict: { tag: \"pass\", val: \"x\" } }",
@@ -95,7 +95,7 @@ const JAVASCRIPT: [(&str, &str); 33] = [
         "{ verdict: verdict.block(\"\\ud800\") }",
         "the text holds half of a character",
     ),
-    ("{ note: 1 }", "note: 1 is no text"),
+    ("{ note: 1 }", "note: 1 is not a text"),
     ("{ effects: {} }", "effects: {} is no array"),
     (
         "{ effects: [{ tag: \"log\", val: { level: \"loud\", text: \"x\" } }] }",
@@ -150,15 +150,15 @@ const PYTHON: [(&str, &str); 31] = [
     ),
     (
         "outcome.call(verdict=V(None))",
-        "verdict.CallVerdict_Block: NoneType None is no text",
+        "verdict.CallVerdict_Block: NoneType None is not a text",
     ),
     (
         "outcome.call(verdict=V(3))",
-        "verdict.CallVerdict_Block: int 3 is no text",
+        "verdict.CallVerdict_Block: int 3 is not a text",
     ),
     (
         "outcome.call(verdict=V(b'x'))",
-        "verdict.CallVerdict_Block: bytes b'x' is no text",
+        "verdict.CallVerdict_Block: bytes b'x' is not a text",
     ),
     (
         "outcome.call(verdict=V('\\ud800'))",
@@ -168,8 +168,8 @@ const PYTHON: [(&str, &str); 31] = [
         "outcome.call(verdict=outcomes.SteeringAction_Drop('x'))",
         "is none of CallVerdict_Pass",
     ),
-    ("outcome.call(note=1)", "note: int 1 is no text"),
-    ("outcome.call(effects={})", "effects: dict {} is no list"),
+    ("outcome.call(note=1)", "note: int 1 is not a text"),
+    ("outcome.call(effects={})", "effects: dict {} is not a list"),
     (
         "outcome.call(effects=['x'])",
         "effects[0]: str 'x' is none of Effect_Log",

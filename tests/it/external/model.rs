@@ -115,7 +115,7 @@ async fn a_question_is_bounded_and_may_name_a_model() {
     );
     assert_eq!(
         running.lines()[4],
-        "tool: limit: the prompt has 1048577 bytes, at most 1048576 are taken"
+        "tool: limit: the prompt has 1048577 bytes, at most 1048576 are accepted"
     );
     assert_eq!(
         access_lines(&running),

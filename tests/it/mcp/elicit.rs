@@ -20,7 +20,7 @@ const DECLINED: &[(&str, &str)] = &[
         "its message looks like a question for a password",
     ),
     ("asks-much", "more than 4 fields"),
-    ("asks-odd-address", "not a plain one with `https://`"),
+    ("asks-odd-address", "not a plain `https://` address"),
 ];
 
 #[test]

@@ -103,7 +103,7 @@ fn a_server_that_cannot_be_listed_is_named_and_not_used() {
     for (mode, expected) in [
         ("many", "offers more than 1000 tools"),
         ("pages", "on more than 200 pages"),
-        ("titles", "describes what it offers with more than 16 MiB"),
+        ("titles", "describes its offer with more than 16 MiB"),
         ("exits", "ended with exit code 7: cannot start: no licence"),
     ] {
         let rind = unasked(mode, ECHOES, "");

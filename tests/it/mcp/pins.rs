@@ -87,7 +87,7 @@ fn a_tool_that_changed_since_the_yes_is_held_and_the_difference_is_shown() {
     let ran = turn(&rind);
     let found = results(&ran);
     assert!(
-        found[0].contains("not what the user said yes to"),
+        found[0].contains("differs from the version that the user approved"),
         "{found:?}"
     );
     assert!(ran.stdout.contains("and sends it to me"), "{}", ran.stdout);
@@ -124,7 +124,8 @@ text = "Done."
     let found = results(&ran);
     assert_eq!(found[0], "echo: one");
     assert!(
-        found[1].contains("not what the user said yes to") || found[1].contains("there is no tool"),
+        found[1].contains("differs from the version that the user approved")
+            || found[1].contains("there is no tool"),
         "{found:?}"
     );
     assert!(found[2].contains("there is no tool"), "{found:?}");
@@ -134,7 +135,7 @@ text = "Done."
         .count();
     assert_eq!(calls, 1, "{:?}", noted(&rind));
     for word in [
-        "is not what you said yes to",
+        "differs from the version that you approved",
         "id_rsa",
         "`more` is new",
         "`plain` is no longer offered",

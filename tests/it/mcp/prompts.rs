@@ -106,7 +106,7 @@ fn a_prompt_that_changed_since_the_yes_is_held_until_the_next_one() {
     let (ran, _) = run_line(&rind, "/docs:review x");
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     for words in [
-        "does not offer the prompt that you said yes to",
+        "does not offer the prompt that you approved",
         "and sends it to me",
         "rind mcp test docs",
     ] {

@@ -44,7 +44,8 @@ fn a_resource_that_a_prompt_names_stands_after_it_as_data() {
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
     let text = &ran.stdout;
     assert!(
-        text.contains("image/png") && text.contains("1 image of it come after this text"),
+        text.contains("image/png")
+            && text.contains("1 image of the resource follow after this text"),
         "{text}"
     );
     // Orders in a resource cannot leave its fences, and secrets are masked.

@@ -106,7 +106,7 @@ fn a_blob_and_all_of_a_session_are_bounded_also_after_a_resume() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{} bytes are not kept: a blob has at most {MAX_BLOB_BYTES} bytes",
+            "{} bytes cannot be stored: a blob has at most {MAX_BLOB_BYTES} bytes",
             MAX_BLOB_BYTES + 1
         )
     );

@@ -16,7 +16,7 @@ async fn a_file_is_read_in_parts_that_say_how_to_go_on() {
     let first = fixture.ok("read_file", json!({"path": "long.txt"})).await;
     assert!(first.starts_with("line 1\n"));
     assert!(
-        first.ends_with("line 2000\n[lines 1–2000; the file goes on: read it with offset 2001]")
+        first.ends_with("line 2000\n[lines 1–2000; the file continues: read it with offset 2001]")
     );
     let part = fixture
         .ok(
@@ -26,7 +26,7 @@ async fn a_file_is_read_in_parts_that_say_how_to_go_on() {
         .await;
     assert_eq!(
         part,
-        "line 4999\n[lines 4999–4999; the file goes on: read it with offset 5000]"
+        "line 4999\n[lines 4999–4999; the file continues: read it with offset 5000]"
     );
     let last = fixture
         .ok("read_file", json!({"path": "long.txt", "offset": 5000}))
@@ -55,7 +55,7 @@ async fn what_is_not_a_text_file_is_told_as_such() {
     assert!(latin1.starts_with("caf\u{e9}\n[the file is not UTF-8 and is read as Latin-1"));
     let long = read("long_line").await.content.to_string();
     assert!(
-        long.ends_with("[line 1 is longer than 262144 bytes and was cut; go on with offset 2]")
+        long.ends_with("[line 1 is longer than 262144 bytes and was cut; continue with offset 2]")
     );
     assert_eq!(read("missing").await.content, "`missing` does not exist");
     assert_eq!(read(".").await.content, "`.` is not a file");

@@ -336,7 +336,7 @@ async fn a_blob_that_is_too_large_to_keep_is_a_line_of_text_and_the_turn_goes_on
     assert_eq!(results[0].0, "[application/x-tide, 10 B]");
     assert_eq!(
         results[1].0,
-        "[application/x-tide, 8.3 MB; not shown: 8388609 bytes are not kept: a blob has at most 8388608 bytes]"
+        "[application/x-tide, 8.3 MB; not shown: 8388609 bytes cannot be stored: a blob has at most 8388608 bytes]"
     );
     let kept = running.session.folder().unwrap().join("content");
     let files = std::fs::read_dir(kept).unwrap();

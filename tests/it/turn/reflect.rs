@@ -389,7 +389,7 @@ fn the_program_takes_a_second_look_when_the_settings_say_so() {
     let ran = rind.run(&["run", "run the tests"]).exits(0);
     assert!(ran.stdout.ends_with("no test ran\n"), "{}", ran.stdout);
     assert!(
-        ran.stderr.contains("sceptic takes a second look")
+        ran.stderr.contains("sceptic checks the answer once more")
             && ran
                 .stderr
                 .contains("reflection sent the answer back: No test ran."),

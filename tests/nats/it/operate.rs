@@ -93,7 +93,7 @@ fn the_commands_of_an_operator_say_what_is_and_what_they_did() {
     let status = text_of(&machine.run(&["cluster", "status"], &[]));
     assert!(status.contains("1 with inputs that wait"), "{status}");
     assert!(
-        status.contains("class default: 1 sessions to look at"),
+        status.contains("class default: 1 sessions with work"),
         "{status}"
     );
 

@@ -104,7 +104,7 @@ impl ConfirmPerson for RequestForms {
 pub(crate) struct LaterQuestions {
     /// Questions that wait.
     waiting: Mutex<Vec<String>>,
-    /// Questions with a yes.
+    /// Questions that were answered with yes.
     yes: Vec<String>,
 }
 

@@ -46,7 +46,7 @@ pub struct OpenOrder {
 /// An MCP server that a client names for a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientServer {
-    /// Name in the words of the client.
+    /// Name that the client gave.
     pub name: String,
     /// Program or address.
     pub reach: ClientServerReach,
@@ -75,7 +75,7 @@ pub enum ClientServerReach {
 
 /// Asks the person behind the client a question with yes or no.
 pub trait ConfirmPerson: Send + Sync {
-    /// Asks. Everything but a yes is a no, also when the client cannot ask yet.
+    /// Asks. Every answer but yes counts as no, also when the client cannot ask yet.
     fn confirm(&self, text: String) -> BoxFuture<'_, bool>;
 
     /// Whether a no may only mean that the question is asked later, with the first prompt.
@@ -146,7 +146,7 @@ pub struct OfferedCommand {
     pub name: String,
     /// Purpose in one line.
     pub description: String,
-    /// Arguments in words; empty without any.
+    /// Arguments for the help text; empty if there are none.
     pub arguments: String,
 }
 
@@ -166,7 +166,7 @@ pub enum CommandOutcome {
     },
     /// Continue the interrupted turn.
     Continue,
-    /// Another model is asked from the next turn on.
+    /// Use another model from the next turn on.
     Model(String),
     /// The command did its work.
     Nothing,

@@ -59,12 +59,12 @@ impl ClientLink {
         }
     }
 
-    /// Notes the abilities that the client told. Returns whether they are the first.
+    /// Stores the capabilities that the client declared. Returns whether they are the first.
     pub(crate) fn note_abilities(&self, abilities: ClientAbilities) -> bool {
         self.abilities.set(abilities).is_ok()
     }
 
-    /// Returns the abilities, once the client told them.
+    /// Returns the capabilities, once the client has declared them.
     pub(crate) fn abilities(&self) -> Option<ClientAbilities> {
         self.abilities.get().copied()
     }

@@ -1,5 +1,5 @@
-//! Questions from before a session is open, for a client that has no forms: they are asked as
-//! permissions with the first prompt. After a yes the session is opened again.
+//! Questions that arise before a session is open, for a client without forms: they are asked as
+//! permissions with the first prompt. If the user agrees, the session is opened again.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::wire::{
     ToolKind, WireError,
 };
 
-/// Id of the option that says yes.
+/// Id of the approving option.
 const YES: &str = "use";
 
-/// Id of the option that says no.
+/// Id of the rejecting option.
 const NO: &str = "leave-out";
 
 /// Questions that wait, and the parts with which their session is opened again.
@@ -34,7 +34,7 @@ pub(crate) struct LaterOpening {
 }
 
 impl LaterOpening {
-    /// Asks the questions one after the other, and returns those that were answered with yes.
+    /// Asks the questions in sequence, and returns those that were answered with yes.
     pub(crate) async fn ask_questions(
         &self,
         link: &ClientLink,
@@ -50,7 +50,7 @@ impl LaterOpening {
         yes
     }
 
-    /// Opens the session again, with these questions answered with yes.
+    /// Opens the session again, after these questions were answered with yes.
     ///
     /// # Errors
     /// The session cannot be opened.

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// Longest line that is read, in bytes. A prompt with sixteen images of 3.75 MiB would have more; a
-/// client that sends it is told so.
+/// Maximum length of a line, in bytes. A prompt with sixteen images of 3.75 MiB would be longer;
+/// its client gets an error.
 pub(crate) const MAX_LINE_BYTES: usize = 32 << 20;
 
-/// Bytes that may wait to be written. A client that leaves more unread is given up.
+/// Bytes that may wait to be written. The connection of a client that leaves more unread is closed.
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
 /// Maximum number of lines that wait to be handled; beyond it, reading pauses.
@@ -108,7 +108,7 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     /// Queues a line after the earlier ones. Never blocks: if a client does not read for long, its
-    /// connection is given up.
+    /// connection is closed.
     pub(crate) fn put_line(&self, line: String) {
         if self.broken.is_cancelled() {
             return;
@@ -125,12 +125,12 @@ impl Outbox {
 
     /// Ends the stream after the lines that were put before.
     pub(crate) fn end_lines(&self) {
-        // No message is empty, so an empty line can say that there are no more.
+        // Real messages are never empty, so an empty line can mark the end.
         let _ = self.lines.send(String::new());
     }
 }
 
-/// Starts the thread that writes. The receiver is told when everything was written, which is after
+/// Starts the writer thread. The receiver is notified when everything was written, which is after
 /// [`Outbox::end_lines`].
 ///
 /// # Errors

@@ -201,8 +201,8 @@ impl LiveSession {
         }
     }
 
-    /// Asks the questions that could not be asked before the session was open. After a yes the
-    /// session is opened again, because its tools are selected at that time.
+    /// Asks the questions that could not be asked before the session was open. If the user agrees,
+    /// the session is opened again, because its tools are selected at that time.
     async fn open_later(
         &self,
         session: &mut Option<Session>,
@@ -354,7 +354,7 @@ impl LiveSession {
     }
 }
 
-/// The mark that a prompt runs.
+/// Guard that marks the session as running a prompt.
 struct RunningPrompt<'a>(&'a LiveSession);
 
 impl<'a> RunningPrompt<'a> {

@@ -34,12 +34,12 @@ impl ModelChoice {
         }
     }
 
-    /// Notes the model that is asked from now on.
+    /// Stores the model that later turns ask.
     pub(crate) fn set_current(&mut self, name: &str) {
         name.clone_into(&mut self.current);
     }
 
-    /// Notes the models that the server listed.
+    /// Records the models that the server listed.
     pub(crate) fn set_listed(&mut self, mut names: Vec<String>) {
         names.retain(|name| !name.is_empty() && clean_line(name, MAX_NAME_BYTES) == *name);
         names.truncate(MAX_MODELS);

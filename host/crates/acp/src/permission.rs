@@ -133,7 +133,7 @@ impl AcpApprover {
     ) -> Option<PersonAnswer> {
         let scope = ElicitationSessionScope::new(session.id.to_string());
         let scope = ElicitationScope::Session(scope);
-        let answer = ask_form(&self.link, scope, asked_text(question), &question.kind).await?;
+        let answer = ask_form(&self.link, scope, question_text(question), &question.kind).await?;
         match (&question.kind, answer) {
             (QuestionKind::Confirm { .. }, FormAnswer::Yes(yes)) => Some(PersonAnswer::Yes(yes)),
             (QuestionKind::Choose { options, .. }, FormAnswer::Text(chosen)) => {
@@ -169,7 +169,7 @@ impl AcpApprover {
             QuestionKind::Text { .. } => return None,
         };
         let id = lock(&session.view).next_id("question");
-        let text = asked_text(question);
+        let text = question_text(question);
         let fields = ToolCallUpdateFields::new()
             .title(clean_line(&text, MAX_TITLE_BYTES))
             .kind(ToolKind::Other)
@@ -199,7 +199,7 @@ impl AcpApprover {
     }
 }
 
-fn asked_text(question: &PersonQuestion) -> String {
+fn question_text(question: &PersonQuestion) -> String {
     let text = printable_text(&question.text);
     // A source of tools is called `mcp:NAME`.
     match question.plugin.split_once(':') {
@@ -235,8 +235,8 @@ fn question_title(question: &Question) -> String {
     clean_line(&title, MAX_TITLE_BYTES)
 }
 
-/// Shows the whole call: the arguments with which it would run, and everything that a person should
-/// know about it.
+/// Shows the whole call: the final arguments, and the facts that a user should know before
+/// approving.
 fn question_content(question: &Question, workspace: &std::path::Path) -> Vec<ToolCallContent> {
     let lines = question.arguments.iter();
     let lines: Vec<String> = lines

@@ -28,7 +28,7 @@ impl PromptInput {
     /// Reads the content of a prompt.
     ///
     /// # Errors
-    /// A part is of a kind that is not taken, or there is no text.
+    /// A part is of an unsupported kind, or there is no text.
     pub(crate) fn read(blocks: Vec<ContentBlock>) -> Result<Self, WireError> {
         let mut input = Self::default();
         for (at, block) in blocks.into_iter().enumerate() {

@@ -226,7 +226,7 @@ impl AcpSessions {
                 Some(at) => at + 1,
                 None => {
                     let why = format!(
-                        "there is no session `{}` to go on after",
+                        "there is no session `{}` to continue after",
                         clean_line(cursor, 100)
                     );
                     return Err(WireError::new(-32602, why));
@@ -279,7 +279,9 @@ async fn read_folder(cwd: PathBuf) -> Result<PathBuf, String> {
         return Err(format!("`cwd` is `{shown}`, which is not an absolute path"));
     }
     if cwd.components().any(|part| part == Component::ParentDir) {
-        return Err(format!("`cwd` is `{shown}`; a path with `..` is not taken"));
+        return Err(format!(
+            "`cwd` is `{shown}`; a path with `..` is not accepted"
+        ));
     }
     let found = tokio::task::spawn_blocking(move || {
         let folder = cwd.canonicalize()?;

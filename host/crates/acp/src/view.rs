@@ -70,7 +70,7 @@ impl EventView {
         }
     }
 
-    /// Notes the tools of the session, which is opened again.
+    /// Records the tools of the session, which is opened again.
     pub(crate) fn set_tools(&mut self, tools: Vec<Arc<ToolSpec>>) {
         let tools = tools.into_iter();
         self.tools = tools.map(|spec| (spec.name.clone(), spec)).collect();

@@ -2,10 +2,11 @@
 //! plugin's own module.
 //!
 //! The entry checks each value that the plugin returns against the contract, because the engines
-//! turn a wrong one into a default value or a trap without a word, and it tells of exceptions with
-//! type, message and place. It also checks what the plugin gives to functions of the host. This
-//! module fills the templates in `guest` with the types that the plugin's exports return and its
-//! imports take. It must not know how components are built. Start from [`GuestEntry::entry_of`].
+//! turn a wrong one into a default value or a trap without a word, and it reports exceptions with
+//! type, message and source position. It also checks what the plugin gives to functions of the
+//! host. This module fills the templates in `guest` with the types that the plugin's exports return
+//! and its imports take. It must not know how components are built. Start from
+//! [`GuestEntry::entry_of`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -126,8 +127,8 @@ impl GuestEntry {
             .replace("{{shapes}}", &self.shapes_in(GuestLanguage::JavaScript))
     }
 
-    /// Returns the module that stands for an import of the host and checks what its functions are
-    /// given. It imports `./check.js`, and the host by the name without a version.
+    /// Returns the JavaScript module that wraps an import of the host and checks the arguments of
+    /// its functions. It imports `./check.js`, and the host by the name without a version.
     pub(super) fn javascript_import(&self, import: &str) -> Option<String> {
         let functions = self.shapes.imports.get(import)?;
         let functions = GuestLanguage::JavaScript.functions_in(functions);

@@ -19,7 +19,7 @@ const INSTALL: &str = "npm install";
 /// Import that `console` writes to.
 const LOG: &str = "log";
 
-/// Beginning of the paths by which modules import functions of the host.
+/// Prefix of the module paths that import functions of the host.
 const HOST: &str = "rind:plugin/";
 
 /// Metafile of esbuild.
@@ -45,7 +45,7 @@ pub(super) async fn build_component(
     work: &ToolchainWork<'_>,
     entry: &Path,
 ) -> Result<PathBuf, BuildError> {
-    // Neither needs the other; the first failure stops both.
+    // The two builds are independent; the first failure stops both.
     let ((), component) = tokio::try_join!(check_types(work), compile_module(work, entry))?;
     Ok(component)
 }
@@ -73,7 +73,7 @@ async fn compile_module(work: &ToolchainWork<'_>, entry: &Path) -> Result<PathBu
     work.run_tool(&compiler, args).await?;
     let failed = |source| work.file_error(&component, source);
     let made = std::fs::read(&component).map_err(failed)?;
-    let made = lent::give_back_in_time(made, &exports).map_err(|error| BuildError::Compile {
+    let made = lent::wrap_handle_hooks(made, &exports).map_err(|error| BuildError::Compile {
         plugins: vec![work.plugin.name.clone()],
         text: error.to_string(),
         was_streamed: false,

@@ -38,7 +38,7 @@ impl From<wasmparser::BinaryReaderError> for LentError {
 }
 
 /// Wraps those hooks in `exports` that get a handle.
-pub(super) fn give_back_in_time(
+pub(super) fn wrap_handle_hooks(
     component: Vec<u8>,
     exports: &[String],
 ) -> Result<Vec<u8>, LentError> {

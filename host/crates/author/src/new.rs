@@ -260,7 +260,7 @@ pub fn create_plugin(
     let n_above = above.map_or(0, |above| n_folders_between(above, parent) + 1);
     let links = format!("{}{LINKS}", "../".repeat(n_above));
     fill_folder(fresh.path(), name, language, kind, &links).map_err(failed(&place))?;
-    // At the same depth as its final path, so that a relative reference holds there, too.
+    // Build at the same depth as the final path, so that relative references stay valid.
     let quiet: Progress = Arc::new(|_| {});
     refer_to_sdk(fresh.path(), sdks, &quiet).map_err(failed(&place))?;
     // `create_dir` fails if the path was created meanwhile; a plain rename would replace an empty

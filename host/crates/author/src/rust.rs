@@ -78,7 +78,7 @@ pub(super) async fn build_workspace(
     let mut finished = call
         .run(&artifacts, options, progress, started, cancel)
         .await?;
-    if finished.ending == Ending::Exited(0) && call.took_other_sources(&artifacts) {
+    if finished.ending == Ending::Exited(0) && call.used_other_sources(&artifacts) {
         call.forget_package(cancel).await?;
         artifacts = Arc::default();
         finished = call
@@ -235,8 +235,9 @@ impl<'a> CargoCall<'a> {
         Some((shared, package_name(plugin), sources))
     }
 
-    /// Whether cargo, which goes by the times of files, took artifacts of other sources for current.
-    fn took_other_sources(&self, artifacts: &CargoArtifacts) -> bool {
+    /// Whether cargo, which compares modification times, considered artifacts of other sources up
+    /// to date.
+    fn used_other_sources(&self, artifacts: &CargoArtifacts) -> bool {
         self.shared_package()
             .is_some_and(|(shared, package, sources)| {
                 artifacts.has_fresh() && !shared.is_of_sources(package, &sources)
@@ -354,7 +355,7 @@ struct CargoArtifact {
     path: PathBuf,
     /// Seconds until it was built.
     seconds: f64,
-    /// Whether it was there before.
+    /// Whether it was up to date before the build.
     is_fresh: bool,
 }
 

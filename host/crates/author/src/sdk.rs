@@ -44,7 +44,7 @@ fn sdk_folder(root: &Path) -> PathBuf {
     root.join(format!("{}-{}", env!("CARGO_PKG_VERSION"), &digest[..12]))
 }
 
-/// Unpacks the SDK below `root`, unless it is there. Returns its directory.
+/// Unpacks the SDK below `root`, unless it already exists. Returns its directory.
 pub(super) fn unpack_sdk(root: &Path) -> io::Result<PathBuf> {
     let place = sdk_folder(root);
     if place.is_dir() {
@@ -66,7 +66,7 @@ pub(super) fn unpack_sdk(root: &Path) -> io::Result<PathBuf> {
     match fs::rename(fresh.path(), &place) {
         // The temporary directory was renamed, so there is nothing left to remove.
         Ok(()) => drop(fresh.keep()),
-        // Another process was faster.
+        // Another process created it first.
         Err(_) if place.is_dir() => {}
         Err(error) => return Err(error),
     }
@@ -96,21 +96,22 @@ pub(super) fn refer_to_sdk(dir: &Path, root: &Path, progress: &Progress) -> io::
         }
     }
     progress(&format!(
-        "{} leads to the SDK in {}",
+        "{} points to the SDK in {}",
         reference.path().display(),
         sdk.display()
     ));
     Ok(())
 }
 
-/// Checks that the reference of a plugin to the SDK leads somewhere, where there is no SDK to give it.
+/// Checks that a plugin's reference to the SDK resolves, on a machine without an SDK to link to.
 pub(super) fn check_reference(dir: &Path) -> io::Result<()> {
     match find_reference(dir) {
         // A bundler may find the package elsewhere.
         Some(reference @ SdkReference::Links { .. }) if !reference.leads_somewhere() => {
             let path = reference.path().display();
-            let text =
-                format!("{path} leads to no SDK; run `rind plugin build` once, which makes it");
+            let text = format!(
+                "{path} does not point to an SDK; run `rind plugin build` once, which makes it"
+            );
             Err(io::Error::new(io::ErrorKind::NotFound, text))
         }
         _ => Ok(()),
@@ -135,7 +136,7 @@ fn put_links(folder: &Path, sdk: &Path) -> io::Result<()> {
 /// Makes a link atomically. Replaces a link, and nothing else.
 fn put_link(path: &Path, target: &Path) -> io::Result<()> {
     if path.symlink_metadata().is_ok() && !path.is_symlink() {
-        let text = format!("{} is in the way: it is no link", path.display());
+        let text = format!("{} is in the way: it is not a link", path.display());
         return Err(io::Error::other(text));
     }
     let parent = path.parent().unwrap_or(Path::new("."));
@@ -150,7 +151,7 @@ fn put_link(path: &Path, target: &Path) -> io::Result<()> {
 /// Reference of a plugin's own files to the SDK.
 #[derive(Debug, PartialEq)]
 enum SdkReference {
-    /// Directory of links, with the part of it that is named.
+    /// Directory of links, with the name of the part that is linked.
     Links { folder: PathBuf, part: &'static str },
     /// Package of JavaScript.
     Package(PathBuf),
@@ -301,7 +302,7 @@ mod tests {
         );
         put(&dir.join(".rind-sdk/rust/mine"), "mine");
         let error = refer_to_sdk(&dir, &sdks, &said).unwrap_err().to_string();
-        assert!(error.contains("is in the way: it is no link"), "{error}");
+        assert!(error.contains("is in the way: it is not a link"), "{error}");
         assert!(dir.join(".rind-sdk/rust/mine").is_file());
         let dir = root.path().join("led");
         put(

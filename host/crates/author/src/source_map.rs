@@ -19,10 +19,10 @@ struct SourceMap {
     mappings: String,
 }
 
-/// Returns a line of JavaScript that tells the entry the place of each line. `map` is the text of
-/// the source map, `folder` the directory of the bundle, and `plugin` that of the plugin: sources
-/// outside of it, and the SDK, are left out. Empty if the map cannot be read: messages lack places
-/// then.
+/// Returns a line of JavaScript that gives the entry module the source position of each line. `map`
+/// is the text of the source map, `folder` the directory of the bundle, and `plugin` that of the
+/// plugin: sources outside of it, and the SDK, are left out. Empty if the map cannot be read:
+/// messages lack places then.
 pub(super) fn find_places(map: &str, folder: &Path, plugin: &Path) -> String {
     let Ok(map) = serde_json::from_str::<SourceMap>(map) else {
         return String::new();

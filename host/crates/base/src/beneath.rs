@@ -88,7 +88,7 @@ pub fn walk_beneath(
         n_links: 0,
         missing,
     };
-    walk.put_ahead(path, false)?;
+    walk.prepend_names(path, false)?;
     walk.run_walk(follow)
 }
 
@@ -173,7 +173,7 @@ struct PathWalk<'a> {
 
 impl PathWalk<'_> {
     /// Prepends the names of a path or of a symlink's target to the remaining names.
-    fn put_ahead(&mut self, path: &str, is_of_link: bool) -> Result<(), Errno> {
+    fn prepend_names(&mut self, path: &str, is_of_link: bool) -> Result<(), Errno> {
         if path.starts_with('/') {
             return Err(ESCAPE);
         }
@@ -265,12 +265,12 @@ impl PathWalk<'_> {
         let target = readlinkat(self.here(), name, Vec::new())?;
         let target = target.into_string().map_err(|_| Errno::ILSEQ)?;
         let Some(below) = self.below_start(&target) else {
-            return self.put_ahead(&target, true);
+            return self.prepend_names(&target, true);
         };
         // The rest is walked from the start, so it stays within the folder even if that was moved
         // meanwhile.
         self.inside.clear();
-        self.put_ahead(&below, true)
+        self.prepend_names(&below, true)
     }
 
     /// Returns the part of an absolute target that is within the start, using the current path of

@@ -144,7 +144,7 @@ fn exchange_by_renames(
 /// Renames a file or folder to a name that nothing has; fails if something has it.
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Not supported by the file system. A folder that is there is replaced only if it is empty.
+        // The file system does not support it. An existing folder is replaced only if it is empty.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match to.symlink_metadata() {
             Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
             Err(_) => fs::rename(from, to),

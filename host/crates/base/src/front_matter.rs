@@ -243,7 +243,7 @@ pub fn read_document(text: &str) -> Result<YamlDocument, (Place, String)> {
         }) => Ok(YamlDocument { entries }),
         Some(node) => Err((
             node.place,
-            "this is no mapping of keys to values".to_owned(),
+            "this is not a mapping of keys to values".to_owned(),
         )),
     }
 }

@@ -153,7 +153,7 @@ impl Paths {
         self.data.join("commands")
     }
 
-    /// Returns the folder of unpacked SDKs. It lies beside the data folder and not in it, so that
+    /// Returns the folder of unpacked SDKs. It is next to the data folder, not inside it, so that
     /// commands of an agent that works on a plugin can read the SDK.
     #[must_use]
     pub fn sdks(&self) -> PathBuf {

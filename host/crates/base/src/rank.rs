@@ -2,7 +2,7 @@
 //!
 //! Texts are counted one by one and not kept. Pure. Start from [`WordQuery::new`].
 
-/// Most words of a query; more say little.
+/// Maximum number of words of a query: more words hardly change the ranking.
 const MAX_WORDS: usize = 32;
 
 /// Parameters of BM25. The ranked texts have nearly the same length, so their length has little
@@ -16,7 +16,7 @@ pub struct WordQuery {
     words: Vec<String>,
     n_texts: u32,
     n_words: u64,
-    /// Number of texts that have each word.
+    /// Number of texts that contain each word.
     with_word: Vec<u32>,
 }
 

@@ -114,7 +114,8 @@ pub fn printable_prose(text: &str) -> String {
 
 fn escape_text(text: &str, stays: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
-    // Marks at the beginning would be drawn over the program's own text, so none is allowed there.
+    // A combining mark at the start would attach to the program's own text, so none is allowed
+    // there.
     let mut n_marks = MAX_MARKS;
     for character in text.chars() {
         if stays(character) {

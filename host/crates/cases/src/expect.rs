@@ -35,7 +35,7 @@ pub fn find_differences(expect: &CaseExpect, seen: &SeenTurn) -> Vec<String> {
         equal("done", &done.to_string(), &run_of_loop(seen));
     }
     if let Some(again) = &expect.again
-        && !is_again(again, seen)
+        && !matches_next_run(again, seen)
     {
         equal("again", &next_run(again), &run_of_loop(seen));
     }
@@ -88,7 +88,10 @@ pub fn find_differences(expect: &CaseExpect, seen: &SeenTurn) -> Vec<String> {
             .iter()
             .filter(|hook| hook.point == *point)
             .collect();
-        if !calls.iter().any(|call| is_so(expected, call)) {
+        if !calls
+            .iter()
+            .any(|call| matches_expected_hook(expected, call))
+        {
             let was: Vec<String> = calls.iter().map(|call| show_hook(call)).collect();
             found.push(compare_lists(
                 &format!("hooks.{point}"),
@@ -129,7 +132,7 @@ fn compare_beneath(place: &str, expected: &Value, is: Option<&Value>, found: &mu
 }
 
 /// Whether the loop requests the expected next run.
-fn is_again(expect: &AgainExpect, seen: &SeenTurn) -> bool {
+fn matches_next_run(expect: &AgainExpect, seen: &SeenTurn) -> bool {
     seen.again.as_ref().is_some_and(|again| {
         let text = expect.reason.as_deref().unwrap_or_default();
         let is_at = |after_ms| after_ms == again.after_ms;
@@ -198,7 +201,7 @@ pub(super) fn holds_lines(texts: &[String], lines: &[String]) -> bool {
         .all(|text| lines.any(|line| line.contains(text.as_str())))
 }
 
-fn is_so(expected: &HookExpect, call: &HookSeen) -> bool {
+fn matches_expected_hook(expected: &HookExpect, call: &HookSeen) -> bool {
     match expected {
         HookExpect::Outcome(outcome) => *outcome == call.outcome,
         HookExpect::Whole {

@@ -283,8 +283,8 @@ impl<'de> Deserialize<'de> for HookExpect {
     }
 }
 
-/// Reads either form, so that an error is about the form that was written. An untagged enum would
-/// say of each mistake that no form fits.
+/// Reads either form, so that an error refers to the form that was written. An untagged enum would
+/// report only that no form matches.
 struct HookExpectVisitor;
 
 impl<'de> Visitor<'de> for HookExpectVisitor {

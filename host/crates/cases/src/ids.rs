@@ -14,7 +14,7 @@ const TARGET: &str = "agent ";
 pub(super) struct AgentIds(Vec<String>);
 
 impl AgentIds {
-    /// Notes the ids in an event.
+    /// Records the ids in an event.
     pub(super) fn see_event(&mut self, event: &Event) {
         let id = match event {
             Event::SubagentStart { subagent, .. } => Some(subagent.as_str()),

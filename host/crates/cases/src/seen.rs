@@ -144,7 +144,7 @@ pub(super) fn text_of(value: &impl Serialize) -> String {
 }
 
 impl SeenTurn {
-    /// Notes that the command or the loop failed, and why.
+    /// Records that the command or the loop failed, and why.
     pub(super) fn fail_call(&mut self, why: String) {
         self.is_overdue |= says_overdue(&why);
         self.output = why;

@@ -234,7 +234,8 @@ pub(super) fn clear_unused<C: CaseFormat>(
     file: &CaseFile<C>,
     is_accepted: bool,
 ) -> io::Result<Vec<UnusedSnapshot>> {
-    // If the directory of cases is a symlink, its snapshots belong to the plugin that it links to.
+    // If the directory of cases is a symlink, its snapshots belong to the plugin at the link's
+    // target.
     let tests = file.path.parent();
     if C::MAY_BE_LINKED && tests.is_some_and(Path::is_symlink) {
         return Ok(Vec::new());

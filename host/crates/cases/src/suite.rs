@@ -235,7 +235,7 @@ impl CaseSuite {
     }
 }
 
-/// A case with everything that its own task needs to run it.
+/// A case with everything that its task needs to run.
 struct CaseWork {
     runner: CaseRunner,
     folder: PathBuf,

@@ -1,5 +1,5 @@
-//! Words of a case that nothing would ever match: points, outcomes and stop reasons that do not
-//! exist, and misspelt keys.
+//! Finds terms in a case that can never match: unknown points, outcomes and stop reasons, and
+//! misspelled keys.
 //!
 //! A comparison with such a word fails in the best case, and says something else than the mistake.
 //! Start from [`find_unknown`].

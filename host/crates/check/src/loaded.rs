@@ -72,7 +72,7 @@ fn check_commands(
         let name = format!("command `/{}`", command.name);
         if BUILT_IN_COMMANDS.contains(&command.name.as_str()) {
             let message = format!(
-                "the {name} has the name of a built-in one, which is called in its place: rename it; it is called as \
+                "the {name} has the name of a built-in command, which is called instead: rename it; it is called as \
                  `/{}:{}` until then",
                 plugin.manifest.name, command.name
             );
@@ -137,7 +137,7 @@ fn check_tools(found: &mut FaultCollector<'_>, plugin: &LoadedPlugin, surface: O
         };
         if BUILT_IN_TOOLS.contains(&tool.name.as_str()) {
             let message = format!(
-                "the tool `{}` has the name of a built-in one, which is taken in its place: rename it",
+                "the tool `{}` has the name of a built-in tool, which is used instead: rename it",
                 tool.name
             );
             add("tools", message);

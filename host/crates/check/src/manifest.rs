@@ -28,7 +28,7 @@ pub(super) fn report_unreadable(found: &mut FaultCollector<'_>, text: &str, erro
             .mark_refused();
         return;
     };
-    let line = line_number(message).or_else(|| spoken_of(found, text, message));
+    let line = line_number(message).or_else(|| line_of_message(found, text, message));
     // Drop the parser's rendering of the line: the fault has its own line number.
     let is_picture = |line: &&str| !line.contains('|') && !line.starts_with("TOML parse error");
     let words: Vec<&str> = message.lines().filter(is_picture).map(str::trim).collect();
@@ -60,7 +60,7 @@ fn line_number(message: &str) -> Option<usize> {
 
 /// Returns the line of the text quoted by a message, or else the line of the section or key at the
 /// beginning of the message.
-fn spoken_of(found: &FaultCollector<'_>, text: &str, message: &str) -> Option<usize> {
+fn line_of_message(found: &FaultCollector<'_>, text: &str, message: &str) -> Option<usize> {
     let quoted = message.split('`').nth(1).filter(|quoted| quoted.len() > 1);
     let of_quoted = quoted.and_then(|quoted| text.find(&format!("\"{quoted}")));
     let section = message

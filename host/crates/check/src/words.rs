@@ -48,7 +48,8 @@ pub(super) fn check_readme(
         .config
         .as_ref()
         .and_then(|config| config.get("properties"));
-    // If unread settings were reported, they should be removed rather than explained.
+    // If the check of settings found unread ones, do not ask for their documentation: they should
+    // be removed.
     let is_unread = found.faults.iter().any(|fault| fault.rule == "settings");
     let config = config.filter(|_| !is_unread);
     let settings = config.and_then(Value::as_object).into_iter().flatten();

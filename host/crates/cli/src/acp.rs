@@ -27,7 +27,7 @@ use rind_lib::provider::{self, Selected};
 use rind_lib::session::{self, SessionStore};
 use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
 use rind_mcp::{AskServer, McpServer, ServerQuestion, ServerSettings, fit_server_name};
-use rind_operator::environment::{OperatorEnvironment, SaidWarnings};
+use rind_operator::environment::{OperatorEnvironment, ShownWarnings};
 use rind_operator::mcp::{NO_YES, NamedServer};
 use rind_operator::model;
 use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, SessionChoice};
@@ -157,7 +157,7 @@ fn session_environment(notes: Arc<Mutex<Vec<String>>>) -> OperatorEnvironment {
     };
     OperatorEnvironment {
         on_warning: Arc::new(warn),
-        said: SaidWarnings::default(),
+        said: ShownWarnings::default(),
         ..OperatorEnvironment::clone(&environment::operator_environment())
     }
 }

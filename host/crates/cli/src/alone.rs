@@ -52,7 +52,7 @@ pub(super) fn refusal_of(set: &PluginSet, plugin: &str) -> Option<String> {
     })
 }
 
-/// Returns the decision on the plugin's permissions, where it came that far.
+/// Returns the decision on the plugin's permissions, if loading got that far.
 pub(super) fn decision_of(set: &PluginSet) -> Option<&Decision> {
     loaded_plugin(set).map(|plugin| &plugin.decision)
 }

@@ -52,7 +52,7 @@ pub(super) enum AskedAnswer {
 }
 
 impl AskedAnswer {
-    /// Whether it allows nothing, so that it can be given unread.
+    /// Whether the answer allows nothing, so that it can be given before the question is read.
     pub(super) fn is_no(&self) -> bool {
         matches!(
             self,
@@ -163,7 +163,7 @@ fn call_head(
     head.own_words(match question.plugin.as_deref().is_some_and(is_source) {
         // Only the server knows the effects of a call.
         true => "run on its server",
-        false => effect_words(question.effect_class),
+        false => effect_text(question.effect_class),
     })
     .styled_words(DIM, &format!(" ({})", question.effect_class))
 }
@@ -278,7 +278,7 @@ pub(super) fn parse_answer(line: &str, question: &AskedQuestion) -> Option<Asked
     }
 }
 
-/// Parses a line into one of these words; `None` when it is none.
+/// Parses a line as one of these words; `None` if it matches none.
 pub(super) fn parse_own(line: &str, words: &[&'static str]) -> Option<AskedAnswer> {
     let line = line.trim().to_lowercase();
     let is_it = |word: &&'static str| line == *word || word.get(..1) == Some(&*line);
@@ -297,7 +297,7 @@ fn parse_of_call(line: &str, question: &Question) -> Option<ApprovalAnswer> {
     }
 }
 
-fn effect_words(class: EffectClass) -> &'static str {
+fn effect_text(class: EffectClass) -> &'static str {
     match class {
         EffectClass::Read => "read",
         EffectClass::Write => "change files",

@@ -54,7 +54,7 @@ pub(super) enum CliCommand {
     /// Run turns of sessions that many machines share over NATS, until SIGTERM
     #[cfg(feature = "nats")]
     Worker(Box<super::cluster::WorkerArgs>),
-    /// Look at the workers and queues of sessions over NATS
+    /// Inspect the workers and queues of sessions over NATS
     #[cfg(feature = "nats")]
     Cluster {
         #[command(subcommand)]
@@ -74,17 +74,17 @@ pub(super) enum CliCommand {
         #[command(subcommand)]
         command: SkillCommand,
     },
-    /// Add, list, look at and remove MCP servers, whose tools the model may then call
+    /// Add, list, inspect and remove MCP servers, whose tools the model may then call
     Mcp {
         #[command(subcommand)]
         command: McpCommand,
     },
-    /// Look at what earlier turns left behind; alone, choose a session to continue
+    /// List and inspect sessions; alone, choose a session to continue
     Session {
         #[command(subcommand)]
         command: Option<SessionCommand>,
     },
-    /// Look at the settings
+    /// Show and check the settings
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
@@ -154,15 +154,15 @@ pub(super) struct RunArgs {
     /// Show an image to the model; may be given several times
     #[arg(long, value_name = "FILE")]
     pub(super) image: Vec<PathBuf>,
-    /// Continue a session: its id, the beginning of it, or `last`; without a prompt, its interrupted
-    /// turn goes on
+    /// Continue a session: its id, the beginning of it, or `last`; without a prompt, its
+    /// interrupted turn continues
     #[arg(long, value_name = "ID", add = completion::complete_sessions())]
     pub(super) resume: Option<String>,
     /// Begin a session with this id, which must be new
     #[arg(long, value_name = "ID", conflicts_with = "resume")]
     pub(super) session: Option<String>,
     /// Take the prompt once: a session that took a prompt with this id gives its outcome again, or
-    /// goes on with its turn if that was interrupted
+    /// continues with its turn if that was interrupted
     #[arg(long, value_name = "ID", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(super) input_id: Option<String>,
     /// Demand an answer that is JSON of the JSON Schema in this file; exit code 1 when the model does
@@ -244,7 +244,7 @@ pub(super) struct OpenArgs {
     /// Append every event as a line of JSON to this file
     #[arg(long, value_name = "FILE")]
     pub(super) events: Option<PathBuf>,
-    /// Folder to work in, in place of the current one
+    /// Folder to work in, instead of the current one
     #[arg(long, value_name = "DIR")]
     pub(super) workspace: Option<PathBuf>,
 }
@@ -411,7 +411,7 @@ pub(super) struct ConfigShowArgs {
     /// Trust the project's `.rind` for this command
     #[arg(long)]
     pub(super) trust_project: bool,
-    /// Folder of the project, in place of the current one
+    /// Folder of the project, instead of the current one
     #[arg(long, value_name = "DIR")]
     pub(super) workspace: Option<PathBuf>,
     /// Print JSON
@@ -421,7 +421,7 @@ pub(super) struct ConfigShowArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct InitArgs {
-    /// Write your own settings, in place of those of the project in this folder
+    /// Write your own settings, instead of those of the project in this folder
     #[arg(long)]
     pub(super) user: bool,
 }
@@ -527,7 +527,7 @@ pub(super) struct BuildArgs {
     /// `pyproject.toml`
     #[arg(required = true, value_name = "DIR")]
     pub(super) dirs: Vec<PathBuf>,
-    /// Assemble each plugin in `OUT/NAME`, ready to be copied elsewhere, in place of writing into
+    /// Assemble each plugin in `OUT/NAME`, ready to be copied elsewhere, instead of writing into
     /// its own folder
     #[arg(long, value_name = "OUT")]
     pub(super) out: Option<PathBuf>,

@@ -67,7 +67,7 @@ pub(super) fn only_pasted(noted: &str, text: &str, workspace: &Path) -> Vec<Stri
     pasted.iter().take(MAX_IMAGES).map(line).collect()
 }
 
-/// Images that are there and named in a text.
+/// Existing images whose names occur in a text.
 fn mentioned_paths(text: &str, workspace: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     for name in mentioned_names(text) {
@@ -133,7 +133,7 @@ pub(super) fn of_paste(text: &str) -> Option<String> {
     })
 }
 
-/// Takes the backslashes out of a word of a shell. `None` if it is more than one word.
+/// Removes the backslashes from a shell word. `None` if it is more than one word.
 fn without_backslashes(text: &str) -> Option<String> {
     let (mut word, mut is_escaped) = (String::with_capacity(text.len()), false);
     for letter in text.chars() {
@@ -149,7 +149,7 @@ fn without_backslashes(text: &str) -> Option<String> {
     Some(word)
 }
 
-/// Names after an `@` that begins a word.
+/// Returns the names after an `@` at the start of a word.
 pub(super) fn mentioned_names(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut rest = text;
@@ -203,7 +203,7 @@ fn read_image(path: &Path) -> Result<Vec<u8>, String> {
     };
     let (file, is_file) = open().map_err(|error| error.to_string())?;
     if !is_file {
-        return Err("it is no file".to_owned());
+        return Err("it is not a file".to_owned());
     }
     let mut bytes = Vec::new();
     file.take(MAX_IMAGE_BYTES + 1)

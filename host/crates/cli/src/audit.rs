@@ -17,7 +17,8 @@ use rind_lib::plugin::discover::Found;
 use rind_lib::plugin::store::{data_folder, own_folder};
 use rind_lib::session::{Body, Entry, SessionStore};
 
-/// Most gaps, and most changed texts, that are shown; one cause can leave one at every message.
+/// Maximum number of gaps, and of changed texts, that are shown: one cause can leave one at every
+/// message.
 const MAX_SHOWN_GAPS: usize = 20;
 
 const MAIN: &str = "main";
@@ -152,7 +153,8 @@ fn last_head(entries: &[Entry]) -> Option<Head> {
     kept.and_then(|text| serde_json::from_str(text).ok())
 }
 
-/// `{"lines": […]}`, and with a check `"whole"`, `"broken"`, `"gaps"`, `"changed"` and `"notes"`.
+/// Prints `{"lines": […]}`; after a check also `"whole"`, `"broken"`, `"gaps"`, `"changed"` and
+/// `"notes"`.
 fn print_json(checked: &Checked, changed: Option<&Vec<String>>) -> anyhow::Result<()> {
     let Some(changed) = changed else {
         return render::print_json(&serde_json::json!({"lines": checked.lines}));

@@ -26,7 +26,7 @@ use rind_lib::skill::FOLDER;
 /// Variable that a shell sets when it asks for completions.
 const VARIABLE: &str = "RIND_COMPLETE";
 
-/// Most of one kind that are proposed.
+/// Maximum number of proposals of one kind.
 const MAX_PROPOSED: usize = 200;
 
 /// Longest title of a session that is shown, in characters.

@@ -40,7 +40,7 @@ pub(super) fn set_values(
     Ok(true)
 }
 
-/// Removes a value. Returns whether it was there.
+/// Removes a value. Returns whether it existed.
 pub(super) fn remove_value(file: &Path, keys: &[&str]) -> anyhow::Result<bool> {
     let file = &file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let text = match fs::read_to_string(file) {
@@ -63,7 +63,7 @@ pub(super) fn remove_value(file: &Path, keys: &[&str]) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Returns the values of a list; none if it is not there.
+/// Returns the values of a list; an empty list if the key is missing.
 pub(super) fn list_values(file: &Path, keys: &[&str]) -> anyhow::Result<Vec<Value>> {
     let text = match fs::read_to_string(file) {
         Ok(text) => text,

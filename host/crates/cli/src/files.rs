@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use rind_lib::plugin::manifest::Manifest;
 
-/// Time between two looks at the files.
+/// Interval between two checks of the files.
 pub(super) const LOOK: Duration = Duration::from_millis(250);
 
 /// Maximum depth of scanned folders.
@@ -64,8 +64,7 @@ pub(super) fn differing_path<'a>(before: &'a Files, now: &'a Files) -> Option<&'
     all.find(is_other).map(PathBuf::as_path)
 }
 
-/// Adds the files of a folder and of the folders in it, so many levels deep, where `is_seen` takes
-/// the name.
+/// Adds the files of a folder and its subfolders, up to a depth, whose names `is_seen` accepts.
 pub(super) fn find_within(
     found: &mut Files,
     folder: &Path,

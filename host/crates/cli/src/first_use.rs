@@ -32,10 +32,10 @@ const OLLAMA: &str = "ollama";
 /// Variable of Ollama's own with its address, `HOST:PORT`.
 const OLLAMA_HOST: &str = "OLLAMA_HOST";
 
-/// Longest wait for a server on this machine to list its models.
+/// Maximum wait for a server on this machine to list its models.
 const PATIENCE: Duration = Duration::from_millis(800);
 
-/// Most models that are offered.
+/// Maximum number of models that are offered.
 const MAX_OFFERED: usize = 9;
 
 /// Model for a key of OpenRouter, whose choice is left to OpenRouter.

@@ -81,7 +81,7 @@ pub(super) async fn run_import(args: ImportArgs) -> anyhow::Result<ExitStatus> {
         project: args.project.then(|| setup.paths.workspace.clone()),
     };
     let mut plan = read_plan(args.agent.agent(), &places)?;
-    leave_out_known(&mut plan, &setup.paths, &mcp::server_names(&setup)?)?;
+    remove_known(&mut plan, &setup.paths, &mcp::server_names(&setup)?)?;
     if args.json {
         render::print_json(&plan)?;
         return Ok(ExitStatus::Done);
@@ -129,9 +129,9 @@ async fn confirm(words: &str, name: &str) -> bool {
     screen.ask_approval(yes_or_no, |yes| !yes).await == Some(true)
 }
 
-/// Removes from a plan everything that is there already. A file of another content is a loss: nothing is
-/// written over.
-fn leave_out_known(plan: &mut ImportPlan, paths: &Paths, servers: &[String]) -> anyhow::Result<()> {
+/// Removes from a plan everything that already exists. A file with other content becomes a loss:
+/// nothing is overwritten.
+fn remove_known(plan: &mut ImportPlan, paths: &Paths, servers: &[String]) -> anyhow::Result<()> {
     let file = paths.user_config();
     let known = edit::list_values(&file, &["tools", "rules"])?;
     let known: Vec<String> = known.iter().filter_map(known_rule).collect();

@@ -10,16 +10,16 @@ use rustix::io::Errno;
 use super::exit_code::{Usage, bail_usage};
 use super::render;
 
-/// Most that is read of standard input, in bytes: more than the window of any model.
+/// Maximum number of bytes read from standard input: more than the window of any model.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Time without standard input after which a notice says that Rind waits for it.
+/// Time without data on standard input after which a notice says that Rind waits for it.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// Timeout for the first byte of a pipe or socket next to a prompt, if no writer is found.
 ///
 /// A program that starts Rind often leaves standard input open and never writes to it; Claude Code
-/// continues after 3 s, Codex waits for ever.
+/// continues after 3 s, Codex waits forever.
 const FIRST_BYTE: Duration = Duration::from_secs(5);
 
 /// Longest silence after the first byte, on the same condition.
@@ -97,11 +97,11 @@ fn read_beside(prompt: &str, stdin: &Stdin) -> anyhow::Result<String> {
 /// Text of standard input.
 struct PipedText {
     text: String,
-    /// Whether it was given up before its end.
+    /// Whether reading was abandoned before the end.
     is_cut: bool,
 }
 
-/// Whether reading may be given up before the end.
+/// Whether reading may be abandoned before the end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum InputWait {
     ToTheEnd,
@@ -150,7 +150,7 @@ fn read_stdin(stdin: &Stdin, wait: InputWait) -> anyhow::Result<PipedText> {
     if is_cut {
         render::print_note(&match bytes.len() {
             0 => format!(
-                "standard input is open, but no data came within {} s: going on without it",
+                "standard input is open, but no data came within {} s: continuing without it",
                 FIRST_BYTE.as_secs()
             ),
             n_bytes => format!(

@@ -92,8 +92,8 @@ pub fn main(carried: &'static include_dir::Dir<'static>) -> ExitCode {
         return exit;
     };
     render::print_error(&anyhow::anyhow!("{why}"));
-    // A failed write changes the exit code only if the turn succeeded: the end of the turn says
-    // more.
+    // A failed write changes the exit code only if the turn succeeded: otherwise the reason for the
+    // end is more important.
     if exit == ExitStatus::Done.into() {
         ExitStatus::Failed.into()
     } else {

@@ -10,7 +10,7 @@ use super::exit_code::ExitStatus;
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct ManualArgs {
-    /// The folder, which is made when it is not there
+    /// The folder, which is created if it is missing
     #[arg(value_name = "DIR")]
     pub(super) folder: PathBuf,
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use toml_edit::{Array, InlineTable, Value};
 
 use self::args::{McpAddArgs, McpCommand, McpListArgs, McpRemoveArgs, McpTestArgs};
-use self::question::offer_words;
+use self::question::offer_text;
 pub(super) use self::question::{TerminalServerAsk, question_text, start_text};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{edit, environment, render, terminal};
@@ -106,7 +106,7 @@ async fn test_server(args: &McpTestArgs) -> anyhow::Result<ExitStatus> {
     {
         return Ok(ExitStatus::Failed);
     }
-    let offer = looked_at(&server).await?;
+    let offer = probe_once(&server).await?;
     if args.json {
         let (standing, changes) = standing_of(&pins, &server.pin, &server.settings, Some(&offer));
         render::print_json(&serde_json::json!({
@@ -169,7 +169,7 @@ fn find_named(setup: &OperatorSetup, name: &str) -> anyhow::Result<NamedServer> 
 }
 
 /// Starts a server once. The error is that of the command.
-async fn looked_at(server: &McpServer) -> anyhow::Result<ServerOffer> {
+async fn probe_once(server: &McpServer) -> anyhow::Result<ServerOffer> {
     let probed = probe_server(server).await;
     probed.map_err(|failure| probe_error(&server.name, &failure))
 }
@@ -221,7 +221,7 @@ async fn settle_offer(
     pins.put(pin, mcp::pin_of(server, offer.clone()))?;
     render::print_note(&format!(
         "approved {} of `{name}`; what changes later is withheld",
-        offer_words(offer)
+        offer_text(offer)
     ));
     Ok(ExitStatus::Done)
 }
@@ -230,7 +230,7 @@ async fn settle_offer(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ServerStanding {
-    /// The operator said yes to the offer.
+    /// The operator approved the offer.
     Pinned,
     /// The settings have changed since the server was approved.
     OtherSettings,

@@ -33,7 +33,7 @@ use rind_operator::start::{PreparedRun, ReadyRun, RunFrontend};
 /// Front end of a run that is started from a terminal or a script. At a terminal the person is
 /// asked about trust, grants and a first model.
 struct TerminalFrontend {
-    /// Whether a person at it answers questions.
+    /// Whether a user at a terminal can answer questions.
     has_terminal: bool,
 }
 
@@ -106,7 +106,7 @@ pub(super) struct OpenedSession {
     pub(super) asker: Asker,
     /// The way in which commands run.
     pub(super) commands: ShellCommands,
-    /// The model and why it is this one, in words.
+    /// The model and the reason for its choice, as text.
     pub(super) chosen: String,
     /// Mode of approval.
     pub(super) switch: ModeSwitch,
@@ -116,8 +116,8 @@ pub(super) struct OpenedSession {
     pub(super) exits: ExitAtSignals,
 }
 
-/// Makes the host of a further folder while the program runs: nobody is asked, and signals stay as
-/// they are.
+/// Makes the host of a further folder while the program runs. It asks nothing, and installs no
+/// signal handlers.
 pub(super) async fn open_further(
     settings: RunSettings,
     store: Option<SessionStore>,

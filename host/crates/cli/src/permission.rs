@@ -135,7 +135,7 @@ impl AskProject for TerminalTrust {
     }
 }
 
-/// Asks for a yes that lasts for this run, or until what was shown changes.
+/// Asks for an approval that lasts for this run, or until the content that was shown changes.
 async fn ask_until_changed(screen: QuestionScreen) -> Option<ProjectYes> {
     let parse = |line: &str| match line.to_lowercase().as_str() {
         "y" | "yes" | "o" | "once" => Some(Some(ProjectYes::Once)),
@@ -205,7 +205,7 @@ fn hook_screen(question: &HookQuestion<'_>) -> QuestionScreen {
     }
 }
 
-/// The line about an earlier yes to something that has changed.
+/// Returns the line about an earlier approval of something that has changed.
 fn changed_line(trust: &ProjectTrust, did: &str) -> Option<QuestionLine> {
     let ProjectTrust::Changed { since } = trust else {
         return None;

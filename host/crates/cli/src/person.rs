@@ -1,7 +1,7 @@
 //! Puts a question of a plugin to the person at the terminal.
 //!
 //! The plugin is named in the line that asks, its texts are one escaped line each, and nothing that
-//! is typed for a tool call can answer it: a yes is a yes to this question alone.
+//! is typed for a tool call can answer it: an answer counts for this question alone.
 
 use super::question::{QuestionLine, QuestionScreen, yes_or_no};
 use super::render::{BOLD, DIM, PLUGIN, WARN};

@@ -274,8 +274,8 @@ pub(super) async fn build_quietly(dir: &Path, cancel: &CancellationToken) -> Res
     let why = match report {
         Ok(report) => match report.failed.first() {
             None => {
-                // Compiles the component for the cache. What keeps it from loading is told by
-                // whoever loads it.
+                // Compiles the component for the cache. The loader reports why a plugin cannot be
+                // loaded.
                 let _ = alone::load_alone(dir).await;
                 return Ok(());
             }

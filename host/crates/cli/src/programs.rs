@@ -81,7 +81,7 @@ impl FollowingPrograms {
         }
     }
 
-    /// Answers the lines that came too late.
+    /// Answers the lines that arrived too late.
     pub(super) async fn finish_programs(&mut self) {
         if let Some(steering) = &mut self.steering {
             steering.finish_steering().await;

@@ -15,7 +15,7 @@ use rind_lib::text;
 
 const TAB: &str = "    ";
 
-/// Reply to a yes about something that was not shown to its end.
+/// Reply to a "yes" that was typed before the question was shown to its end.
 pub(super) const UNREAD: &str = "view the whole question first: v and Enter";
 
 /// Mark before the rest of a line that is wider than the screen.
@@ -44,7 +44,7 @@ pub(super) struct QuestionLine {
     /// Prefix that the program adds.
     mark: String,
     pieces: Vec<(Style, String)>,
-    /// Whether the words are the program's own, so that rows may end at blanks.
+    /// Whether the text is the program's own, so that rows may break at spaces.
     is_prose: bool,
 }
 
@@ -57,8 +57,8 @@ impl QuestionLine {
         }
     }
 
-    /// Breaks the line at blanks. Only for words of the program: others could choose with blanks what
-    /// a row begins with.
+    /// Breaks the line at spaces. Use it only for text of the program: other authors could use
+    /// spaces to decide what a row starts with.
     pub(super) fn in_prose(mut self) -> Self {
         self.is_prose = true;
         self
@@ -208,8 +208,8 @@ impl QuestionScreen {
         format!("  {view}{}: ", self.keys)
     }
 
-    /// Whether a line asks to view everything. Where any text is an answer it does so only when
-    /// something is left out.
+    /// Whether a line requests the full view. If any text is a valid answer, it does so only when
+    /// something was left out.
     pub(super) fn is_view(&self, line: &str, is_cut: bool) -> bool {
         let is_word = matches!(line.to_lowercase().as_str(), "v" | "view");
         is_word && (is_cut || !self.takes_text)
@@ -226,7 +226,7 @@ impl QuestionScreen {
         (fitted.rows, fitted.is_cut)
     }
 
-    /// Fits the question into this many rows.
+    /// Fits the question into `n_rows` rows.
     pub(super) fn fit_question(&self, columns: usize, n_rows: usize) -> FittedQuestion {
         let parts: Vec<Vec<String>> = self
             .parts
@@ -296,7 +296,7 @@ async fn read_hidden(prompt: &str) -> Option<String> {
     line
 }
 
-/// Reads a yes or a no.
+/// Parses a yes or a no.
 pub(super) fn yes_or_no(line: &str) -> Option<bool> {
     match line.to_lowercase().as_str() {
         "y" | "yes" => Some(true),

@@ -101,7 +101,7 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
     };
     let opened = prepared.open_session().await?;
     if !args.show.json {
-        render::print_note(&format!("{}{}", opened.chosen, mode_words(&opened)));
+        render::print_note(&format!("{}{}", opened.chosen, mode_text(&opened)));
     }
     if let RunInput::Command { commands, .. } = &input {
         commands.set_asker(opened.asker);
@@ -121,8 +121,8 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
     exit
 }
 
-/// Words on the mode in which calls are approved, where it is not the usual one.
-fn mode_words(opened: &open::OpenedSession) -> String {
+/// Returns a note on the approval mode, unless it is the default.
+fn mode_text(opened: &open::OpenedSession) -> String {
     let mode = match opened.switch.mode() {
         ApprovalMode::Ask => String::new(),
         mode => format!(" · mode {mode}"),
@@ -146,12 +146,12 @@ pub(super) enum RunInput {
         call: CommandCall,
         /// Whether piped input belongs to the prompt that the command makes.
         reads_stdin: bool,
-        /// Demands on the turn of that prompt.
+        /// Requirements on the turn of the prompt.
         demands: TurnDemands,
     },
 }
 
-/// Images of a turn and demands on it.
+/// Images of a turn, and its requirements.
 #[derive(Default)]
 pub(super) struct TurnDemands {
     images: Vec<Attachment>,
@@ -235,14 +235,14 @@ async fn run_alone(
     if show.json {
         return Ok(ExitStatus::Done);
     }
-    if let Some(text) = said_by(outcome)? {
+    if let Some(text) = outcome_text(outcome)? {
         render::answer_line(render::printable_prose(&text));
     }
     Ok(ExitStatus::Done)
 }
 
 /// Text of an outcome for the shell, where the run ends after a command.
-fn said_by(outcome: CommandCallResult) -> anyhow::Result<Option<String>> {
+fn outcome_text(outcome: CommandCallResult) -> anyhow::Result<Option<String>> {
     match outcome {
         CommandCallResult::Text(text) | CommandCallResult::Prompt { text, .. } => Ok(Some(text)),
         CommandCallResult::Nothing
@@ -320,7 +320,7 @@ async fn act_on_input(
             let turn = demands.put_on(turn).until(cancel);
             Ok(RunResult::Turn(turn.await?))
         }
-        outcome => Ok(RunResult::Command(said_by(outcome)?)),
+        outcome => Ok(RunResult::Command(outcome_text(outcome)?)),
     }
 }
 
@@ -395,7 +395,7 @@ pub(super) async fn run_turn(
     Ok(exit)
 }
 
-/// Most events that are shown at once, before a question or a signal has its turn.
+/// Maximum number of events that are shown at once, before a question or a signal has its turn.
 const MAX_BATCH: usize = 64;
 
 /// Time for which events gather before the next are shown. The turn would otherwise wake this task
@@ -470,7 +470,7 @@ pub(super) async fn show_all(
                 unseen.iter().for_each(|event| renderer.show_event(event));
             }
             line = programs.next_line() => programs.steer_turn(line),
-            _ = ticks.tick() => renderer.tick_wait(),
+            _ = ticks.tick() => renderer.redraw_waiting_line(),
         }
     }
     programs.finish_programs().await;

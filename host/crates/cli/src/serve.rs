@@ -158,7 +158,7 @@ type OpenedStore = (Option<SessionStore>, Option<Arc<dyn RemoteSessions>>);
 struct OpenedApi {
     server: ApiServer,
     listener: ApiListener,
-    /// Address, in words.
+    /// Address, as text.
     address: String,
     /// Path of the file with the token.
     token: PathBuf,
@@ -202,7 +202,7 @@ fn find_folders(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let folders: Vec<PathBuf> = paths.collect::<anyhow::Result<_>>()?;
     if let Some(file) = folders.iter().find(|folder| !folder.is_dir()) {
         bail_usage!(
-            "{} is no folder; --also-workspace names folders",
+            "{} is not a folder; --also-workspace names folders",
             file.display()
         );
     }

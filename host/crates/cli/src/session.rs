@@ -26,7 +26,7 @@ use rind_lib::session::{Body, Entry, SessionStore};
 
 pub(super) async fn session(command: Option<SessionCommand>) -> anyhow::Result<ExitStatus> {
     let paths = environment::find_paths(None)?;
-    // At a terminal a choice of sessions takes the place of the bare command.
+    // At a terminal, the bare command shows a choice of sessions.
     let Some(command) = command else {
         return list::list(&paths, &SessionListArgs::default());
     };

@@ -243,7 +243,7 @@ impl InputSteering {
         }
     }
 
-    /// Answers everything that waits, and from now on everything else.
+    /// Answers all waiting lines, and every later line, with "too late".
     fn too_late(&mut self) {
         self.is_over = true;
         for accepted in std::mem::take(&mut self.waiting).into_values() {

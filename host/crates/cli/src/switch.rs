@@ -47,15 +47,14 @@ pub(super) async fn run_switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<
         ("was", " already")
     };
     render::print_note(&format!("{name} {verb} switched {word} {place}{already}"));
-    if let Some(why) = in_spite(name, is_on).await? {
+    if let Some(why) = reason_without_effect(name, is_on).await? {
         render::print_warning(&why);
     }
     Ok(ExitStatus::Done)
 }
 
-/// Returns the reason why switching has no effect here, when it has none: another file or a policy
-/// may decide otherwise.
-async fn in_spite(name: &str, is_on: bool) -> anyhow::Result<Option<String>> {
+/// Returns the reason why the switch has no effect, if another file or a policy overrides it.
+async fn reason_without_effect(name: &str, is_on: bool) -> anyhow::Result<Option<String>> {
     let load = plugin::load_of(&PluginArgs::default()).await?;
     let plugins = load.load().await.context("load plugins")?;
     let runs = plugins.plugins.iter().any(|p| p.manifest.name == name);

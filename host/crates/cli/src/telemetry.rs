@@ -29,7 +29,7 @@ fn asked_by(env: &dyn Fn(&str) -> Option<String>) -> Option<&'static str> {
     ENDPOINTS.into_iter().rev().find(|name| env(name).is_some())
 }
 
-/// Exporter of traces, if the environment asks for it.
+/// Exporter of traces, if the environment configures one.
 pub(super) struct Telemetry(Option<Exporter>);
 
 impl Telemetry {

@@ -21,7 +21,7 @@ use rind_lib::tool::process::{Ending, Finished, Process};
 /// Longest output that is read, in bytes.
 const MAX_OUTPUT_BYTES: u64 = 64 << 20;
 
-/// Beginning of the names of private folders.
+/// Prefix of the names of private folders.
 const PREFIX: &str = "rind-worker-";
 
 /// Names of the files in the private folder.

@@ -74,7 +74,8 @@ pub struct PackageSummary {
 pub struct SourceHash(blake3::Hasher);
 
 impl SourceHash {
-    /// Begins the digest of a source of this kind, with the versions of what derives from it.
+    /// Starts the digest of a source of this kind, including the versions of the code that derives
+    /// the skill.
     pub fn new(kind: &str) -> Self {
         let mut hash = Self(blake3::Hasher::new());
         hash.add_source(MAKER, kind.as_bytes());
@@ -110,7 +111,7 @@ pub struct StampedBundle {
     pub source_hash: String,
     /// Whether its files are unchanged since `derive` wrote them.
     pub is_whole: bool,
-    /// Model that wrote a part of it.
+    /// Model that wrote the summary in it.
     pub summarized_by: Option<String>,
 }
 

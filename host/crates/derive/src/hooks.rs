@@ -1,4 +1,4 @@
-//! Describes a plugin's hooks in words: when each is called, and which changes it may make.
+//! Describes a plugin's hooks as text: when each is called, and which changes it may make.
 
 use super::text::{code_span, first_sentence};
 use rind_author::interface_docs;

@@ -12,7 +12,7 @@ use super::wit::{self, WitFiles, WitInterfaces};
 /// Source that was read from disk, to be parsed and rendered as a skill.
 #[derive(Serialize, Deserialize)]
 pub enum DeriveJob {
-    /// Plugin, with what its manifest and its component say.
+    /// A plugin, as described by its manifest and component.
     Plugin(Box<PluginPackage>),
     /// Crate, with the sources of its library if it has one.
     Crate(Box<CratePackage>, Option<CrateFiles>),
@@ -27,7 +27,7 @@ pub enum DeriveJob {
 pub struct DraftedSource {
     /// Skill, without the digest of its source.
     pub draft: SkillDraft,
-    /// Notes about parts of the source that could not be resolved.
+    /// Records about parts of the source that could not be resolved.
     pub notes: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ impl DeriveJob {
                     Some(files) => rust::outline_crate(files)?,
                     None => CrateOutline::default(),
                 };
-                // The crate may not use its WIT package, so ignore errors in it.
+                // The crate may not use its WIT package, so ignore errors in the package.
                 if let Some(Ok(interfaces)) = files
                     .and_then(|files| files.wit)
                     .map(|wit| WitInterfaces::read_interfaces(&wit))

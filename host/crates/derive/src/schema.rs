@@ -133,7 +133,7 @@ impl<'a> SchemaDescriber<'a> {
 
     fn property_line(&self, name: &str, property: &Value, is_required: bool) -> String {
         let property = resolve_reference(self.whole, property);
-        let mut about = vec![kind_words(self.whole, property, 0)];
+        let mut about = vec![kind_text(self.whole, property, 0)];
         if is_required {
             about.push("required".to_owned());
         }
@@ -143,7 +143,7 @@ impl<'a> SchemaDescriber<'a> {
                 code_span(&value.to_string(), MAX_TEXT_BYTES)
             ));
         }
-        about.extend(bound_words(property));
+        about.extend(bound_text(property));
         let name = code_span(name, MAX_TEXT_BYTES);
         let text = property
             .get("description")
@@ -183,7 +183,7 @@ fn resolve_reference<'a>(whole: &'a Value, schema: &'a Value) -> &'a Value {
 }
 
 /// Describes the kind of a value. Nested lists are described down to the maximum depth.
-fn kind_words(whole: &Value, schema: &Value, depth: usize) -> String {
+fn kind_text(whole: &Value, schema: &Value, depth: usize) -> String {
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         let shown: Vec<String> = values
             .iter()
@@ -212,7 +212,7 @@ fn kind_words(whole: &Value, schema: &Value, depth: usize) -> String {
         "array" => match schema
             .get("items")
             .filter(|_| depth < MAX_DEPTH)
-            .map(|items| kind_words(whole, resolve_reference(whole, items), depth + 1))
+            .map(|items| kind_text(whole, resolve_reference(whole, items), depth + 1))
         {
             Some(inner) if inner != "any value" => format!("list, each {inner}"),
             _ => "list".to_owned(),
@@ -223,7 +223,7 @@ fn kind_words(whole: &Value, schema: &Value, depth: usize) -> String {
     }
 }
 
-fn bound_words(schema: &Value) -> Vec<String> {
+fn bound_text(schema: &Value) -> Vec<String> {
     const WORDS: [(&str, &str); 6] = [
         ("minimum", "at least"),
         ("maximum", "at most"),

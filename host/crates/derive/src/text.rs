@@ -185,7 +185,7 @@ pub fn skill_slug(name: &str) -> Option<String> {
     (!slug.is_empty()).then(|| slug.to_owned())
 }
 
-/// Disables placeholders, commands and bundle paths in texts of the package, so that they have no
+/// Escapes placeholders, commands and bundle paths in texts of the package, so that they have no
 /// effect when the skill is expanded.
 pub(super) fn make_inert(body: &str) -> String {
     let body = body

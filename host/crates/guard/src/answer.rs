@@ -22,7 +22,7 @@ pub struct HookAnswer {
 }
 
 impl HookAnswer {
-    /// An answer without a word: nothing is changed.
+    /// Creates an empty answer, which changes nothing.
     pub(crate) fn silent() -> Self {
         Self::default()
     }

@@ -88,12 +88,12 @@ pub(crate) struct TrustedHooks {
     pub(crate) old: Vec<FoundHook>,
     /// Hooks of Rind after.
     pub(crate) new: Vec<FoundHook>,
-    /// Hooks of others, before and after.
+    /// Hooks that Rind did not install, before and after.
     pub(crate) moved: Vec<(FoundHook, FoundHook)>,
 }
 
-/// Returns the settings with the trust in the new hooks of Rind, and without that in the old ones. The
-/// trust in hooks of others, which Codex keeps by their position, moves with them.
+/// Returns the settings with the trust in the new hooks of Rind, and without that in the old ones.
+/// The trust in hooks of other programs, which Codex keeps by their position, moves with them.
 ///
 /// # Errors
 /// The settings are no TOML, or have something else in these places.

@@ -23,7 +23,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Time in which a daemon that was started must listen. Its predecessor may have to end first.
 const START_TIME: Duration = Duration::from_secs(30);
 
-/// Most daemons that one request waits for: one that retires, and its successor.
+/// Maximum number of daemons that one request waits for: one that is shutting down, and its
+/// successor.
 const MAX_ROUNDS: u32 = 4;
 
 /// Request of an agent at its hook.
@@ -120,7 +121,7 @@ async fn request_answer(
     )))
 }
 
-/// Starts a daemon and connects to it. One of many programs starts it, and the others wait.
+/// Starts a daemon and connects to it. If several programs try, one starts it and the others wait.
 async fn connect_started(
     folder: &GuardFolder,
     start: &dyn DaemonStart,

@@ -1,4 +1,4 @@
-//! Event of a hook of any agent, in the words of Rind.
+//! Hook events of any agent, in Rind's terms.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ const MAX_NAME: usize = 256;
 pub(crate) struct HookEvent {
     /// Id of the agent's session.
     pub(crate) session: String,
-    /// Folder that the agent works in, as far as the hook says.
+    /// Folder that the agent works in, if the hook reports it.
     pub(crate) folder: Option<PathBuf>,
     /// Call, result or prompt.
     pub(crate) act: HookAct,
@@ -85,7 +85,7 @@ pub(crate) fn read_payload(
         ))
     })?;
     if !payload.is_object() {
-        let why = format!("the input of the hook of {title} is no JSON object");
+        let why = format!("the input of the hook of {title} is not a JSON object");
         return Err(unread(why));
     }
     match agent.format().read(point, &payload) {

@@ -155,14 +155,14 @@ const OWN_FOLDERS: &[&str] = &["hooks", "rind-guard"];
 fn remove_empty_folders(path: &Path) {
     for folder in path.ancestors().skip(1) {
         let name = folder.file_name().unwrap_or_default();
-        // A folder with something in it stays: `remove_dir` fails.
+        // A non-empty folder is kept: `remove_dir` fails.
         if !OWN_FOLDERS.iter().any(|own| name == *own) || fs::remove_dir(folder).is_err() {
             return;
         }
     }
 }
 
-/// Reads a file of settings; `None` if it is not there.
+/// Reads a settings file; `None` if the file does not exist.
 pub(crate) fn read_text(path: &Path) -> Result<Option<String>, GuardError> {
     read_if_present(path, MAX_BYTES).map_err(|error| GuardError::file(path, error))
 }

@@ -28,7 +28,7 @@ const DAEMON_LOCK: &str = "daemon.lock";
 /// Lock of the program that starts a daemon.
 const START_LOCK: &str = "start.lock";
 
-/// Access of others.
+/// Access by other users.
 const OF_OTHERS: u32 = 0o077;
 
 /// Longest path of a socket, in bytes.
@@ -171,7 +171,7 @@ impl GuardFolder {
         self.lock_file(DAEMON_LOCK)
     }
 
-    /// Notes the process of the daemon, which holds the lock.
+    /// Records the process of the daemon, which holds the lock.
     pub(crate) fn note_process(&self, lock: &mut File) {
         let noted = lock
             .set_len(0)
@@ -181,7 +181,7 @@ impl GuardFolder {
         }
     }
 
-    /// Takes the lock of one of these files. Returns whether another program does not hold it.
+    /// Tries to lock one of these files. Returns whether no other program holds the lock.
     ///
     /// # Errors
     /// The file system has no locks.
@@ -219,7 +219,7 @@ impl GuardFolder {
     }
 }
 
-/// Checks that a file is of this user alone.
+/// Checks that a file belongs to this user and that no other user can access it.
 fn check_owner(path: &Path, found: &std::fs::Metadata) -> Result<(), GuardError> {
     let own = geteuid().as_raw();
     if found.uid() != own {
@@ -239,7 +239,7 @@ fn check_owner(path: &Path, found: &std::fs::Metadata) -> Result<(), GuardError>
     Ok(())
 }
 
-/// Checks that the process at the other end is of this user.
+/// Checks that the process at the other end runs as this user.
 pub(crate) fn check_peer(stream: &UnixStream) -> Result<(), String> {
     let peer = stream.peer_cred().map_err(|error| error.to_string())?;
     let own = geteuid().as_raw();

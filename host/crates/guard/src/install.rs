@@ -34,7 +34,7 @@ pub struct GuardCommand {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InstallState {
-    /// No part of it is there.
+    /// No part of the guard is installed.
     Absent,
     /// Installed as `install` would write it.
     Installed,
@@ -330,7 +330,7 @@ fn trust_change(
     let hooks = TrustedHooks {
         old,
         new,
-        // Hooks of others stay in their order, and may have other positions now.
+        // Hooks of other programs keep their order, but their positions may have changed.
         moved: others_before.into_iter().zip(others_after).collect(),
     };
     let Some(text) = read_text(&config)?.or_else(|| after.map(|_| String::new())) else {

@@ -1,4 +1,4 @@
-//! Changes of JSON files with hooks, which keep comments and all hooks of others.
+//! Changes of JSON files with hooks, which keep comments and all hooks of other programs.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstRootNode};
@@ -22,7 +22,7 @@ pub(crate) struct FoundHook {
     pub(crate) group: usize,
     /// Position in its group.
     pub(crate) position: usize,
-    /// Whether the group has nothing but hooks: a matcher would keep some calls from them.
+    /// Whether the group consists of hooks only: a matcher would exclude some calls.
     pub(crate) is_for_all: bool,
     pub(crate) hook: Value,
 }
@@ -72,7 +72,7 @@ pub(crate) fn find_hooks(value: &Value, is_own: &dyn Fn(&str) -> bool) -> Vec<Fo
 /// Takes our hooks out of a text, and adds these: each is an event and a group of hooks.
 ///
 /// # Errors
-/// The text is no JSON object, or its hooks are not in the known form.
+/// The text is not a JSON object, or its hooks are not in the known form.
 pub(crate) fn replace_hooks(
     text: &str,
     is_own: &dyn Fn(&str) -> bool,
@@ -97,11 +97,11 @@ pub(crate) fn replace_hooks(
     if !add.is_empty() {
         let hooks = object
             .object_value_or_create(HOOKS)
-            .ok_or("its `hooks` is no object")?;
+            .ok_or("its `hooks` is not an object")?;
         for (event, group) in add {
             let groups = hooks
                 .array_value_or_create(event)
-                .ok_or_else(|| format!("its `hooks.{event}` is no list"))?;
+                .ok_or_else(|| format!("its `hooks.{event}` is not a list"))?;
             groups.ensure_multiline();
             groups.append(input_value(group));
         }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::event::OwnCall;
 use super::tools::own_path;
 
-/// Most files of a patch.
+/// Maximum number of files of a patch.
 const MAX_FILES: usize = 200;
 
 const BEGIN: &str = "*** Begin Patch";
@@ -73,7 +73,7 @@ pub(crate) fn patch_calls(patch: &str, workspace: Option<&Path>) -> Result<Vec<O
     if files.len() > MAX_FILES {
         let n_files = files.len();
         return Err(format!(
-            "the patch has {n_files} files, at most {MAX_FILES} are judged"
+            "the patch has {n_files} files, at most {MAX_FILES} are supported"
         ));
     }
     let calls = files.iter().flat_map(|file| file_calls(file, workspace));

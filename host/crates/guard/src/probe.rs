@@ -9,7 +9,7 @@ use super::agent::GuardedAgent;
 /// A call to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeCall {
-    /// A command that destroys work of others.
+    /// A command that destroys other people's work.
     Dangerous,
     /// A command that only looks.
     Harmless,

@@ -12,7 +12,7 @@ const BYTES: &[&str] = &["data", "base64", "blob"];
 /// Keys that mark their object as binary data.
 const KINDS_OF_BYTES: &[&str] = &["mimeType", "media_type"];
 
-/// Most texts of a result that are judged.
+/// Maximum number of texts of a result that are judged.
 const MAX_TEXTS: usize = 1000;
 
 /// A step on the way to a text.
@@ -39,7 +39,7 @@ impl ResultTexts {
         let n_texts = found.texts.len();
         if n_texts > MAX_TEXTS {
             return Err(format!(
-                "the result has {n_texts} texts, at most {MAX_TEXTS} are judged"
+                "the result has {n_texts} texts, at most {MAX_TEXTS} are supported"
             ));
         }
         Ok(found)
@@ -96,8 +96,8 @@ impl ResultTexts {
         }
     }
 
-    /// Returns the result with these texts instead of its own. If the number of texts differs, all
-    /// of the new content replaces the longest text, and the other texts become empty.
+    /// Returns the result with these texts instead of its own. If the number of texts differs, the
+    /// new content replaces the longest text, and the other texts become empty.
     ///
     /// # Errors
     /// The result has no place for a text.

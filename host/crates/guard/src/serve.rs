@@ -32,7 +32,7 @@ const TRANSFER: Duration = Duration::from_secs(10);
 /// Time to judge. The program at the hook waits a little longer.
 const JUDGE: Duration = Duration::from_secs(40);
 
-/// Most requests at once. More wait at the socket.
+/// Maximum number of requests at once. More wait at the socket.
 const MAX_RUNNING: usize = 128;
 
 /// Time for running requests to end when the daemon is replaced.
@@ -48,7 +48,7 @@ const TAKE_OVER: Duration = Duration::from_secs(22);
 /// A session that is to be opened.
 #[derive(Clone, Debug)]
 pub struct GuardOrder {
-    /// Agent whose session it is for.
+    /// Agent that the session belongs to.
     pub agent: GuardedAgent,
     /// Id of the session, which may exist.
     pub id: String,
@@ -148,7 +148,8 @@ pub async fn serve_guard(
         }
     }
     folder.forget_socket();
-    // Programs that have connected already are told that another daemon is wanted, or answered.
+    // Programs that have already connected are answered, or get the reply that another daemon must
+    // be used.
     while let Ok(Ok((stream, _))) = timeout(LAST_ACCEPT, listener.accept()).await {
         let state = state.clone();
         running.spawn(async move { serve_request(&state, stream).await });

@@ -26,7 +26,7 @@ use super::tools::{PATH, own_path};
 /// Time without a request after which a session is closed. The next request continues it.
 const IDLE: Duration = Duration::from_secs(300);
 
-/// Most open sessions.
+/// Maximum number of open sessions.
 const MAX_SESSIONS: usize = 64;
 
 /// Time in which sessions must have closed when the daemon ends.

@@ -23,7 +23,7 @@ pub enum HookAbility {
 }
 
 impl HookAbility {
-    /// Returns the power in words.
+    /// Returns a description of the power.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -60,9 +60,9 @@ pub struct AgentTable {
     pub version: &'static str,
     /// Points that are reached.
     pub points: &'static [PointRow],
-    /// Consequence of a hook that fails itself, in words.
+    /// Consequence for the call if the hook itself fails, as text.
     pub on_failure: &'static str,
-    /// Remedy that `install` writes for that.
+    /// Remedy that `install` prints for it.
     pub remedy: &'static str,
     /// Gaps that no guard can close.
     pub gaps: &'static [&'static str],
@@ -154,7 +154,7 @@ const OPENCODE: AgentTable = AgentTable {
             can: &[Block, ChangePrompt, Note],
         },
     ],
-    on_failure: "OpenCode refuses the call when the module throws, and goes on without the module when it cannot be loaded",
+    on_failure: "OpenCode refuses the call when the module throws, and continues without the module when it cannot be loaded",
     remedy: "the module throws when in doubt",
     gaps: &[
         "`--pure` and `OPENCODE_PURE` leave the module out",

@@ -84,7 +84,7 @@ fn read_settings(
         return Ok(());
     };
     let Some(table) = settings.as_object() else {
-        return Err(ImportError::new(path, "it is no object"));
+        return Err(ImportError::new(path, "it is not an object"));
     };
     for (key, value) in table {
         match key.as_str() {
@@ -136,7 +136,11 @@ fn read_permissions(permissions: &Value, origin: RuleOrigin, path: &Path, plan: 
         for rule in value.as_array().into_iter().flatten() {
             match rule.as_str() {
                 Some(text) => add_claude_rule(text, decision, &asks, origin, path, plan),
-                None => plan.lose(path, format!("permissions.{key}: {rule}"), "it is no text"),
+                None => plan.lose(
+                    path,
+                    format!("permissions.{key}: {rule}"),
+                    "it is not a text",
+                ),
             }
         }
     }

@@ -14,7 +14,7 @@ use super::literal_calls::{LiteralCall, LiteralValue, read_calls};
 use super::permission::{RuleOrigin, add_rules};
 use super::plan::ImportPlan;
 
-/// Most rules that the alternatives in one pattern may become.
+/// Maximum number of rules that the alternatives in one pattern may become.
 const MAX_ALTERNATIVES: usize = 64;
 
 /// Maximum number of files in a folder of rules.
@@ -23,7 +23,7 @@ const MAX_FILES: usize = 100;
 /// Longest excerpt of a file in a loss, in bytes.
 const MAX_EXCERPT_BYTES: usize = 120;
 
-/// A rule, with its pattern as words.
+/// A rule, with its pattern as a list of words.
 struct PrefixRule {
     words: Vec<String>,
     decision: Rule,
@@ -121,7 +121,7 @@ fn add_rule(
     }
 }
 
-/// Word of a pattern of Rind, in which everything stands for itself; `None` if it cannot be
+/// Quotes a word for a pattern of Rind, so that every character is literal; `None` if it cannot be
 /// written.
 fn quoted(word: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);
@@ -138,7 +138,7 @@ fn rules_of(call: &LiteralCall) -> Result<Vec<PrefixRule>, String> {
         "prefix_rule" => {}
         "network_rule" => {
             return Err(
-                "hosts that commands may reach stand in `network` in [sandbox] of config.toml"
+                "list the hosts that commands may reach under `network` in [sandbox] of config.toml"
                     .to_owned(),
             );
         }
@@ -158,7 +158,7 @@ fn rules_of(call: &LiteralCall) -> Result<Vec<PrefixRule>, String> {
             "forbidden" => Rule::Deny,
             _ => return Err("its decision is not `allow`, `prompt` or `forbidden`".to_owned()),
         },
-        Some(_) => return Err("its decision is no text".to_owned()),
+        Some(_) => return Err("its decision is not a text".to_owned()),
     };
     let Some(LiteralValue::List(parts)) = call.argument("pattern") else {
         return Err("it has no pattern".to_owned());

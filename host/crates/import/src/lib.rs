@@ -52,7 +52,7 @@ pub struct ImportPlaces {
 /// passed over.
 ///
 /// # Errors
-/// A file that is there and cannot be read, or is not in its format.
+/// A file exists but cannot be read, or is not in its format.
 pub fn read_plan(agent: ImportedAgent, places: &ImportPlaces) -> Result<ImportPlan, ImportError> {
     let mut plan = ImportPlan::default();
     match agent {

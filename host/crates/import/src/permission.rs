@@ -24,7 +24,7 @@ const NO_WEB: &str = "the program has no such tool; the plugin `web` has `fetch_
 /// Origin of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RuleOrigin {
-    /// Settings of the person, which apply to every project, there and here.
+    /// Settings of the user, which apply to every project, both there and here.
     Person,
     /// Settings of a project. Their rules that allow would apply to every project in Rind.
     Project,
@@ -69,7 +69,7 @@ pub(crate) fn add_rules(
         match serde_json::from_value::<PolicyRule>(rule) {
             Ok(rule) if origin == RuleOrigin::Project && decision == Rule::Allow => {
                 let why = format!(
-                    "a project's rule that allows would hold in all projects; if you want that, add {rule} to `rules` in [tools] of config.toml"
+                    "a project's rule that allows would apply to all projects; if you want that, add {rule} to `rules` in [tools] of config.toml"
                 );
                 plan.lose(path, from, why);
             }
@@ -107,7 +107,7 @@ fn claude_rules(text: &str, decision: Rule, origin: RuleOrigin) -> Result<Vec<Va
             let mut parts = name["mcp__".len()..].splitn(2, "__");
             let theirs = parts.next().unwrap_or_default();
             let server = server_name(theirs)?;
-            // Two servers there may come out with one name here, of which one is left out.
+            // Two servers there may get the same name here; only one of them is kept.
             if decision == Rule::Allow && server != theirs {
                 return Err(format!(
                     "the server is called `{server}` here; allow its tools by that name"

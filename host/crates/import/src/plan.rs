@@ -99,7 +99,7 @@ pub struct ImportLoss {
 }
 
 impl ImportPlan {
-    /// Notes a loss.
+    /// Records a loss.
     pub(crate) fn lose(&mut self, path: &Path, what: impl Into<String>, why: impl Into<String>) {
         self.losses.push(ImportLoss {
             path: path.to_owned(),
@@ -108,7 +108,7 @@ impl ImportPlan {
         });
     }
 
-    /// Notes a file or folder that is used in place, if it exists.
+    /// Records a file or folder that is used in place, if it exists.
     pub(crate) fn note_used(&mut self, path: PathBuf, how: &'static str) {
         if path.exists() {
             self.used.push(FoundText { path, how });

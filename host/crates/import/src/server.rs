@@ -99,7 +99,7 @@ pub(crate) fn codex_server(server: &Value) -> ForeignServer {
     }
 }
 
-/// Returns the name of a server here: small letters, digits and `-`.
+/// Returns a valid server name: small letters, digits and `-`.
 ///
 /// # Errors
 /// The name has no letters for one.
@@ -113,7 +113,7 @@ pub fn server_name(name: &str) -> Result<String, String> {
 pub(crate) fn add_servers(table: &Value, path: &Path, plan: &mut ImportPlan) {
     for (name, server) in table.as_object().into_iter().flatten() {
         if server["type"] == "sse" {
-            plan.lose(path, format!("MCP server `{name}`"), "the transport SSE was replaced in the protocol by Streamable HTTP; ask its maker for that address");
+            plan.lose(path, format!("MCP server `{name}`"), "the transport SSE was replaced in the protocol by Streamable HTTP; ask the server's operator for its new address");
             continue;
         }
         add_server(name, claude_server(server), path, plan);

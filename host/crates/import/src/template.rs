@@ -11,7 +11,7 @@ use super::plan::{ImportLoss, ImportPlan, ImportedFile, TextKind};
 /// Longest name of a template or preset, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// Tools of OpenCode and the names that presets have for them.
+/// Tools of OpenCode, with their names in presets.
 const OPENCODE_TOOLS: &[(&str, &str)] = &[
     ("bash", "Bash"),
     ("edit", "Edit"),
@@ -221,8 +221,8 @@ fn split_text<'a>(
     }
 }
 
-/// Text of a template: `$ARGUMENTS` and `$1` become expressions, and everything that would be one by
-/// chance stays as it is.
+/// Text of a template: `$ARGUMENTS` and `$1` become expressions, and text that would look like an
+/// expression by accident is escaped.
 fn template_body(body: &str) -> String {
     let mut own = String::new();
     let mut rest = body;

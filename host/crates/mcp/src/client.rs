@@ -20,7 +20,7 @@ use rmcp::{ClientCacheConfig, ClientLifecycleMode, ClientServiceExt, RoleClient,
 
 use super::end::ClientEnd;
 use super::http::EgressClient;
-use super::login::login_words;
+use super::login::login_text;
 use super::offer::ServerOffer;
 use super::pipe::{GarbageLines, PipeTransport, UNREADABLE};
 use super::prompt::sort_prompts;
@@ -45,7 +45,7 @@ const MAX_ERROR_BYTES: usize = 400;
 /// Longest instructions that are kept, in bytes.
 const MAX_INSTRUCTIONS_BYTES: usize = 64 << 10;
 
-/// An open connection. The server ends with it.
+/// An open connection. Dropping it ends the server.
 pub(crate) struct Connection {
     service: RunningService<RoleClient, ClientEnd>,
     /// End of the program; `None` for an address.
@@ -64,7 +64,7 @@ pub(crate) enum CallFailure {
     Ended(String),
 }
 
-/// Failure to reach a server, in words that continue "it".
+/// Failure to reach a server, phrased to follow "it".
 pub(crate) enum OpenFailure {
     /// The server refused the first message.
     Refused(String),
@@ -74,8 +74,8 @@ pub(crate) enum OpenFailure {
 }
 
 impl OpenFailure {
-    /// Returns the reason, in words that continue "it".
-    pub(crate) fn into_words(self) -> String {
+    /// Returns the reason, phrased to follow "it".
+    pub(crate) fn into_phrase(self) -> String {
         match self {
             Self::Refused(why) | Self::Unauthorized(why) | Self::Failed(why) => why,
         }
@@ -86,7 +86,7 @@ impl Connection {
     /// Starts a server, or connects to it. Requests over HTTP are recorded with `handle`.
     ///
     /// # Errors
-    /// Reason, in words that continue "it".
+    /// Reason, phrased to follow "it".
     pub(crate) async fn open(
         server: &McpServer,
         handle: &Arc<dyn AgentHandle>,
@@ -117,7 +117,7 @@ impl Connection {
     /// Lists the tools and prompts.
     ///
     /// # Errors
-    /// Reason, in words that continue "it".
+    /// Reason, phrased to follow "it".
     pub(crate) async fn list_offer(&self) -> Result<ServerOffer, String> {
         let (listed, unread) = self.list_tools().await?;
         let (tools, mut refused) = ServerOffer::sort_tools(&self.name, listed);
@@ -201,7 +201,7 @@ impl Connection {
                 return;
             };
             while let Ok(Some(_)) = changes.next().await {
-                own.tell_change();
+                own.report_change();
             }
         });
     }
@@ -215,7 +215,7 @@ impl Connection {
         &self.name
     }
 
-    /// Whether the server declares something that it can do.
+    /// Whether the server declares a capability.
     pub(crate) fn declares(&self, what: impl Fn(&ServerCapabilities) -> bool) -> bool {
         let info = self.service.peer().peer_info();
         info.is_some_and(|info| what(&info.capabilities))
@@ -223,14 +223,14 @@ impl Connection {
 
     /// Describes lines of the program that are not messages, for a failure that they may explain;
     /// empty if there are none.
-    pub(crate) fn garbage_words(&self) -> String {
+    pub(crate) fn garbage_text(&self) -> String {
         self.garbage.words()
     }
 
     pub(crate) async fn failure_of(&self, error: ServiceError) -> CallFailure {
         match error {
             ServiceError::McpError(error) if error.code == UNREADABLE => {
-                CallFailure::Refused(unreadable_words(&error))
+                CallFailure::Refused(unreadable_text(&error))
             }
             ServiceError::McpError(error) => CallFailure::Refused(format!(
                 "answered with an error: {} ({})",
@@ -245,8 +245,9 @@ impl Connection {
                 None => "closed the connection".to_owned(),
             }),
             ServiceError::TransportSend(error) => {
-                let why = wanted_login(&error, &self.name)
-                    .unwrap_or_else(|| format!("is not reached: {}", transport_words(&error)));
+                let why = wanted_login(&error, &self.name).unwrap_or_else(|| {
+                    format!("is not reached: {}", transport_failure_text(&error))
+                });
                 match self.is_closed() {
                     true => CallFailure::Ended(why),
                     false => CallFailure::Refused(why),
@@ -261,16 +262,16 @@ impl Connection {
 }
 
 impl CallFailure {
-    /// Returns the reason, in words that continue "it".
-    pub(crate) fn into_words(self) -> String {
+    /// Returns the reason, phrased to follow "it".
+    pub(crate) fn into_phrase(self) -> String {
         match self {
             Self::Refused(why) | Self::Ended(why) => why,
         }
     }
 }
 
-/// Describes an answer that cannot be read, in words that continue "it".
-fn unreadable_words(error: &ErrorData) -> String {
+/// Describes an answer that cannot be read, phrased to follow "it".
+fn unreadable_text(error: &ErrorData) -> String {
     format!(
         "gave an answer that is not a valid message: {}",
         clean_line(&error.message, MAX_ERROR_BYTES)
@@ -304,8 +305,8 @@ async fn open_once(
     };
     match served {
         Ok(Ok(service)) => {
-            // The server sets how long the library may repeat an earlier list. A comparison with
-            // the pin needs the present one.
+            // Disable the library's cache: the server decides how long a cached list is valid, and
+            // the comparison with the pin needs a fresh one.
             let cache = ClientCacheConfig::disabled();
             service.peer().set_response_cache_config(cache).await;
             Ok(Connection {
@@ -318,7 +319,7 @@ async fn open_once(
         }
         Ok(Err(error)) => Err(start_failure(error, end, &server.name).await),
         Err(_) => Err(OpenFailure::Failed(format!(
-            "did not answer its first message in {} s{}",
+            "did not answer the first message (`initialize`) within {} s{}",
             START_TIMEOUT.as_secs(),
             garbage.words()
         ))),
@@ -332,7 +333,7 @@ async fn start_failure(
 ) -> OpenFailure {
     match (error, end) {
         (ClientInitializeError::JsonRpcError(error), _) if error.code == UNREADABLE => {
-            OpenFailure::Failed(unreadable_words(&error))
+            OpenFailure::Failed(unreadable_text(&error))
         }
         (ClientInitializeError::JsonRpcError(error), _) => OpenFailure::Refused(format!(
             "refused the connection: {} ({})",
@@ -345,12 +346,15 @@ async fn start_failure(
         (ClientInitializeError::TransportError { error, .. }, _) => {
             match wanted_login(&error, name) {
                 Some(words) => OpenFailure::Unauthorized(words),
-                None => OpenFailure::Failed(format!("is not reached: {}", transport_words(&error))),
+                None => OpenFailure::Failed(format!(
+                    "is not reached: {}",
+                    transport_failure_text(&error)
+                )),
             }
         }
         (error, _) => {
             let text = clean_line(&error.to_string(), MAX_ERROR_BYTES);
-            OpenFailure::Failed(format!("did not begin as the protocol says: {text}"))
+            OpenFailure::Failed(format!("did not begin as the protocol requires: {text}"))
         }
     }
 }
@@ -361,7 +365,7 @@ fn wanted_login(error: &DynamicTransportError, name: &str) -> Option<String> {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error.error.as_ref());
     while let Some(error) = cause {
         if let Some(asked) = error.downcast_ref::<AuthRequiredError>() {
-            return Some(login_words(name, &asked.www_authenticate_header));
+            return Some(login_text(name, &asked.www_authenticate_header));
         }
         cause = error.source();
     }
@@ -370,7 +374,7 @@ fn wanted_login(error: &DynamicTransportError, name: &str) -> Option<String> {
 
 /// Returns the cause of a failed transport. For an HTTP request, this is the text of the egress
 /// alone.
-fn transport_words(error: &DynamicTransportError) -> String {
+fn transport_failure_text(error: &DynamicTransportError) -> String {
     let cause = error.error.as_ref();
     let of_http = cause.downcast_ref::<StreamableHttpError<egress::Error>>();
     let text = match of_http {

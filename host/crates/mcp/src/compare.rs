@@ -12,7 +12,7 @@ const MAX_EXCERPT_BYTES: usize = 160;
 /// Bytes that are shown in front of the first difference.
 const BEFORE_BYTES: usize = 24;
 
-/// Most differences in one description.
+/// Maximum number of differences in one description.
 const MAX_SHOWN: usize = 12;
 
 /// A difference.
@@ -30,7 +30,7 @@ pub enum OfferChange {
         /// Name on the server.
         tool: String,
     },
-    /// A tool was not offered when the operator said yes.
+    /// The tool was not part of the offer that the operator approved.
     New {
         /// Name on the server.
         tool: String,
@@ -47,7 +47,7 @@ pub enum OfferChange {
         /// Name on the server.
         prompt: String,
     },
-    /// A prompt was not offered when the operator said yes.
+    /// The prompt was not part of the offer that the operator approved.
     PromptNew {
         /// Name on the server.
         prompt: String,

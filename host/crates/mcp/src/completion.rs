@@ -11,7 +11,7 @@ use rmcp::model::{CompletionContext, CompletionInfo};
 
 use super::client::{CallFailure, Connection};
 use super::resource::{MAX_URI_BYTES, ResourceList, check_uri};
-use rind_lib::host::BegunText;
+use rind_lib::host::PartialText;
 use rind_lib::text::one_line;
 
 /// Longest proposed value, in bytes.
@@ -23,14 +23,14 @@ const MAX_TEMPLATES: usize = 4;
 /// Asks a server to complete a value. Empty if the server declares no completions.
 pub(crate) async fn complete_text(
     connection: &Connection,
-    begun: &BegunText,
+    begun: &PartialText,
     list: &ResourceList,
 ) -> Result<Vec<String>, CallFailure> {
     if !connection.declares(|own| own.completions.is_some()) {
         return Ok(Vec::new());
     }
     match begun {
-        BegunText::Argument {
+        PartialText::Argument {
             prompt,
             name,
             value,
@@ -48,7 +48,7 @@ pub(crate) async fn complete_text(
                 Err(error) => Err(connection.failure_of(error).await),
             }
         }
-        BegunText::Address(uri) => complete_address(connection, uri, list).await,
+        PartialText::Address(uri) => complete_address(connection, uri, list).await,
     }
 }
 
@@ -59,7 +59,7 @@ async fn complete_address(
 ) -> Result<Vec<String>, CallFailure> {
     let mut found = Vec::new();
     let fitting = list.templates.iter().filter_map(|own| {
-        let begun = begun_variable(&own.uri, uri)?;
+        let begun = partial_variable(&own.uri, uri)?;
         Some((own.uri.as_str(), begun))
     });
     for (template, begun) in fitting.take(MAX_TEMPLATES) {
@@ -98,7 +98,7 @@ fn usable_values(found: CompletionInfo) -> impl Iterator<Item = String> {
 
 /// The variable of a template at the end of an incomplete address.
 #[derive(Debug, PartialEq, Eq)]
-struct BegunVariable {
+struct PartialVariable {
     name: String,
     value: String,
     /// Variables to the left of this one, with their values.
@@ -109,7 +109,7 @@ struct BegunVariable {
 
 /// Finds the variable of a template at the end of an incomplete address. Only plain RFC 6570
 /// expressions with one name are supported.
-fn begun_variable(template: &str, begun: &str) -> Option<BegunVariable> {
+fn partial_variable(template: &str, begun: &str) -> Option<PartialVariable> {
     if begun.len() > MAX_URI_BYTES {
         return None;
     }
@@ -134,7 +134,7 @@ fn begun_variable(template: &str, begun: &str) -> Option<BegunVariable> {
                 parts = next?;
             }
             None => {
-                return Some(BegunVariable {
+                return Some(PartialVariable {
                     name: name.to_owned(),
                     value: rest.to_owned(),
                     given,
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_begun_address_ends_in_one_variable_of_its_template() {
         let found = |template: &str, begun: &str| {
-            let own = begun_variable(template, begun)?;
+            let own = partial_variable(template, begun)?;
             let given = own
                 .given
                 .iter()

@@ -23,13 +23,13 @@ use rind_lib::point::caller::Caller;
 use rind_lib::point::handle::{HandleError, PersonAnswer, PersonQuestion, QuestionKind};
 use rind_lib::text::clean_line;
 
-/// Most forms and addresses in one call.
+/// Maximum number of forms and addresses in one call.
 const MAX_FORMS: u32 = 3;
 
-/// Most refused questions of one server that the person is told of in a session.
+/// Maximum number of refused questions per server and session that are reported to the user.
 const MAX_TOLD: u32 = 5;
 
-/// Times that one field is asked for.
+/// Maximum number of times that one field is asked for.
 const MAX_TRIES: u32 = 2;
 
 /// Longest message of a server in a question, in bytes.
@@ -116,7 +116,7 @@ impl Drop for CallGuard<'_> {
 
 /// Reason why a question has no answer.
 enum NoAnswer {
-    /// The person said no, or nobody is there.
+    /// The user declined, or no user can be asked.
     Declined,
     /// The question was broken off.
     Cancelled,
@@ -135,7 +135,7 @@ impl ServerQuestions {
         }
     }
 
-    /// Notes a call of a tool, in which the server may ask.
+    /// Records a call of a tool, in which the server may ask.
     pub(crate) fn begin_call(&self, caller: &Caller) -> CallGuard<'_> {
         let mut calls = lock(&self.calls);
         let number = calls.next;
@@ -152,7 +152,7 @@ impl ServerQuestions {
         }
     }
 
-    /// Returns the time in which the person was asked so far.
+    /// Returns the total time for which the user has been asked.
     pub(crate) fn asked_time(&self) -> Duration {
         let clock = lock(&self.clock);
         let running = clock.since.map(|since| since.elapsed()).unwrap_or_default();
@@ -209,7 +209,7 @@ impl ServerQuestions {
             false => "",
         };
         self.session.warn(format!(
-            "MCP server `{}` asked you something, and was refused: {why}{more}",
+            "MCP server `{}` asked you a question, which was refused: {why}{more}",
             self.server
         ));
     }
@@ -235,7 +235,7 @@ impl ServerQuestions {
                 Ok(None)
             }
             _ => {
-                self.refuse("it is a question of a kind that is not known");
+                self.refuse("its question has an unknown type");
                 Err(NoAnswer::Declined)
             }
         }
@@ -284,7 +284,7 @@ impl ServerQuestions {
         Ok(content)
     }
 
-    /// Asks whether the proposed values are sent as they are, and not filled in one by one.
+    /// Asks whether to send the proposed values unchanged. If not, each field is asked for.
     async fn takes_proposal(
         &self,
         text: String,
@@ -340,7 +340,7 @@ impl ServerQuestions {
             return Err(self.decline_fault(&FormFault::Secret("its message".to_owned())));
         }
         let text = format!(
-            "{} It wants you to open {url} in a browser; Rind does not open it. Have you done what it asks?",
+            "{} It asks you to open {url} in a browser; Rind does not open it. Have you done what it asks?",
             clean_line(message, MAX_MESSAGE_BYTES)
         );
         self.confirm(text, caller).await
@@ -380,20 +380,20 @@ impl ServerQuestions {
 /// Checks an address before it is shown.
 ///
 /// # Errors
-/// Words that continue "an address that".
+/// Text phrased to follow "an address that".
 fn check_address(url: &str) -> Result<(), &'static str> {
     let is_plain = |c: char| c.is_ascii_graphic();
     let Some(rest) = url.strip_prefix("https://") else {
-        return Err("is not a plain one with `https://`");
+        return Err("is not a plain `https://` address");
     };
     if url.len() > MAX_URL_BYTES || !url.chars().all(is_plain) {
-        return Err("is not a plain one with `https://`");
+        return Err("is not a plain `https://` address");
     }
     // Browsers read `\` as `/`, other programs do not.
     let authority = rest.split(['/', '?', '#', '\\']).next();
     let host = authority.unwrap_or_default();
     if host.is_empty() || host.contains('@') || url.contains('\\') {
-        return Err("hides the host to which it leads");
+        return Err("hides the host to which it redirects");
     }
     Ok(())
 }

@@ -22,7 +22,7 @@ use rind_lib::lock::lock;
 /// Shows one line about the progress of a call.
 pub(crate) type ShowProgress = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Most lines about progress in a row, and in each second after that.
+/// Maximum number of lines about progress in a row, and in each second after that.
 const MAX_PROGRESS_LINES: u32 = 10;
 
 /// Lets through a bounded number of lines about progress. Each becomes an event.
@@ -62,7 +62,7 @@ pub(crate) struct ClientEnd {
 }
 
 impl ClientEnd {
-    pub(crate) fn tell_change(&self) {
+    pub(crate) fn report_change(&self) {
         self.is_changed.store(true, Ordering::Release);
         // Ignore the error: a full channel already holds a change notice, and a closed one has no
         // receiver.
@@ -72,11 +72,11 @@ impl ClientEnd {
 
 impl ClientHandler for ClientEnd {
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.tell_change();
+        self.report_change();
     }
 
     async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.tell_change();
+        self.report_change();
     }
 
     async fn on_progress(
@@ -84,7 +84,7 @@ impl ClientHandler for ClientEnd {
         told: ProgressNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        (self.progress)(&progress_words(
+        (self.progress)(&progress_text(
             told.progress,
             told.total,
             told.message.as_deref(),
@@ -121,7 +121,7 @@ impl ClientHandler for ClientEnd {
     }
 }
 
-fn progress_words(progress: f64, total: Option<f64>, message: Option<&str>) -> String {
+fn progress_text(progress: f64, total: Option<f64>, message: Option<&str>) -> String {
     let number = match total {
         Some(total) if total > 0.0 => format!("{progress} of {total}"),
         _ => format!("{progress}"),
@@ -146,10 +146,10 @@ mod tests {
     #[test]
     fn progress_has_its_total_and_its_message() {
         assert_eq!(
-            progress_words(3.0, Some(10.0), Some("reading")),
+            progress_text(3.0, Some(10.0), Some("reading")),
             "3 of 10: reading"
         );
-        assert_eq!(progress_words(0.5, None, None), "0.5");
-        assert_eq!(progress_words(1.0, Some(0.0), None), "1");
+        assert_eq!(progress_text(0.5, None, None), "0.5");
+        assert_eq!(progress_text(1.0, Some(0.0), None), "1");
     }
 }

@@ -11,14 +11,14 @@ use rind_lib::point::handle::{PersonAnswer, QuestionKind};
 use rind_lib::text::clean_line;
 use rind_lib::tool::schema;
 
-/// Maximum number of fields that are asked for one by one. With the question whether to answer, this
-/// is the number of questions that a plugin may ask in a turn.
+/// Maximum number of fields that are asked for separately. Together with the question whether to
+/// answer, this is the number of questions that a plugin may ask in a turn.
 pub(crate) const MAX_ASKED_FIELDS: usize = 4;
 
 /// Maximum number of fields of a form.
 const MAX_FIELDS: usize = 16;
 
-/// Most options that are numbered.
+/// Maximum number of options that are numbered.
 const MAX_OPTIONS: usize = 9;
 
 /// Longest label of a field or option, in bytes.
@@ -275,7 +275,7 @@ impl FormField {
                 return Err("it must not be empty".to_owned());
             }
             (_, PersonAnswer::Text(text)) => json!(text),
-            _ => return Err("it is no answer to this question".to_owned()),
+            _ => return Err("it does not answer this question".to_owned()),
         };
         let check = schema::compile(&schema_of_value(&self.schema))?;
         check(&json!({ "value": value })).map_err(|why| clean_line(&why, 200))?;

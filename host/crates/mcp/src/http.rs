@@ -30,8 +30,8 @@ const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const LAST_EVENT: &str = "last-event-id";
 
-/// Most times that streams of one connection are continued, and the shortest wait before each: a
-/// server could end every stream at once.
+/// Maximum number of times that the streams of one connection are continued, and the shortest wait
+/// before each: a server could end every stream at once.
 const MAX_CONTINUED: u32 = 50;
 const CONTINUE_WAIT: Duration = Duration::from_millis(200);
 
@@ -58,7 +58,8 @@ impl EgressClient {
         }
     }
 
-    /// Sends a request, and again with a renewed token where the server does not take the present one.
+    /// Sends a request, and again with a renewed token where the server does not take the current
+    /// one.
     async fn send(&self, request: &OneRequest<'_>) -> Result<Answer, HttpError> {
         let (token, answer) = self.send_once(request, StreamUse::Answer).await?;
         let (Some(login), Some(token)) = (&self.login, token) else {
@@ -265,7 +266,7 @@ fn read_answer(answer: Answer, has_session: bool) -> Result<StreamableHttpPostRe
         200..=299 => Err(StreamableHttpError::UnexpectedContentType(Some(kind))),
         status @ (401 | 403) => Err(refused_error(status, &response.headers, has_session)),
         404 if has_session => Err(StreamableHttpError::SessionExpired),
-        // An error of the protocol keeps its words, whatever the status is.
+        // A protocol error keeps its own message, whatever the HTTP status is.
         status => match serde_json::from_slice(&response.body) {
             Ok(ServerJsonRpcMessage::Error(error)) => Ok(StreamableHttpPostResponse::Json(
                 ServerJsonRpcMessage::Error(error),

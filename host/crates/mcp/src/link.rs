@@ -20,7 +20,7 @@ use rind_lib::host::SourceSession;
 use rind_lib::lock::lock;
 use rind_lib::tool::SharedTool;
 
-/// Most starts of a server in a session.
+/// Maximum number of starts of a server in a session.
 const MAX_STARTS: u32 = 4;
 
 /// Age of the last comparison after which a call lists the tools again, because not every server
@@ -30,7 +30,8 @@ const MAX_COMPARED_AGE: Duration = Duration::from_secs(60);
 /// Shortest interval between comparisons that a server brings about by reporting changes.
 const MIN_COMPARE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Most times that the offer may change in a session. After that, nothing of it is offered.
+/// Maximum number of times that the offer may change in a session. After that, nothing of it is
+/// offered.
 const MAX_CHANGES: u32 = 10;
 
 /// The link of one session to one server.
@@ -44,12 +45,12 @@ pub(crate) struct ServerLink {
     held: Mutex<BTreeMap<String, String>>,
     /// Reasons why prompts must not be fetched, by name on the server.
     held_prompts: Mutex<BTreeMap<String, String>>,
-    told: Mutex<ToldChanges>,
+    told: Mutex<ReportedChanges>,
 }
 
-/// Changes that the user was told of.
+/// Changes that were reported to the user.
 #[derive(Default)]
-struct ToldChanges {
+struct ReportedChanges {
     /// The last ones.
     last: Vec<OfferChange>,
     /// Times that they changed.
@@ -81,7 +82,7 @@ impl ServerLink {
         })
     }
 
-    /// Returns the tools that may be called, as they were pinned.
+    /// Returns the callable tools, in their pinned versions.
     pub(crate) fn tools(self: &Arc<Self>) -> Vec<SharedTool> {
         let held = lock(&self.held);
         let free = self.pinned.tools.iter();
@@ -104,7 +105,7 @@ impl ServerLink {
     /// does not run.
     ///
     /// # Errors
-    /// Reason, in words that continue "it".
+    /// Reason, phrased to follow "it".
     pub(crate) async fn ready_connection(self: &Arc<Self>) -> Result<Arc<Connection>, String> {
         let mut state = self.state.lock().await;
         let running = state.connection.take().filter(|own| !own.is_closed());
@@ -134,8 +135,8 @@ impl ServerLink {
         Ok(connection)
     }
 
-    /// Compares the tools of a running server that said that they have changed. If they cannot be
-    /// listed, the next call tries again.
+    /// Compares the tools of a running server that reported a change. If they cannot be listed, the
+    /// next call tries again.
     async fn compare_changed(self: &Arc<Self>) {
         let mut state = self.state.lock().await;
         let Some(connection) = state.connection.clone() else {
@@ -165,7 +166,7 @@ impl ServerLink {
             questions: Some(self.questions.clone()),
         };
         let opened = Connection::open(&self.server, self.session.handle(), &end).await;
-        let opened = opened.map_err(OpenFailure::into_words)?;
+        let opened = opened.map_err(OpenFailure::into_phrase)?;
         let connection = Arc::new(opened);
         connection.follow_changes();
         tokio::spawn(watch_changes(Arc::downgrade(self), changes));
@@ -205,9 +206,9 @@ impl ServerLink {
         };
         let name = &self.server.name;
         let reason = match changes.is_empty() {
-            true => format!("MCP server `{name}` offers again what you said yes to"),
+            true => format!("MCP server `{name}` again offers the version that you approved"),
             false => format!(
-                "MCP server `{name}` is not what you said yes to: {}. What has changed is held; `rind mcp test {name}` shows it and \
+                "MCP server `{name}` differs from the version that you approved: {}. Changed tools and prompts are withheld; `rind mcp test {name}` shows it and \
                  asks",
                 describe_changes(&changes)
             ),
@@ -220,8 +221,8 @@ impl ServerLink {
 }
 
 impl ServerLink {
-    /// Holds everything for the rest of the session: the offer changes so often that nobody could
-    /// read what is held and what is not.
+    /// Withholds the whole offer for the rest of the session: it changes so often that nobody could
+    /// keep track of it.
     fn hold_all(self: &Arc<Self>) {
         let why = format!("its server changed its offer more than {MAX_CHANGES} times");
         let tools = self.pinned.tools.iter();
@@ -236,7 +237,7 @@ impl ServerLink {
     }
 }
 
-/// Compares the tools whenever the server says that they have changed, until the connection ends.
+/// Compares the tools whenever the server reports a change, until the connection ends.
 async fn watch_changes(link: Weak<ServerLink>, mut changes: mpsc::Receiver<()>) {
     while changes.recv().await.is_some() {
         let Some(link) = link.upgrade() else {

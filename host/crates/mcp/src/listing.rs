@@ -16,7 +16,7 @@ use super::offer::OfferBudget;
 use super::prompt::{MAX_PROMPTS, OfferedArgument, OfferedPrompt};
 use super::resource::ResourceList;
 
-/// Most pages of a list.
+/// Maximum number of pages of a list.
 const MAX_PAGES: usize = 200;
 
 /// Time in which a server must have listed its tools, its prompts, or its resources.
@@ -29,7 +29,7 @@ impl Connection {
     /// Lists the prompts; none if the server declares that it has none.
     ///
     /// # Errors
-    /// Reason, in words that continue "it".
+    /// Reason, phrased to follow "it".
     pub(crate) async fn list_prompts(&self) -> Result<Vec<OfferedPrompt>, String> {
         if !self.declares(|own| own.prompts.is_some()) {
             return Ok(Vec::new());
@@ -84,7 +84,7 @@ impl Connection {
     /// Lists the resources and templates; none if the server declares that it has none.
     ///
     /// # Errors
-    /// Reason, in words that continue "it".
+    /// Reason, phrased to follow "it".
     pub(crate) async fn list_resources(&self) -> Result<ResourceList, String> {
         if !self.declares(|own| own.resources.is_some()) {
             return Ok(ResourceList::default());
@@ -131,7 +131,7 @@ impl Connection {
     /// page.
     ///
     /// # Errors
-    /// The server fails, `take` refuses a page, or there are too many pages; words that continue
+    /// The server fails, `take` refuses a page, or there are too many pages; phrased to follow
     /// "it".
     pub(crate) async fn read_pages<P, F>(
         &self,
@@ -146,7 +146,7 @@ impl Connection {
         for _ in 0..MAX_PAGES {
             let page = match ask(PaginatedRequestParams::default().with_cursor(cursor)).await {
                 Ok(page) => page,
-                Err(error) => return Err(self.failure_of(error).await.into_words()),
+                Err(error) => return Err(self.failure_of(error).await.into_phrase()),
             };
             cursor = take(page)?.filter(|cursor| !cursor.is_empty());
             if cursor.is_none() {

@@ -1,4 +1,4 @@
-//! Prompts and resources of a server in one session, which a person fetches.
+//! Prompts and resources of a server in one session, fetched at the user's request.
 //!
 //! A prompt is fetched only as it was pinned, a resource only as the server lists it. Start from
 //! [`ServerMaterial`].
@@ -16,17 +16,17 @@ use super::completion::complete_text;
 use super::link::ServerLink;
 use super::resource::{MAX_TEXT_BYTES, ResourceList, check_uri, read_contents};
 use super::result;
-use rind_lib::host::{BegunText, FetchedMaterial, ListedResource, SourceMaterial};
+use rind_lib::host::{FetchedMaterial, ListedResource, PartialText, SourceMaterial};
 use rind_lib::message::{Attachment, Part};
 use rind_lib::text::clean_line;
 
 /// Age after which resources are listed again.
 const MAX_LISTED_AGE: Duration = Duration::from_secs(60);
 
-/// Timeout of a completion: the person waits for it at the keys.
+/// Timeout of a completion: the user waits for it while typing.
 const COMPLETION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Most messages of a prompt.
+/// Maximum number of messages of a prompt.
 const MAX_MESSAGES: usize = 100;
 
 /// Longest quoted address, in bytes.
@@ -53,7 +53,7 @@ impl ServerMaterial {
         if let Some(why) = self.link.held_prompt(name) {
             let server = &self.link.server.name;
             return Err(format!(
-                "does not offer the prompt that you said yes to: {why}; run `rind mcp test {server}`"
+                "does not offer the prompt that you approved: {why}; run `rind mcp test {server}`"
             ));
         }
         let asked = self.within(connection.get_prompt(name, arguments)).await?;
@@ -75,22 +75,22 @@ impl ServerMaterial {
         read_contents(uri, contents)
     }
 
-    async fn complete(&self, begun: &BegunText) -> Result<Vec<String>, String> {
+    async fn complete(&self, begun: &PartialText) -> Result<Vec<String>, String> {
         let list = match begun {
-            BegunText::Address(_) => self.list(MAX_LISTED_AGE).await?,
-            BegunText::Argument { .. } => Arc::default(),
+            PartialText::Address(_) => self.list(MAX_LISTED_AGE).await?,
+            PartialText::Argument { .. } => Arc::default(),
         };
         let connection = self.link.ready_connection().await?;
-        if let BegunText::Argument { prompt, .. } = begun
+        if let PartialText::Argument { prompt, .. } = begun
             && let Some(why) = self.link.held_prompt(prompt)
         {
             return Err(format!(
-                "does not offer the prompt that you said yes to: {why}"
+                "does not offer the prompt that you approved: {why}"
             ));
         }
         let asked = complete_text(&connection, begun, &list);
         match tokio::time::timeout(COMPLETION_TIMEOUT, asked).await {
-            Ok(answered) => answered.map_err(CallFailure::into_words),
+            Ok(answered) => answered.map_err(CallFailure::into_phrase),
             Err(_) => Err(format!(
                 "did not complete the text in {} s",
                 COMPLETION_TIMEOUT.as_secs()
@@ -119,7 +119,7 @@ impl ServerMaterial {
     ) -> Result<T, String> {
         let timeout = self.link.server.timeout();
         match tokio::time::timeout(timeout, asked).await {
-            Ok(answered) => answered.map_err(CallFailure::into_words),
+            Ok(answered) => answered.map_err(CallFailure::into_phrase),
             Err(_) => Err(format!(
                 "did not answer in {} s (`timeout_seconds` of its settings)",
                 timeout.as_secs()
@@ -149,7 +149,7 @@ impl SourceMaterial for ServerMaterial {
 
     fn complete_text<'a>(
         &'a self,
-        begun: &'a BegunText,
+        begun: &'a PartialText,
     ) -> BoxFuture<'a, Result<Vec<String>, String>> {
         Box::pin(self.complete(begun))
     }

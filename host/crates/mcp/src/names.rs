@@ -11,7 +11,7 @@ pub fn origin_of(server: &str) -> String {
     format!("mcp:{server}")
 }
 
-/// Number of hexadecimal digits that tell cut names apart.
+/// Number of hexadecimal digits that distinguish cut names.
 const HASH_DIGITS: usize = 8;
 
 /// Returns the name of a tool in the host. Characters that providers refuse become `_`; a name that

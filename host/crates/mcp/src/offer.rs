@@ -16,10 +16,10 @@ use rind_lib::text::clean_line;
 use rind_lib::tool::registry::MAX_TOOLS_PER_SOURCE;
 use rind_lib::tool::schema;
 
-/// Most tools of one server.
+/// Maximum number of tools of one server.
 pub const MAX_TOOLS: usize = MAX_TOOLS_PER_SOURCE;
 
-/// Most bytes of the descriptions and schemas of one server.
+/// Maximum size of the descriptions and schemas of one server, in bytes.
 const MAX_OFFER_BYTES: usize = 16 << 20;
 
 /// Longest name that is kept; the protocol allows 128 characters.
@@ -68,7 +68,7 @@ impl OfferedTool {
     }
 }
 
-/// Names of the language of schemas, which say nothing by themselves.
+/// Keywords of JSON Schema, which carry no text of the server.
 const KEYWORDS: [&str; 43] = [
     "$anchor",
     "$comment",
@@ -131,7 +131,7 @@ const FORMATS: [&str; 9] = [
     "uuid",
 ];
 
-/// Whether a string is a word of the language of schemas, and nothing that the server wrote.
+/// Whether a string is a keyword of JSON Schema rather than text of the server.
 fn is_word(key: &str, text: &str) -> bool {
     match key {
         "type" => TYPES.contains(&text),
@@ -141,8 +141,8 @@ fn is_word(key: &str, text: &str) -> bool {
     }
 }
 
-/// Adds the strings of a part of a schema, and the names in it that no string follows. Words of the
-/// language of schemas are left out.
+/// Adds the strings in a part of a schema, and the property names. Keywords of JSON Schema are left
+/// out.
 fn add_texts(place: &str, key: &str, value: &Value, texts: &mut Vec<(String, String)>) {
     match value {
         Value::String(text) if is_word(key, text) => {}
@@ -272,7 +272,7 @@ pub(crate) struct OfferBudget {
 }
 
 impl OfferBudget {
-    /// Adds a tool. The error ends the list: words that continue "it".
+    /// Adds a tool. The error ends the list: phrased to follow "it".
     pub(crate) fn add_tool(&mut self, tool: &OfferedTool) -> Result<(), String> {
         self.n_tools += 1;
         if self.n_tools > MAX_TOOLS {
@@ -297,12 +297,12 @@ impl OfferBudget {
         self.add_bytes(why.len())
     }
 
-    /// Counts bytes of a list that are kept. The error ends the list: words that continue "it".
+    /// Counts bytes of a list that are kept. The error ends the list: phrased to follow "it".
     pub(crate) fn add_bytes(&mut self, n_bytes: usize) -> Result<(), String> {
         self.n_bytes = self.n_bytes.saturating_add(n_bytes);
         if self.n_bytes > MAX_OFFER_BYTES {
             return Err(format!(
-                "describes what it offers with more than {} MiB",
+                "describes its offer with more than {} MiB",
                 MAX_OFFER_BYTES >> 20
             ));
         }

@@ -18,12 +18,12 @@ const VERSION: u32 = 1;
 /// Largest file, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// A yes to the offer of a server.
+/// An approval of a server's offer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerPin {
     /// Digest of the settings of the server at that time.
     pub settings: String,
-    /// Time of the yes, RFC 3339.
+    /// Time of the approval, RFC 3339.
     pub given: String,
     /// Offer of the server.
     pub offer: ServerOffer,

@@ -89,7 +89,7 @@ impl PipeTransport {
     }
 }
 
-/// Beginning of an answer whose rest cannot be read. Skipping values has no limit of depth, unlike
+/// Start of an answer whose rest cannot be read. Skipping values has no limit of depth, unlike
 /// reading them.
 #[derive(Deserialize)]
 struct AnswerHead {
@@ -103,8 +103,8 @@ struct AnswerHead {
     error: Option<IgnoredAny>,
 }
 
-/// Returns an error in place of an answer that cannot be read, so that its request fails at once
-/// and with the reason, not after its timeout.
+/// Returns an error instead of an answer that cannot be read, so that its request fails at once and
+/// with the reason, not after its timeout.
 fn unreadable_answer(line: &[u8], why: &serde_json::Error) -> Option<RxJsonRpcMessage<RoleClient>> {
     let head: AnswerHead = serde_json::from_slice(line).ok()?;
     let error = ErrorData::new(UNREADABLE, why.to_string(), None);

@@ -16,7 +16,7 @@ use rind_lib::point::trace::AccessRecord;
 /// returns.
 ///
 /// # Errors
-/// Reason, in words that continue "it".
+/// Reason, phrased to follow "it".
 pub async fn probe_server(server: &McpServer) -> Result<ServerOffer, ProbeFailure> {
     // A server that is looked at once cannot change, so no one listens.
     let (changed, _) = mpsc::channel(1);
@@ -30,7 +30,7 @@ pub async fn probe_server(server: &McpServer) -> Result<ServerOffer, ProbeFailur
     let opened = Connection::open(server, &handle, &end).await;
     let opened = opened.map_err(|failure| ProbeFailure {
         wants_login: matches!(failure, OpenFailure::Unauthorized(_)),
-        why: failure.into_words(),
+        why: failure.into_phrase(),
     })?;
     let listed = opened.list_offer().await;
     listed.map_err(|why| ProbeFailure {
@@ -45,7 +45,7 @@ pub async fn probe_server(server: &McpServer) -> Result<ServerOffer, ProbeFailur
 pub struct ProbeFailure {
     /// Whether the server answered that it wants a login.
     pub wants_login: bool,
-    /// Reason, in words that continue "it".
+    /// Reason, phrased to follow "it".
     pub why: String,
 }
 

@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 use rind_lib::secret::Scanner;
 use rind_lib::text::clean_line;
 
-/// Most prompts of one server.
+/// Maximum number of prompts of one server.
 pub(crate) const MAX_PROMPTS: usize = 1_000;
 
-/// Most arguments of one prompt.
+/// Maximum number of arguments of one prompt.
 const MAX_ARGUMENTS: usize = 32;
 
 /// Longest name of a prompt on its server, in bytes.
@@ -58,7 +58,7 @@ pub struct OfferedArgument {
     pub required: bool,
 }
 
-/// Prompts of a server to which the operator said yes.
+/// Prompts of a server that the operator approved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerPrompts {
     /// Name of the server in the settings.
@@ -143,7 +143,7 @@ impl OfferedPrompt {
         let mut names: Vec<&str> = self.arguments.iter().map(|own| own.name.as_str()).collect();
         names.sort_unstable();
         if names.windows(2).any(|pair| pair.first() == pair.last()) {
-            return Some("two of its arguments have one name".to_owned());
+            return Some("two of its arguments have the same name".to_owned());
         }
         let mut texts = vec![self.description.as_str()];
         texts.extend(self.title.as_deref());

@@ -1,4 +1,4 @@
-//! Values that a server proposes for its form: sent as they are, if the person says so.
+//! Values that a server proposes for its form: they are sent unchanged if the user agrees.
 
 use serde_json::{Map, Value, json};
 
@@ -35,7 +35,7 @@ impl Proposal {
             };
             let check = schema::compile(&schema_of_value(&field.schema)).ok()?;
             check(&json!({ "value": value })).ok()?;
-            // With what cannot be seen written out, which makes it longer.
+            // Escaping invisible characters makes the text longer.
             let text = clean_line(&value.to_string(), usize::MAX);
             if text.len() > MAX_VALUE_BYTES {
                 return None;

@@ -16,16 +16,16 @@ use rind_lib::text::clean_line;
 /// Longest address, in bytes.
 pub(crate) const MAX_URI_BYTES: usize = 2 << 10;
 
-/// Most resources and templates of one server.
+/// Maximum number of resources and templates of one server.
 pub(crate) const MAX_RESOURCES: usize = 10_000;
 
-/// Most bytes of text in one answer.
+/// Maximum size of text in one answer, in bytes.
 pub(crate) const MAX_TEXT_BYTES: usize = 256 << 10;
 
-/// Most parts of one answer.
+/// Maximum number of parts of one answer.
 const MAX_PARTS: usize = 32;
 
-/// Most images of one answer.
+/// Maximum number of images of one answer.
 const MAX_IMAGES: usize = 10;
 
 /// Longest quoted address or type, in bytes.
@@ -34,7 +34,7 @@ const MAX_QUOTED_BYTES: usize = 200;
 /// Longest description in a list, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 200;
 
-/// Times that an address is decoded to find `..` in it.
+/// Maximum number of times that an address is decoded to find `..` in it.
 const MAX_DECODINGS: usize = 4;
 
 /// Resources and templates that a server listed at one time.
@@ -50,7 +50,7 @@ impl ResourceList {
     /// Adds a resource or a template, whose texts are cut to a line.
     ///
     /// # Errors
-    /// There are too many; words that continue "it".
+    /// There are too many; phrased to follow "it".
     pub(crate) fn add(
         &mut self,
         uri: String,
@@ -103,13 +103,13 @@ impl ResourceList {
 /// Checks an address before a server sees it.
 ///
 /// # Errors
-/// Words that continue "the address".
+/// Text phrased to follow "the address".
 pub(crate) fn check_uri(uri: &str) -> Result<(), String> {
     if uri.len() > MAX_URI_BYTES {
         return Err(format!("has more than {} KiB", MAX_URI_BYTES >> 10));
     }
     if !has_scheme(uri) {
-        return Err("does not begin with a scheme, as `file:` is one".to_owned());
+        return Err("does not begin with a scheme such as `file:`".to_owned());
     }
     let is_seen = |c: char| c.is_ascii_graphic() || c.is_alphanumeric();
     if !uri.chars().all(is_seen) {
@@ -176,7 +176,7 @@ fn fits_template(template: &str, uri: &str) -> bool {
         let at = match (literal.is_empty(), parts.peek().is_none()) {
             (true, true) => Some(rest.len()),
             (false, true) => rest.ends_with(literal).then(|| rest.len() - literal.len()),
-            // Two adjacent expressions have no text between them, so the first takes the whole
+            // Two adjacent expressions have no text between them, so the first matches the whole
             // value.
             (true, false) => Some(0),
             (false, false) => rest.find(literal),
@@ -196,8 +196,8 @@ fn fits_template(template: &str, uri: &str) -> bool {
 /// Turns an answer into text and images.
 ///
 /// # Errors
-/// The answer is not what was asked for, too large, or neither text nor images; words that
-/// continue "it".
+/// The answer is not what was asked for, too large, or neither text nor images; phrased to follow
+/// "it".
 pub(crate) fn read_contents(
     uri: &str,
     contents: Vec<ResourceContents>,
@@ -284,7 +284,9 @@ fn add_part(
             }
             if named.starts_with("image/") {
                 let why = Attachment::image(bytes).err().unwrap_or_default();
-                return Err(format!("answered with {named} that is not taken: {why}"));
+                return Err(format!(
+                    "answered with {named} that is not supported: {why}"
+                ));
             }
             String::from_utf8(bytes).map_err(|error| {
                 let n_bytes = error.as_bytes().len();

@@ -12,7 +12,7 @@ use rind_lib::message::{Blob, Part};
 use rind_lib::text::clean_line;
 use rind_lib::tool::ToolOutput;
 
-/// Most parts of a result.
+/// Maximum number of parts of a result.
 const MAX_PARTS: usize = 100;
 
 /// Longest name or address that is quoted, in bytes.

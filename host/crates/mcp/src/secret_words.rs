@@ -4,8 +4,8 @@
 
 use rind_lib::skill::key;
 
-/// Parts of words that name a secret, which no server may ask for. Letters are those that
-/// [`fold_letter`] leaves, so the Russian word begins with Latin ones.
+/// Parts of words that name a secret, which no server may ask for. The words are written in the
+/// letters that [`fold_letter`] returns, so the Russian word starts with Latin letters.
 const SECRET_PARTS: [&str; 37] = [
     "password",
     "passwd",

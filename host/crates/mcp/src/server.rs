@@ -39,7 +39,7 @@ pub struct McpServer {
     pub name: String,
     /// Name under which its offer is pinned.
     pub pin: String,
-    /// Settings that it is made of.
+    /// Settings that the server is built from.
     pub settings: ServerSettings,
     /// Way to reach it.
     pub reach: ServerReach,
@@ -134,7 +134,7 @@ pub(crate) fn host_of(url: &str) -> Result<HostPattern, String> {
     let authority = parsed.authority().ok_or_else(|| wrong("names no host"))?;
     if authority.as_str().contains('@') {
         return Err(wrong(
-            "holds a name or password; put it into `headers` as a secret",
+            "contains a name or password; put it into `headers` as a secret",
         ));
     }
     let pattern: HostPattern = format!("{scheme}://{authority}").parse()?;
@@ -175,7 +175,7 @@ impl McpServer {
         Duration::from_secs(self.settings.timeout_seconds)
     }
 
-    /// Returns the version of the protocol that it is asked for.
+    /// Returns the protocol version to request.
     #[must_use]
     pub fn protocol(&self) -> McpProtocol {
         self.settings.protocol

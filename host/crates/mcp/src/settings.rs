@@ -57,10 +57,10 @@ pub struct ServerSettings {
     pub network: bool,
     /// Address of a server over Streamable HTTP.
     pub url: Option<String>,
-    /// Headers of every request to it, with `{NAME}` in place of secrets.
+    /// Headers of every request to it, with `{NAME}` instead of secrets.
     pub headers: BTreeMap<String, String>,
-    /// Whether the name of the address may lead to a loopback or private address, and addresses of a
-    /// login at it, too. Default: no.
+    /// Whether the name in the address may resolve to a loopback or private address, also for
+    /// logins at the server. Default: no.
     pub private: bool,
     /// Id of a client that you registered at the authorization server, for `rind mcp login`. Without
     /// it, a client is registered at each login.
@@ -74,8 +74,8 @@ pub struct ServerSettings {
     pub scopes: Vec<String>,
     /// Version of the protocol. Default: auto.
     pub protocol: McpProtocol,
-    /// Whether these are rights of a server that a file of a project names, such as `.mcp.json`: its
-    /// program or address stands there. Default: no.
+    /// Whether these are rights for a server that a project's file, such as `.mcp.json`, defines:
+    /// the file contains its program or address. Default: no.
     #[serde(skip_serializing_if = "is_no")]
     pub project: bool,
     /// Timeout of a call, in seconds. Default: 120.
@@ -197,13 +197,13 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "`{}` is not a name for a server: 1 to {MAX_NAME_BYTES} of a-z, 0-9 and `-`, which does not stand at an end",
+        "`{}` is not a name for a server: 1 to {MAX_NAME_BYTES} of a-z, 0-9 and `-`, which must not be the first or last character",
         name.escape_debug()
     ))
 }
 
-/// Creates the name of a server from any text: its letters and digits in small letters, with `-` in
-/// place of everything between them, cut to the longest name. Empty for a text that has none.
+/// Creates the name of a server from any text: its letters and digits in small letters, with `-`
+/// instead of everything between them, cut to the longest name. Empty for a text that has none.
 #[must_use]
 pub fn fit_server_name(text: &str) -> String {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();

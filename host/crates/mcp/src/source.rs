@@ -14,7 +14,7 @@ use super::offer::ServerOffer;
 use super::server::McpServer;
 use rind_lib::host::{OpenedSource, SourceSession, ToolSource};
 
-/// A server that the operator said yes to, as a source of tools.
+/// A server that the operator approved, as a source of tools.
 pub struct McpSource {
     server: Arc<McpServer>,
     pinned: ServerOffer,

@@ -60,7 +60,7 @@ impl McpTool {
         // The comparison at the start may have held this very tool.
         if let Some(why) = self.link.held_reason(&self.name) {
             return ToolOutput::error(format!(
-                "not called: the tool is not what the user said yes to ({why}). Do not try it again; tell the user"
+                "not called: the tool differs from the version that the user approved ({why}). Do not try it again; tell the user"
             ));
         }
         let arguments = match arguments {
@@ -79,7 +79,7 @@ impl McpTool {
             None => failed(format!(
                 "did not answer in {} s (`timeout_seconds` of its settings){}",
                 self.link.server.timeout().as_secs(),
-                connection.garbage_words()
+                connection.garbage_text()
             )),
         };
         self.link.session.show_progress("");
@@ -148,7 +148,7 @@ impl Tool for McpTool {
         Box::pin(std::future::ready(held))
     }
 
-    /// If the cancelled call is dropped, the server is told.
+    /// If the cancelled call is dropped, the server is notified.
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             tokio::select! {

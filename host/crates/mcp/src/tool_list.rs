@@ -29,7 +29,7 @@ impl Connection {
     /// Lists the tools, and the reasons why others cannot be read.
     ///
     /// # Errors
-    /// The server fails or offers too much; words that continue "it".
+    /// The server fails or offers too much; phrased to follow "it".
     pub(crate) async fn list_tools(&self) -> Result<(Vec<OfferedTool>, Vec<String>), String> {
         within("tools", self.read_tools()).await
     }

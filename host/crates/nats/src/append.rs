@@ -22,7 +22,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// The reason for which nothing more can be appended.
 #[derive(Debug)]
 pub(crate) enum AppendFailure {
-    /// Another message follows the expected one.
+    /// The stream has another message after the expected one.
     Fenced,
     /// The servers did not take the message in time; it is unknown whether it is stored.
     Failed(NatsError),

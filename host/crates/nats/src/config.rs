@@ -13,19 +13,19 @@ const LEASE: Duration = Duration::from_secs(20);
 /// Time in which a write is tried again before the session is given up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Number of streams over which the sessions of a tenant are spread, if nothing else is said.
+/// Number of streams over which the sessions of a tenant are spread by default.
 const PARTITIONS: u16 = 16;
 
-/// Interval in which the servers sync to their disks. Servers do not tell it to clients, so the
+/// Interval at which the servers sync to their disks. Servers do not report it to clients, so the
 /// operator declares it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeclaredSync {
-    /// The operator did not say it.
+    /// The operator did not declare it.
     #[default]
     Unknown,
     /// `sync_interval: always`: an acknowledged message is on the disk.
     Always,
-    /// Another interval: a power failure may lose messages of this time.
+    /// Syncs at this interval: a power failure may lose messages of that time.
     Interval(Duration),
 }
 
@@ -45,7 +45,7 @@ pub struct NatsConfig {
 }
 
 impl fmt::Debug for NatsConfig {
-    /// Shows no server: an address may have a password in it.
+    /// Leaves out the server addresses: one may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NatsConfig")
             .field("servers", &self.shown_servers())
@@ -57,7 +57,7 @@ impl fmt::Debug for NatsConfig {
 
 impl NatsConfig {
     /// Returns the settings for servers given as `nats://HOST:PORT`, several with commas between,
-    /// and for one tenant, whose sessions are kept apart from those of others.
+    /// and for one tenant, whose sessions are kept apart from those of other tenants.
     ///
     /// # Errors
     /// There is no server, or the tenant's name has more than lower-case letters, digits and `-`.

@@ -69,7 +69,7 @@ fn describe(version: ServerVersion, replicas: usize, sync: DeclaredSync) -> Dura
         2 => finding(true, "two replicas stop when either server stops; use 3".to_owned()),
         _ => finding(
             false,
-            format!("{replicas} replicas: writing goes on while {} of them are away", (replicas - 1) / 2),
+            format!("{replicas} replicas: writing continues while {} of them are unavailable", (replicas - 1) / 2),
         ),
     });
     if version.is_behind() {

@@ -1,4 +1,4 @@
-//! Errors of the store, in words that say what to do.
+//! Errors of the store. Each message says what to do.
 
 use std::error::Error as StdError;
 
@@ -8,7 +8,7 @@ use rind_lib::session;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NatsError {
-    /// No connection to a server.
+    /// The connection to a server failed.
     #[error(
         "cannot connect to {server}; check that a NATS server with JetStream runs there and that the credentials are right"
     )]
@@ -49,7 +49,7 @@ pub enum NatsError {
     /// A request was answered with an error of JetStream.
     #[error("{what} was refused by the server: {why}")]
     Refused {
-        /// Request in words.
+        /// Description of the request.
         what: String,
         /// Description that the server gave, made printable.
         why: String,
@@ -59,7 +59,7 @@ pub enum NatsError {
     /// A request got no answer.
     #[error("{what} got no answer from the server")]
     Unanswered {
-        /// Request in words.
+        /// Description of the request.
         what: String,
         /// Error of the client.
         #[source]

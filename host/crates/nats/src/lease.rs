@@ -223,7 +223,7 @@ async fn renew_all(
     }
 }
 
-/// Renews a lease. One that ended is taken again if no other worker took it.
+/// Renews a lease. A lease that ended is acquired again if no other worker has acquired it.
 async fn renew(link: &NatsLink, stream: &str, lease: &HeldLease) {
     let mut revision = lease.revision.lock().await;
     if *revision == 0 || lease.is_lost() {

@@ -59,7 +59,7 @@ impl StoredMessage {
 pub(crate) enum AppendAnswer {
     /// The message has this sequence.
     Stored(u64),
-    /// Another message is the last one of the subject.
+    /// The last message of the subject is not the expected one.
     Refused,
     /// The message may be stored or not.
     Unclear(NatsError),

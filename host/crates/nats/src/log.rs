@@ -44,7 +44,7 @@ pub(crate) struct AppendPlace {
 
 /// A session that was taken over.
 #[derive(Debug)]
-pub(crate) struct TakenSession {
+pub(crate) struct TakenOverSession {
     pub(crate) place: AppendPlace,
     pub(crate) read: SessionBytes,
     /// Number of bytes of a truncated last line, which no longer belong to the session.
@@ -140,8 +140,8 @@ impl SessionSubject {
     }
 
     /// Reads the session and fences its writer; `None` if there is no such session. `writer` is a
-    /// name for people who look at the messages.
-    pub(crate) async fn take(&self, writer: &str) -> Result<Option<TakenSession>, NatsError> {
+    /// name for people who inspect the messages.
+    pub(crate) async fn take(&self, writer: &str) -> Result<Option<TakenOverSession>, NatsError> {
         let mut read = SessionBytes::default();
         let mut from = 1;
         for _ in 0..MAX_RACES {
@@ -151,7 +151,7 @@ impl SessionSubject {
             let range = (from, last.sequence);
             read_messages(&self.link, &self.stream, &self.subject, range, &mut read).await?;
             from = last.sequence + 1;
-            let mended = mended_end(&read.bytes);
+            let mended = repaired_end(&read.bytes);
             let place = AppendPlace {
                 sequence: last.sequence,
                 offset: read.start + mended.len as u64,
@@ -164,7 +164,7 @@ impl SessionSubject {
                     let n_cut = read.bytes.len() - mended.len;
                     read.bytes.truncate(mended.len);
                     read.bytes.extend_from_slice(mended.added);
-                    return Ok(Some(TakenSession { place, read, n_cut }));
+                    return Ok(Some(TakenOverSession { place, read, n_cut }));
                 }
                 Err(AppendFailure::Fenced) => {}
                 Err(AppendFailure::Failed(error)) => return Err(error),
@@ -198,7 +198,7 @@ pub(crate) fn length_after(last: &StoredMessage) -> u64 {
 }
 
 /// End of a session's lines as the next writer needs it.
-struct MendedEnd {
+struct RepairedEnd {
     /// Number of bytes that stay.
     len: usize,
     /// Bytes to add.
@@ -207,18 +207,18 @@ struct MendedEnd {
 
 /// Decides on the end of a session: a line without its line feed is completed if nothing else is
 /// missing, and cut off otherwise.
-fn mended_end(bytes: &[u8]) -> MendedEnd {
+fn repaired_end(bytes: &[u8]) -> RepairedEnd {
     let last = bytes.iter().rposition(|byte| *byte == b'\n');
     let len = last.map_or(0, |at| at + 1);
     let rest = bytes.get(len..).unwrap_or_default();
     // A JSON object that is cut off at any byte does not parse.
     let is_complete = serde_json::from_slice::<serde_json::Map<_, _>>(rest).is_ok();
     match is_complete {
-        true => MendedEnd {
+        true => RepairedEnd {
             len: bytes.len(),
             added: b"\n",
         },
-        false => MendedEnd { len, added: b"" },
+        false => RepairedEnd { len, added: b"" },
     }
 }
 
@@ -236,7 +236,7 @@ mod tests {
             ("{}\n12", 3, ""),
             ("half", 0, ""),
         ] {
-            let mended = mended_end(bytes.as_bytes());
+            let mended = repaired_end(bytes.as_bytes());
             assert_eq!(
                 (mended.len, mended.added),
                 (len, added.as_bytes()),

@@ -134,7 +134,7 @@ fn tokens(at: &SessionAddress) -> String {
     tokens.collect::<Vec<_>>().join(".")
 }
 
-/// Hashes a name (FNV-1a). The hash says where sessions are kept, so it must never change.
+/// Hashes a name (FNV-1a). The hash selects the stream of a session, so it must never change.
 fn fnv_hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)

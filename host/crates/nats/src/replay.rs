@@ -128,7 +128,7 @@ pub(crate) async fn read_messages(
     Ok(())
 }
 
-/// Returns the messages of a batch, as far as they arrive.
+/// Returns the messages of a batch, in order of arrival.
 async fn read_batch(
     link: &NatsLink,
     stream: &str,

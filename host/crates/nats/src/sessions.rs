@@ -130,7 +130,7 @@ impl NatsSessions {
             .map(|(_, lease)| (lease.age(), lease.is_lost()))
     }
 
-    /// Whether another program works on a session, as the servers know it.
+    /// Whether another program holds a session, according to the servers.
     pub(crate) async fn is_held_elsewhere(&self, at: &SessionAddress) -> Result<bool, NatsError> {
         let holder = self.parts.leases.holder(at).await?;
         Ok(holder.is_some_and(|holder| holder != self.parts.writer))
@@ -420,7 +420,7 @@ impl Sessions for NatsSessions {
         Ok(read.bytes.get(skipped..).unwrap_or_default().to_vec())
     }
 
-    /// Without an answer of the servers, the session counts as absent.
+    /// If the servers do not answer, the session counts as absent.
     fn contains(&self, at: &SessionAddress) -> bool {
         self.exists(at).unwrap_or_default()
     }

@@ -27,8 +27,8 @@ pub struct ServerVersion {
 }
 
 impl ServerVersion {
-    /// Parses the version that a server gives of itself; `None` if it has another form. Whatever
-    /// follows the three numbers, as in `2.15.0-RC.1`, is ignored.
+    /// Parses the version that a server reports; `None` if it has another form. A suffix after the
+    /// three numbers, as in `2.15.0-RC.1`, is ignored.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let numbers = text.trim_start_matches('v').split(['-', '+']).next()?;

@@ -19,7 +19,7 @@ use crate::log::{AppendPlace, MAX_PART_BYTES, SessionSubject};
 /// Number of bytes in the queue from which on an append blocks.
 const MAX_QUEUED_BYTES: usize = 8 << 20;
 
-/// Most messages of a session whose place is remembered.
+/// Maximum number of messages of a session whose position is remembered.
 const MAX_PLACES: usize = 100_000;
 
 /// Lines of one session on their way to the servers.
@@ -39,9 +39,9 @@ pub(crate) struct LineQueue {
 #[derive(Debug)]
 struct QueueState {
     queued: BytesMut,
-    /// Length of the session with all that was taken, stored or not.
+    /// Length of the session with every accepted message, stored or not.
     taken: u64,
-    /// Length of the session as far as it is stored.
+    /// Length of the stored part of the session.
     stored: u64,
     failure: Option<QueueFailure>,
     is_closed: bool,
@@ -52,7 +52,7 @@ struct QueueState {
 #[derive(Debug)]
 enum QueueFailure {
     Fenced,
-    /// The error, until it was told once.
+    /// The error, until it was returned once.
     Failed(Option<Error>),
 }
 

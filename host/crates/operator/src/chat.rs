@@ -1,4 +1,4 @@
-//! Settings of the chat: how it looks, and how it calls a person who looks elsewhere.
+//! Settings of the chat: its appearance, and how it notifies a user who looks elsewhere.
 //!
 //! Start from [`ChatConfig`].
 
@@ -9,7 +9,7 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChatTheme {
-    /// Colors that fit the background which the terminal tells; where it tells none, the sixteen
+    /// Colors that fit the background which the terminal reports; if it reports none, the sixteen
     /// colors of the terminal.
     #[default]
     Auto,

@@ -1,4 +1,4 @@
-//! Components of others that the operator names: their permissions, from flags and policy files.
+//! Third-party components that the operator names: their permissions, from flags and policy files.
 //!
 //! A component has no manifest, so one is made here that requests exactly the permissions that the operator gives.
 //! Policy files have the form of wassette's. Start from [`read_component`].
@@ -54,7 +54,7 @@ pub fn read_component(
     let path = file.path.canonicalize();
     let path = path.with_context(|| format!("read the component {shown}"))?;
     let (Some(folder), Some(file_name)) = (path.parent(), path.file_name()) else {
-        bail_usage!("{shown} is no file");
+        bail_usage!("{shown} is not a file");
     };
     let Some(file_name) = file_name.to_str() else {
         bail_usage!("{shown}: the file name is not UTF-8; rename the file");

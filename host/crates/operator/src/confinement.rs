@@ -40,7 +40,7 @@ struct MechanismSearch {
     wanted: Confinement,
     choice: MechanismChoice,
     bwrap: Option<PathBuf>,
-    /// Folders of Rind's own, and the one of them that the trial must not reach.
+    /// Rind's own folders, and the one among them that the trial must not be able to read.
     own: Vec<PathBuf>,
     forbidden: PathBuf,
     /// Canonical path of the workspace.
@@ -59,7 +59,7 @@ impl MechanismSearch {
                  in a folder below, or move Rind's folders with {HOME_VARIABLE}"
             ))
         };
-        // Never `Missing`: with it, commands could run unconfined.
+        // Handle every mechanism but `Missing`: with `Missing`, commands could run unconfined.
         match self.detect_mechanism().await {
             Ok(detected) if detected.confinement.mechanism.is_apart() => Ok(detected),
             Ok(detected) => Err(failed(
@@ -360,7 +360,7 @@ fn worktree_folder(workspace: &Path) -> Option<PathBuf> {
     is_worktree.then_some(shared)
 }
 
-/// Folders that no command could have put a program in: programs from there run unconfined.
+/// Folders in which no command can have placed a program: programs from there run unconfined.
 fn not_writable(folders: Vec<PathBuf>, write: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let write: Vec<PathBuf> = write.iter().map(|path| real(path)).collect();

@@ -27,7 +27,7 @@ pub type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
 pub struct OperatorEnvironment {
     /// Variables.
     pub variables: HashMap<OsString, OsString>,
-    /// Home folder of the user, as the system has it.
+    /// Home folder of the user, according to the system.
     pub home: Option<PathBuf>,
     /// The program itself, which is started again as a helper of sandboxes and compilers.
     pub program: Option<PathBuf>,
@@ -36,12 +36,12 @@ pub struct OperatorEnvironment {
     /// Function that shows warnings.
     pub on_warning: OnWarning,
     /// Warnings that are not repeated.
-    pub said: SaidWarnings,
+    pub said: ShownWarnings,
 }
 
 /// Warnings that were shown [once](OperatorEnvironment::warn_once); empty at first.
 #[derive(Clone, Debug, Default)]
-pub struct SaidWarnings(Arc<Mutex<HashSet<String>>>);
+pub struct ShownWarnings(Arc<Mutex<HashSet<String>>>);
 
 impl std::fmt::Debug for OperatorEnvironment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -60,7 +60,7 @@ impl Default for OperatorEnvironment {
             program: None,
             carried: None,
             on_warning: Arc::new(|_| {}),
-            said: SaidWarnings::default(),
+            said: ShownWarnings::default(),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Settings of git for confined commands. The user's own file may contain passwords and commands,
-//! so only the keys that say who commits and how are passed on.
+//! Git settings for confined commands. The user's own file may contain passwords and commands, so
+//! only the keys for the commit author and method are passed on.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -48,7 +48,7 @@ pub(super) async fn git_settings(folders: &[PathBuf]) -> String {
         env,
         deadline: DEADLINE,
         capture_bytes: CAPTURE_BYTES,
-        // Run outside any repository: only the user's and the system's settings are wanted.
+        // Run outside any repository: only the user's and the system's settings apply there.
         ..Process::bare(git, "/")
     };
     match process.run(&CancellationToken::new()).await {

@@ -31,7 +31,7 @@ use rind_package::lock_file::{LockEntry, LockedEntries};
 /// took more than the usual two minutes beside two busy compilers.
 const AUTHOR_COMPILE_TIME: Duration = Duration::from_secs(600);
 
-/// Plugins to load, with everything that the operator decided about them.
+/// Plugins to load, with all decisions of the operator about them.
 #[derive(Clone, Debug)]
 pub struct PluginLoad {
     options: LoadOptions,

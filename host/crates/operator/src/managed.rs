@@ -29,9 +29,9 @@ pub struct CarriedPlugins {
 }
 
 impl OperatorEnvironment {
-    /// Returns the folders of plugins that come with this installation: those that the program
-    /// carries, then its share folder, or the folder `managed` in `RIND_HOME`; or only the one that
-    /// `RIND_MANAGED` names.
+    /// Returns the folders of plugins that ship with this installation: the ones embedded in the
+    /// program, then its share folder or the folder `managed` in `RIND_HOME`. If `RIND_MANAGED` is
+    /// set, returns only the folder that it names.
     ///
     /// # Errors
     /// `RIND_MANAGED` names no folder that can be read.

@@ -210,7 +210,7 @@ fn resolve_folder(setup: &OperatorSetup, text: &str) -> anyhow::Result<PathBuf> 
     Ok(path)
 }
 
-/// Servers that the operator said yes to.
+/// Servers that the operator approved.
 #[derive(Default)]
 pub struct UsedServers {
     /// Sources of tools.
@@ -219,8 +219,8 @@ pub struct UsedServers {
     pub prompts: Vec<ServerPrompts>,
 }
 
-/// Returns the servers of the settings that can be used as sources of tools. Asks about those that
-/// the operator did not say yes to, and warns of those that are left out.
+/// Returns the servers of the settings that can be used as sources of tools. Asks about servers
+/// that the operator has not approved, and warns about servers that are left out.
 ///
 /// # Errors
 /// Settings do not fit, or pins cannot be read or stored.
@@ -280,8 +280,8 @@ pub async fn sources(
     Ok(used)
 }
 
-/// Returns the servers that the files of the trusted project name, with the rights that the settings
-/// give them. Tells of those that are not used.
+/// Returns the servers that the files of the trusted project name, with the rights that the
+/// settings give them. Prints a notice about those that are not used.
 ///
 /// # Errors
 /// The secrets cannot be read.
@@ -444,7 +444,7 @@ async fn ask_about(
     Ok(Some(offer))
 }
 
-/// Creates the pin of a yes that is given now.
+/// Creates a pin for an approval that is given now.
 #[must_use]
 pub fn pin_of(server: &McpServer, offer: rind_mcp::ServerOffer) -> ServerPin {
     ServerPin {

@@ -1,6 +1,6 @@
-//! Settings that mean nothing: for a hook that a plugin does not have, a deadline that it does not
-//! get, a tool that there is not. A guard that was set to refuse at a misspelt point would not
-//! refuse, so it is said, with the line.
+//! Finds settings without effect: for a hook that a plugin does not have, a deadline that is not
+//! used, a tool that does not exist. A guard that was meant to refuse at a misspelled point would
+//! not refuse, so each is reported with its line.
 
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ fn of_rules(config: &Config, policy: &ToolPolicy, tools: &[&ToolSpec]) -> Vec<St
 /// Reports matchers of scripts that name no tool, with the place of each script.
 fn of_matchers(scripts: &[Script], known: &[(Option<&str>, &str)]) -> Vec<String> {
     let told = scripts.iter().filter_map(|script| {
-        let why = script.stray_matcher(known)?;
+        let why = script.unmatched_matcher(known)?;
         Some(format!("{}: script `{}`: {why}", script.place, script.name))
     });
     told.collect()

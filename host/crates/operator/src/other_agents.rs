@@ -3,7 +3,7 @@
 //! Ensures that the notice for a project is shown once, and again when its list of files changes.
 //! Files that are used in place (context files, skills, presets of subagents, slash commands) are
 //! not among them, but parts of commands that have no effect are. Reads no content of the others.
-//! Start from [`tell_unused`].
+//! Start from [`report_unused`].
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ const PLACES: &[UnusedPlace] = &[
 
 /// Warns that settings of other agents in the workspace are not used, unless the same list was
 /// shown before.
-pub fn tell_unused(setup: &OperatorSetup) {
+pub fn report_unused(setup: &OperatorSetup) {
     let workspace = &setup.paths.workspace;
     let hooks: HooksConfig = setup.config.section().unwrap_or_default();
     let is_used = |place: &str| {
@@ -43,7 +43,7 @@ pub fn tell_unused(setup: &OperatorSetup) {
         let named = |own: &String| setup.paths.config.join(own) == whole;
         hooks.claude.iter().any(named)
     };
-    tell_parts(setup);
+    report_unused_parts(setup);
     let has_called_hooks = |place: &str| {
         let path = workspace.join(place).display().to_string();
         let mut hooks = setup.project_hooks.iter();
@@ -85,8 +85,8 @@ fn with_reasons(found: &[UnusedPlace]) -> String {
     groups.collect::<Vec<_>>().join(", ")
 }
 
-/// Tells of parts of the project's slash commands that have no effect.
-fn tell_parts(setup: &OperatorSetup) {
+/// Reports parts of the project's slash commands that have no effect.
+fn report_unused_parts(setup: &OperatorSetup) {
     let Some(held) = &setup.project else {
         return;
     };
@@ -104,8 +104,8 @@ fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Writes a mark file, and returns whether it was missing. If it cannot be written, the notice is
-/// shown each time.
+/// Writes a marker file, and returns whether it was missing. If the file cannot be written, the
+/// notice is shown every time.
 pub(super) fn is_new(mark: &Path) -> bool {
     if is_there(mark) {
         return false;

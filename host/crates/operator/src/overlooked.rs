@@ -7,7 +7,7 @@ use super::environment::OperatorEnvironment;
 use rind_lib::config::Config;
 use rind_lib::near::nearest;
 
-/// Beginning of the names of variables that belong to Rind.
+/// Prefix of the names of variables that belong to Rind.
 const PREFIX: &str = "RIND_";
 
 /// Variables of Rind that the program reads.

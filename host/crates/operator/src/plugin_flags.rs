@@ -41,7 +41,7 @@ fn holds_plugins(path: &Path) -> bool {
     folders.any(|folder| folder.join(FILE_NAME).is_file())
 }
 
-/// Checks that every plugin which a flag names is the one that the flag is for.
+/// Checks that every plugin named by a flag has the role that the flag requires.
 ///
 /// # Errors
 /// A named plugin does not exist, or lacks the role for which it is named.
@@ -105,7 +105,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
     of(one).is_some_and(|one| Some(one) == of(other))
 }
 
-/// A yes that is typed for a name must go to a plugin, and to one only.
+/// An approval that is given for a name must apply to exactly one plugin.
 fn check_grant(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> {
     let name = flag.plugin();
     if names(plugins).filter(|found| *found == name).count() > 1 {

@@ -75,7 +75,7 @@ pub struct ProjectQuestion<'a> {
     pub contents: ProjectContents,
 }
 
-/// Lifetime of a yes to a project.
+/// Lifetime of the trust in a project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProjectYes {
     /// Lasts for this run.
@@ -86,7 +86,7 @@ pub enum ProjectYes {
 
 /// Asks a person whether a project is trusted.
 pub trait AskProject: Send + Sync {
-    /// Asks, and waits for the answer as long as it takes. `None` is a no.
+    /// Asks, and waits for the answer without a timeout. `None` counts as no.
     fn ask<'a>(&'a self, question: &'a ProjectQuestion<'a>) -> BoxFuture<'a, Option<ProjectYes>>;
 
     /// Asks whether the hooks of a project are called, in the same way.
@@ -126,7 +126,7 @@ pub async fn trusted(
     by_flag: bool,
     ask: Option<&dyn AskProject>,
 ) -> anyhow::Result<ProjectAnswer> {
-    if !brings_something(paths) {
+    if !has_project_content(paths) {
         return Ok(ProjectAnswer::Nothing);
     }
     let held = match read_project(environment, paths) {
@@ -158,7 +158,8 @@ pub async fn trusted(
             _ => "is not trusted",
         };
         let places = project_places(paths, &held);
-        // If the project only has MCP servers of other agents, warn once: many projects have them.
+        // If the project only has MCP servers of other agents, warn only once: many projects have
+        // them.
         let of_others = !brings_folders(paths);
         if of_others && !other_agents::is_new(&paths.told_mark(&places)) {
             return Ok(ProjectAnswer::NotTrusted);
@@ -352,16 +353,16 @@ fn project_presets(paths: &Paths, held: &Arc<HeldFolder>) -> Vec<(String, String
     described.collect()
 }
 
-fn brings_something(paths: &Paths) -> bool {
+fn has_project_content(paths: &Paths) -> bool {
     let mut files = server_files(paths);
     brings_folders(paths) || files.any(|(_, path)| path.symlink_metadata().is_ok())
 }
 
 /// Whether there is something besides files that may name MCP servers.
 fn brings_folders(paths: &Paths) -> bool {
-    // A symlink counts too: it is not followed, and a warning says so.
+    // A symlink counts too: it is not followed, and a warning reports it.
     let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
-    // So does a file where the folder should be.
+    // A file where the folder should be counts as well.
     (is_there(paths.project()) && !paths.project().is_dir())
         || is_there(paths.project().join("plugins"))
         || is_there(paths.project().join(prompts::FOLDER))
@@ -381,7 +382,7 @@ fn project_places(paths: &Paths, held: &HeldFolder) -> Vec<&'static str> {
     folders.filter(is_there).chain(files).collect()
 }
 
-/// Name and description of each plugin that would be loaded, in the project's own words.
+/// Names and descriptions, as written by the project, of each plugin that would be loaded.
 fn project_plugins(paths: &Paths, held: &HeldFolder) -> Vec<(String, String)> {
     let found = discover(&[source(paths)], Some(held)).into_iter();
     let mut plugins: Vec<(String, String)> = found

@@ -1,7 +1,7 @@
 //! Slash commands of Claude Code in a trusted project, as templates.
 //!
-//! The files are read with the rest of the project, so that a yes covers them. What a template
-//! lacks is told once, with the file. Start from [`read_commands`].
+//! The files are read with the rest of the project, so that one approval covers them. A fault of a
+//! template is reported once, with the file. Start from [`read_commands`].
 
 use std::path::{Path, PathBuf};
 

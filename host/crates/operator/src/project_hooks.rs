@@ -24,12 +24,12 @@ use rind_lib::script::{Base, ClaudeHooks, HooksConfig, PinnedFile, Script, read_
 /// Files of a project that can have hooks.
 pub(super) const FILES: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
 
-/// Hooks of a project as they were read.
+/// Hooks of a project, as read from its files.
 #[derive(Debug)]
 pub struct ProjectHooks {
     /// Hooks, in the order of their files.
     pub scripts: Vec<Script>,
-    /// Files that they stand in.
+    /// Files that contain them.
     pub places: Vec<&'static str>,
     /// Entries that have no effect, each with the reason.
     unsupported: Vec<String>,

@@ -26,7 +26,7 @@ pub(super) const FILES: [(&str, ImportedAgent); 2] = [
 /// Largest file, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Most servers of one file.
+/// Maximum number of servers of one file.
 const MAX_SERVERS: usize = 50;
 
 /// A server as a project's file names it.

@@ -124,7 +124,7 @@ pub struct WritableScript {
     pub what: String,
     /// Program, script or list of hooks that the agent could change.
     pub file: PathBuf,
-    /// Folder of the agent that it lies in.
+    /// Agent's folder that contains the script.
     pub folder: PathBuf,
 }
 

@@ -93,7 +93,7 @@ pub fn read_file(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     }
     let mut text = String::new();
     file.read_to_string(&mut text)?;
-    // The parser's message would show the line, and with it a secret.
+    // Replace the parser's message: it would show the line, and with it a secret.
     toml::from_str(&text).map_err(|e: toml::de::Error| {
         let before = text.get(..e.span().map_or(0, |span| span.start));
         let line = before.unwrap_or_default().matches('\n').count() + 1;

@@ -30,7 +30,7 @@ pub struct ModelSelection {
 pub struct PluginSelection {
     /// Folders of plugins that are loaded as well.
     pub local: Vec<PathBuf>,
-    /// Components of others, whose functions are tools.
+    /// Third-party components, whose functions become tools.
     pub components: Vec<ComponentFile>,
     /// Whether only those are loaded, and the plugins that the administrator alone can switch off.
     pub is_local_only: bool,

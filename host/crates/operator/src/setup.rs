@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::chat::ChatConfig;
-use super::environment::{OnWarning, OperatorEnvironment, SaidWarnings};
+use super::environment::{OnWarning, OperatorEnvironment, ShownWarnings};
 use super::project::{self, AskProject, ProjectAnswer};
 use super::project_hooks::allowed_hooks;
 use super::secrets::OperatorSecrets;
@@ -54,7 +54,7 @@ pub struct OperatorSetup {
     pub paths: Paths,
     /// Settings.
     pub config: Config,
-    /// The project's own folder, when it is trusted.
+    /// The project's own folder, if the project is trusted.
     pub project: Option<Arc<HeldFolder>>,
     /// Hooks of the project that a person has allowed.
     pub project_hooks: Vec<Script>,
@@ -89,8 +89,8 @@ impl OperatorSetup {
         ask: Option<&dyn AskProject>,
     ) -> anyhow::Result<Self> {
         let answer = project::trusted(&environment, &paths, trust_project, ask).await?;
-        // After a no to the project there is no question about its hooks. Those that were allowed
-        // before are still called: a guard is not lost without a word.
+        // After a no to the project there is no question about its hooks. Hooks that were allowed
+        // before are still called, so that no guard is lost silently.
         let ask = ask.filter(|_| !matches!(answer, ProjectAnswer::NotTrusted));
         let mut setup = Self::read(environment, paths, model, answer.trusted_files())?;
         setup.project_hooks = allowed_hooks(&setup, ask).await?;
@@ -160,7 +160,7 @@ impl OperatorSetup {
     pub fn with_warnings(mut self, on_warning: OnWarning) -> Self {
         self.environment = Arc::new(OperatorEnvironment {
             on_warning,
-            said: SaidWarnings::default(),
+            said: ShownWarnings::default(),
             ..OperatorEnvironment::clone(&self.environment)
         });
         self

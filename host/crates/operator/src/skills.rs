@@ -82,19 +82,19 @@ pub fn project_preset_roots(workspace: &Path, held: &Arc<HeldFolder>) -> Vec<Roo
     roots.filter(|root| held.covers(&root.path)).collect()
 }
 
-/// Returns the skills that were installed into the user's folder. Without a lock file that can be
-/// read, everything there counts as installed and changed since: nothing tells which skills are the
-/// user's own.
+/// Returns the skills that were installed into the user's folder. Without a readable lock file,
+/// every skill there counts as installed and changed since, because the user's own skills cannot be
+/// recognized.
 #[must_use]
 pub fn installed(setup: &OperatorSetup, skills: &Path) -> Vec<Installed> {
-    // Without the settings of the project, which must not decide whom to trust.
+    // Leave out the settings of the project: a project must not decide whom to trust.
     let written = setup.config.without(&setup.paths.project_config());
     let lock_path = setup.paths.config.join(LockedSkill::FILE_NAME);
     let keys = written.section().map_err(anyhow::Error::from);
     let installed = keys.and_then(|keys| verify_skills(skills, &lock_path, &keys));
     installed.unwrap_or_else(|error| {
         setup.environment.warn(&format!(
-            "nobody can tell which skills were installed, so that all count as installed and changed since: {error:#}"
+            "it is unknown which skills were installed, so all count as installed and then changed: {error:#}"
         ));
         unverified_skills(skills)
     })

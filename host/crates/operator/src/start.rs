@@ -98,7 +98,7 @@ pub struct PreparedRun {
     pub presets: Arc<Skills>,
     /// Way in which the policy decides.
     pub mode: PolicyMode,
-    /// Mode of approval, which may be switched while the run goes on.
+    /// Mode of approval, which may be switched while the run continues.
     pub switch: ModeSwitch,
     /// Store of the sessions; the files of this machine without it.
     pub store: Option<SessionStore>,
@@ -110,7 +110,7 @@ pub struct PreparedRun {
     servers: UsedServers,
 }
 
-/// A host with the parts that belong to it.
+/// A host with the state that belongs to it.
 pub struct ReadyRun {
     /// Host that sessions are opened on.
     pub host: OperatorHost,
@@ -120,9 +120,9 @@ pub struct ReadyRun {
     pub setup: OperatorSetup,
     /// The way in which commands run.
     pub commands: Commands,
-    /// The model and why it is this one, in words.
+    /// The model and the reason for its choice, as text.
     pub chosen: String,
-    /// Mode of approval, which may be switched while the run goes on.
+    /// Mode of approval, which may be switched while the run continues.
     pub switch: ModeSwitch,
     /// Session of the run; a session to continue has its full id here.
     session: SessionChoice,
@@ -143,7 +143,7 @@ impl PreparedRun {
             mut mode,
             approval,
         } = settings;
-        // `--yes` starts in the mode that asks nothing. A person may switch to another mode later.
+        // `--yes` starts in the mode that never asks. The user may switch to another mode later.
         let switch = ModeSwitch::new(match std::mem::take(&mut mode.yes) {
             true => ApprovalMode::Full,
             false => approval,
@@ -161,7 +161,7 @@ impl PreparedRun {
         replaced
             .iter()
             .for_each(|text| setup.environment.warn_once(text));
-        other_agents::tell_unused(&setup);
+        other_agents::report_unused(&setup);
         let resume = match &session {
             SessionChoice::Resume(wanted) => Some(resolve_session(&setup, wanted)?),
             SessionChoice::New | SessionChoice::Named(_) => None,
@@ -350,7 +350,7 @@ fn resolve_session(setup: &OperatorSetup, wanted: &str) -> anyhow::Result<Resolv
     let before = &session.workspace;
     if !before.as_os_str().is_empty() && *before != paths.workspace {
         setup.environment.warn(&format!(
-            "session {} worked in {} so far; it goes on in {}",
+            "session {} worked in {} so far; it continues in {}",
             session.id,
             before.display(),
             paths.workspace.display()

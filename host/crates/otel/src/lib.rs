@@ -124,7 +124,9 @@ impl Telemetry {
         };
         let why = match why {
             Some(why) => without_quotes(&why),
-            None if has_ended => "they came faster than the collector took them".to_owned(),
+            None if has_ended => {
+                "they were produced faster than the collector accepted them".to_owned()
+            }
             None => format!(
                 "the collector did not answer within {} s",
                 limit.as_secs_f32()

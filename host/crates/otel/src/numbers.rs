@@ -73,7 +73,7 @@ impl SentNumbers {
             .collect();
         for number in numbers {
             let (read, attributes, name) = (read.clone(), attributes.clone(), number.name);
-            // The provider keeps the instruments.
+            // Do not keep the instrument: the provider owns it.
             if number.is_sum {
                 meter
                     .u64_observable_counter(name)

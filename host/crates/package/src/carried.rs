@@ -55,11 +55,11 @@ pub(crate) fn find_plugin(mut files: Files, origin: &Path) -> anyhow::Result<Car
     let names = match packed.as_slice() {
         [one] => (*one).clone(),
         [] => bail!(
-            "{shown} holds no plugin: it must contain exactly one `.wasm` file that `rind plugin pack` made, and {}",
+            "{shown} contains no plugin: it must contain exactly one `.wasm` file that `rind plugin pack` made, and {}",
             describe_rest(&modules, files.len())
         ),
         several => bail!(
-            "{shown} holds {} packed plugins, {}; it must contain exactly one",
+            "{shown} contains {} packed plugins, {}; it must contain exactly one",
             several.len(),
             list_paths(several.iter().copied())
         ),

@@ -120,7 +120,8 @@ pub struct FetchedPlugin {
     pub package: Option<LockedPackage>,
     /// Warning about a version that was yanked or deprecated.
     pub notice: Option<String>,
-    /// Signature that came in the source, with its location; `None` for one in a file beside it.
+    /// Signature from the source, with its location; `None` for the location of one in a separate
+    /// file.
     signature: Option<(Option<String>, String)>,
 }
 
@@ -233,7 +234,7 @@ async fn fetch_reference(
     let own = &plugin.contents.manifest.version;
     if version.as_ref() != Some(own) {
         bail!(
-            "it holds version {own} of {}, and the two versions must be the same",
+            "it contains version {own} of {}, and the two versions must be the same",
             plugin.contents.manifest.name
         );
     }

@@ -129,7 +129,7 @@ impl ProcessCgroup {
 
 impl Drop for ProcessCgroup {
     fn drop(&mut self) {
-        // If it is still in use, the next process of Rind removes it.
+        // If it is still in use, the next Rind process removes it.
         let _ = fs::remove_dir(&self.0);
     }
 }

@@ -17,8 +17,8 @@ const UNATTENDED: &[(&str, &str)] = &[
     ("GIT_EDITOR", "true"),
     ("GIT_SEQUENCE_EDITOR", "true"),
     ("VISUAL", "true"),
-    // If its input is empty, Vim reads keys from its output and waits forever. This command makes
-    // it exit with an error. `vim -c wq` runs its own commands first and ends before.
+    // With an empty input, Vim reads keys from its output and waits forever. This command makes it
+    // exit with an error. `vim -c wq` runs its own commands first and exits before.
     ("VIMINIT", "autocmd VimEnter * cquit"),
     ("AWS_PAGER", "cat"),
     ("BAT_PAGING", "never"),

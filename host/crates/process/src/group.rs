@@ -29,8 +29,8 @@ use rind_base::disk::TemporaryFolder;
 /// Time that processes have between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Time that the first process has to kill the others, before the host searches for them one by
-/// one.
+/// Time that the first process gets to kill the others, before the host searches for them in
+/// `/proc`.
 const KILL_TIME: Duration = Duration::from_secs(10);
 
 /// Interval at which a tree that was asked to end is searched for new processes.
@@ -122,7 +122,7 @@ impl RunningTree {
     }
 
     /// Waits for the program, which may leave background processes; may be called again.
-    pub(super) async fn wait_first(&mut self) -> io::Result<ExitStatus> {
+    pub(super) async fn wait_for_program(&mut self) -> io::Result<ExitStatus> {
         let Some(keeper) = &self.keeper else {
             return self.child.wait().await;
         };

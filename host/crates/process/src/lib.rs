@@ -226,7 +226,7 @@ impl Process {
             let mut deadline = pin!(tokio::time::sleep(self.deadline));
             ending = loop {
                 tokio::select! {
-                    status = running.wait_first() => break ending_of(status.map_err(failed)?),
+                    status = running.wait_for_program() => break ending_of(status.map_err(failed)?),
                     _ = &mut reading, if !all_read => all_read = true,
                     () = cancel.cancelled() => break Ending::Cancelled,
                     () = &mut deadline => break Ending::Deadline,

@@ -159,7 +159,7 @@ impl Passed {
             .filter_map(|(name, value)| Some((name, value.into_string().ok()?)));
         let is_secret = |(name, value): &(String, String)| {
             value.len() >= MIN_SECRET_BYTES
-                && looks_secret(name, value)
+                && looks_like_secret(name, value)
                 && !(self.is_all && is_place(name, value))
         };
         texts.filter(is_secret).collect()
@@ -185,7 +185,7 @@ impl Passed {
                 .prefixes
                 .iter()
                 .any(|prefix| name.starts_with(prefix.as_str()));
-        is_wanted && !looks_secret(name, value)
+        is_wanted && !looks_like_secret(name, value)
     }
 }
 
@@ -227,7 +227,7 @@ impl From<Passed> for Vec<String> {
 }
 
 /// Whether the name or the value looks like a secret, such as a password in the URL of a proxy.
-fn looks_secret(name: &str, value: &str) -> bool {
+fn looks_like_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRET_PARTS.iter().any(|part| name.contains(part))
         || name.split('_').any(|word| SECRET_WORDS.contains(&word))

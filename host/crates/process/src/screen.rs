@@ -49,7 +49,7 @@ enum ScreenState {
     Text,
     /// After ESC.
     Escape,
-    /// After ESC and an intermediate byte: one more byte belongs to it.
+    /// After ESC and an intermediate byte: one more byte is part of the sequence.
     Charset,
     /// Within `ESC [`.
     Sequence,
@@ -266,7 +266,7 @@ impl TerminalScreen {
         if self.column >= MAX_COLUMNS {
             // A row this long is not a progress bar, so everything so far is final.
             while self.row > 0 {
-                self.give_first(out);
+                self.release_first(out);
             }
             if let Some(row) = self.rows.front_mut() {
                 let row = mem::take(row);
@@ -297,11 +297,11 @@ impl TerminalScreen {
             self.rows.push_back(Vec::new());
         }
         while self.rows.len() > ROWS {
-            self.give_first(out);
+            self.release_first(out);
         }
     }
 
-    fn give_first(&mut self, out: &mut impl FnMut(&[u8])) {
+    fn release_first(&mut self, out: &mut impl FnMut(&[u8])) {
         if let Some(row) = self.rows.pop_front() {
             self.give_row(&row, true, out);
         }

@@ -203,8 +203,8 @@ pub(super) fn memory_bytes(pid: Pid) -> u64 {
     sum_in(pid, "status", &fields).unwrap_or(0)
 }
 
-/// Returns the same memory, with each shared page divided among the processes that share it. Much
-/// more expensive for the kernel.
+/// Returns the proportional memory of a process: each shared page is divided among the processes
+/// that share it. Much more expensive for the kernel.
 pub(super) fn part_of_memory_bytes(pid: Pid) -> u64 {
     let fields = ["Pss_Anon:", "Pss_Shmem:", "SwapPss:"];
     sum_in(pid, "smaps_rollup", &fields).unwrap_or_else(|| memory_bytes(pid))

@@ -68,8 +68,8 @@ struct TreeBounds {
 }
 
 impl TreeWatch {
-    /// Creates a watch. Without a confinement, or a first process to find the others by, it never
-    /// reports anything.
+    /// Creates a watch. Without a confinement, or a first process from which it can find the
+    /// others, it never reports anything.
     ///
     /// # Errors
     /// The runtime is shutting down.

@@ -71,7 +71,8 @@ impl ApiAccess {
         })
     }
 
-    /// Creates secrets that are told to no person: for a program whose requests another server has checked.
+    /// Creates secrets that no person gets to see, for a program whose requests another server has
+    /// already checked.
     ///
     /// # Errors
     /// The system has no random numbers.
@@ -233,7 +234,7 @@ fn random_text() -> io::Result<String> {
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// Checks what a token file holds, and that others cannot read it.
+/// Checks the content of a token file, and that other users cannot read the file.
 fn check_token<'t>(path: &Path, token: &'t str) -> io::Result<&'t str> {
     use std::os::unix::fs::MetadataExt;
     let mode = std::fs::metadata(path)?.mode();

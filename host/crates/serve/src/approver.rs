@@ -48,7 +48,7 @@ impl ApiApprover {
         self
     }
 
-    /// Waits for an answer; `None` if none came in time or the question was withdrawn.
+    /// Waits for an answer; `None` if no answer arrived in time or the question was withdrawn.
     async fn wait_for<T>(&self, mut answer: oneshot::Receiver<T>) -> Option<T> {
         let Some(time) = self.answer_time else {
             return answer.await.ok();
@@ -71,7 +71,7 @@ impl ApiApprover {
         }
     }
 
-    /// Puts a question on the board. It is taken off again when the result is dropped.
+    /// Puts a question on the board. It is removed from the board when the result is dropped.
     fn post(&self, about: QuestionAbout, reply: Reply) -> PostedQuestion<'_> {
         let shown = OpenQuestion {
             id: rind_lib::clock::new_id(),

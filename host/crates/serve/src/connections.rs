@@ -84,7 +84,7 @@ impl ApiListener {
         }
     }
 
-    /// Returns the address in words.
+    /// Returns the address as text.
     #[must_use]
     pub fn address_text(&self) -> String {
         match &self.socket {
@@ -129,7 +129,7 @@ pub fn check_loopback(address: SocketAddr) -> Result<(), String> {
 pub(crate) struct ConnectionAccess(Arc<AtomicBool>);
 
 impl ConnectionAccess {
-    /// Notes that a request has access.
+    /// Records that a request has access.
     pub(crate) fn note_access(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -30,7 +30,7 @@ pub struct NumberedEvent {
     pub number: u64,
     /// Type of the event, in kebab case.
     pub kind: Arc<str>,
-    /// Event as one line of JSON, as `rind run --json` writes it.
+    /// Event as one line of JSON, in the format of `rind run --json`.
     pub json: Arc<str>,
 }
 

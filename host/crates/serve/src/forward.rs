@@ -123,13 +123,13 @@ async fn forward(
                 return Ok(Forwarded::Answered(answer));
             }
             Err(RemoteError::NoHolder) => {}
-            // Without a holder the size does not matter: this server answers.
+            // Without a holder any size is fine, because this server answers itself.
             Err(RemoteError::TooLarge(_)) if !remote.is_held(&session).await? => {}
             // The store has what the holder would show.
             Err(RemoteError::Silent(_)) if parts.method == Method::GET && !is_stream => {}
             Err(error) => return Err(error.into()),
         }
-        // Between two holders a reader of events waits, so that a page goes on with the next one.
+        // Between two holders a reader of events waits, so that a page continues with the next one.
         if !is_stream || Instant::now() >= until || !remote.is_waiting(&session).await? {
             let own = Request::from_parts(parts, Body::from(body));
             return Ok(Forwarded::Own(own));
@@ -163,7 +163,8 @@ async fn session_of(
     Ok(of_session.map(|session| session.id))
 }
 
-/// Returns the headers that the holder needs. Tokens and cookies are for this server.
+/// Returns the headers that the holder needs. Tokens and cookies are meant for this server and are
+/// dropped.
 fn passed_headers(headers: &HeaderMap) -> HeaderMap {
     let mut passed = HeaderMap::new();
     for name in ["accept", "content-type", "last-event-id"] {
@@ -174,8 +175,8 @@ fn passed_headers(headers: &HeaderMap) -> HeaderMap {
     passed
 }
 
-/// Reads an answer to its end, unless it is a stream of events: a holder that dies meanwhile becomes
-/// an error that is told, and not half an answer.
+/// Reads an answer to its end, unless it is a stream of events: a holder that dies meanwhile
+/// becomes an error, and not half an answer.
 async fn whole_answer(answer: Response) -> Result<Response, ApiError> {
     let kind = answer.headers().get(header::CONTENT_TYPE);
     if kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
@@ -191,7 +192,8 @@ async fn whole_answer(answer: Response) -> Result<Response, ApiError> {
     Ok(Response::from_parts(parts, Body::from(body)))
 }
 
-/// Checks what an answer makes a browser do: the program that gave it may be wrong or broken.
+/// Removes headers through which an answer could control the browser: the program that answered may
+/// be faulty.
 fn checked_answer(mut answer: Response) -> Response {
     let given = std::mem::take(answer.headers_mut());
     let text = |name| {

@@ -33,11 +33,11 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Reason why a session is not held, or a turn has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HoldError {
-    /// Another program has the session open, or it is closing.
+    /// Another program has the session open, or the session is closing.
     Busy,
     /// Another program has continued the session.
     Fenced,
-    /// Another failure, with all causes.
+    /// Any other failure, with its chain of causes.
     Failed(String),
 }
 
@@ -116,7 +116,7 @@ impl SessionHolder {
         is_list || is_about_session(method, path) == Some(session)
     }
 
-    /// Returns the states of the sessions that are held here.
+    /// Returns the states of the sessions that this program holds.
     pub async fn states(&self) -> Vec<RemoteState> {
         let questions = self.state.sessions.board().open_questions(None);
         let open = self.state.sessions.open_sessions().await;
@@ -213,7 +213,7 @@ struct NoFolders;
 
 impl OpenWorkspace for NoFolders {
     fn open_host(&self, folder: PathBuf) -> BoxFuture<'_, Result<WorkspaceHost, String>> {
-        let why = format!("{} is no folder of this program", folder.display());
+        let why = format!("{} is not a folder of this program", folder.display());
         Box::pin(async { Err(why) })
     }
 }

@@ -18,7 +18,7 @@ use serde::Serialize;
 pub(crate) struct PluginSums {
     /// Calls that failed.
     pub(crate) failures: u64,
-    /// Failure that came last.
+    /// Most recent failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_failure: Option<HookFailure>,
     /// Sums by point, the slowest hook first.
@@ -30,7 +30,7 @@ pub(crate) struct PluginSums {
 pub(crate) struct HookFailure {
     /// Name of the point.
     pub(crate) point: String,
-    /// Reason, in words.
+    /// Reason, as text.
     pub(crate) reason: String,
     /// Id of the session in which it failed.
     pub(crate) session: String,

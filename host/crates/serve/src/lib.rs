@@ -125,14 +125,14 @@ impl ApiServer {
         }
     }
 
-    /// Returns the way in which loops run their turns in the sessions of this server, where people
-    /// see them and answer their questions.
+    /// Returns the runner with which loops run their turns in sessions of this server, where users
+    /// see the turns and answer their questions.
     #[must_use]
     pub fn turn_runner(&self) -> Arc<dyn TurnRunner> {
         Arc::new(ServedTurns(self.state.sessions.clone()))
     }
 
-    /// Returns the board that shows the loops. It is to be told of them and of their events.
+    /// Returns the board that shows the loops. Report the sessions and their events to it.
     #[must_use]
     pub fn loop_board(&self) -> Arc<LoopBoard> {
         self.state.loops.clone()

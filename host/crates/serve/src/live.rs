@@ -63,7 +63,7 @@ pub(crate) struct LiveSession {
 pub(crate) struct LiveState {
     /// Milliseconds since the last event of the running turn; `None` when none runs.
     pub(crate) quiet_ms: Option<u64>,
-    /// Whether a question of it waits for an answer.
+    /// Whether one of its questions waits for an answer.
     pub(crate) is_waiting: bool,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct OrderedTurn {
     pub(crate) live: Arc<LiveSession>,
     /// Number of the last event before it.
     pub(crate) after: u64,
-    /// Outcome, once it is there.
+    /// Outcome of the turn, once it is known.
     pub(crate) outcome: oneshot::Receiver<TurnEnd>,
 }
 
@@ -91,13 +91,14 @@ impl LiveSessions {
     }
 
     /// Leaves the opening of sessions to [`hold_session`](Self::hold_session): a request that comes
-    /// after the end of a session would open it behind the back of its holder.
+    /// after the end of a session would open it without the knowledge of its holder.
     pub(crate) fn with_held_only(mut self) -> Self {
         self.opens_held_only = true;
         self
     }
 
-    /// Sets the longest time in which a question waits for its answer. After that the answer is no.
+    /// Sets the maximum time that a question waits for its answer. After that it is answered with
+    /// no.
     pub(crate) fn with_answer_time(mut self, time: Option<Duration>) -> Self {
         self.answer_time = time;
         self
@@ -242,7 +243,7 @@ impl LiveSessions {
             // that.
             drop(open);
             live.end_session().await;
-            // One whose task failed is still there.
+            // A session whose task failed is still in the map.
             let mut open = self.open.lock().await;
             if open.get(id).is_some_and(|own| Arc::ptr_eq(own, &live)) {
                 open.remove(id);

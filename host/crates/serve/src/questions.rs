@@ -48,13 +48,13 @@ pub enum QuestionAbout {
         /// Plugin that makes the call; absent for the model.
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<String>,
-        /// Permissions of the plugin that provides the tool, in words.
+        /// Permissions of the plugin that provides the tool, as text.
         may: Vec<String>,
         /// The whole call, line by line.
         arguments: Vec<ArgumentLine>,
         /// Plugins whose hooks asked for the approval, and why.
         reasons: Vec<HookReason>,
-        /// Later calls that the answer `always` allows, in words; absent where it is no answer.
+        /// Later calls that the answer `always` allows, as text; absent if `always` is not offered.
         #[serde(skip_serializing_if = "Option::is_none")]
         always: Option<String>,
         /// Reason why `always` is no answer.
@@ -65,14 +65,14 @@ pub enum QuestionAbout {
     Plugin {
         /// Name of the plugin.
         plugin: String,
-        /// Question in the plugin's words.
+        /// Question, as the plugin wrote it.
         text: String,
         /// Form of the answer: `confirm`, `choose` or `text`.
         form: String,
         /// Answers to choose from, for `choose`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         options: Vec<String>,
-        /// Answer that is given where nobody is asked.
+        /// Default answer if no user can be asked.
         default: String,
     },
 }
@@ -91,7 +91,7 @@ pub struct ArgumentLine {
 pub struct HookReason {
     /// Name of the plugin.
     pub plugin: String,
-    /// Reason in the plugin's words.
+    /// Reason, as the plugin wrote it.
     pub reason: String,
 }
 
@@ -102,7 +102,7 @@ pub struct AnswerBody {
     /// Answer: for approvals `yes`, `no` or `always`; for questions of plugins `yes` or `no`, the number of
     /// a choice from 0, or the text.
     pub answer: String,
-    /// Reason for a no, which the model is told.
+    /// Reason for a rejection, which the model sees.
     #[serde(default)]
     pub reason: Option<String>,
 }
@@ -144,7 +144,7 @@ impl Default for QuestionBoard {
 }
 
 impl QuestionBoard {
-    /// Returns the questions that wait, the oldest first; of one session, if it is given.
+    /// Returns the open questions, oldest first; only those of one session if it is given.
     #[must_use]
     pub fn open_questions(&self, session: Option<&str>) -> Vec<OpenQuestion> {
         let waiting = lock(&self.waiting);
@@ -170,7 +170,8 @@ impl QuestionBoard {
         let mut waiting = lock(&self.waiting);
         let unknown = || AnswerError::Unknown(id.to_owned());
         let question = waiting.get(id).ok_or_else(unknown)?;
-        // Parse before it is taken from the board: a wrong answer leaves it open.
+        // Parse the answer before the question is taken from the board: a wrong answer leaves the
+        // question open.
         let parsed = question.parse_answer(body)?;
         let question = waiting.remove(id).ok_or_else(unknown)?;
         drop(waiting);

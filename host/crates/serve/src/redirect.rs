@@ -18,7 +18,7 @@ use crate::connections::{ApiListener, serve_connections};
 /// Answer to a browser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedirectPage {
-    /// Whether the login has worked.
+    /// Whether the login succeeded.
     pub is_done: bool,
     /// Sentence for the person.
     pub text: String,
@@ -43,7 +43,8 @@ where
     let answer = move |request: Request| {
         let host = request.headers().get(header::HOST).cloned();
         let own = port.map(|port| format!("127.0.0.1:{port}"));
-        // A name of a website that was made to lead to loopback is no way here.
+        // Accept only the server's own host name: a website could make its name resolve to
+        // loopback.
         let is_own =
             host.is_some_and(|host| Some(host.as_bytes()) == own.as_deref().map(str::as_bytes));
         let target = request.uri().path_and_query().map(ToString::to_string);

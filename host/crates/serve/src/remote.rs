@@ -36,7 +36,7 @@ pub enum RemoteError {
     /// The request is too large to be passed on.
     #[error("{0}")]
     TooLarge(String),
-    /// The request is invalid, or cannot be carried out as it is.
+    /// The request is invalid, or cannot be carried out in this form.
     #[error("{0}")]
     Refused(String),
     /// Too much waits already.
@@ -45,7 +45,7 @@ pub enum RemoteError {
     /// The holder does not answer. It may have done what was asked.
     #[error("{0}")]
     Silent(String),
-    /// Another failure. The program may have done what was asked.
+    /// Any other failure. The program may have carried out the request.
     #[error("{0}")]
     Failed(String),
 }

@@ -1,5 +1,5 @@
-//! The task that owns an open session: it runs one turn at a time, in the order in which inputs
-//! came, and closes the session when nothing was asked of it for a while.
+//! The task that owns an open session: it runs one turn at a time, in order of the inputs, and
+//! closes the session after an idle time.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -35,7 +35,7 @@ pub(crate) struct TurnOrder {
     pub(crate) input_id: Option<String>,
     pub(crate) answer_schema: Option<AnswerSchema>,
     pub(crate) max_cost_usd: Option<f64>,
-    /// Whether the outcome is told only once the store has it.
+    /// Whether the outcome is published only once the store has it.
     pub(crate) is_stored_first: bool,
 }
 
@@ -146,7 +146,7 @@ pub(crate) struct SharedSession {
     pub(crate) release: CancellationToken,
 }
 
-/// Runs the orders for a session until it is told to end or has been idle for long.
+/// Runs the orders for a session until it is stopped or has been idle for long.
 pub(crate) async fn run_session(
     mut session: Session,
     mut orders: mpsc::Receiver<SessionOrder>,
@@ -181,7 +181,7 @@ pub(crate) async fn run_session(
     shared.events.close_log();
 }
 
-/// Runs a turn, and then more turns for texts that were meant for it and came too late.
+/// Runs a turn, and then further turns for texts that arrived too late for it.
 async fn run_order(session: &mut Session, order: SessionOrder, shared: &SharedSession) {
     let SessionOrder {
         work,

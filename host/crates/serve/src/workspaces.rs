@@ -148,7 +148,7 @@ impl Workspaces {
 
     fn refusal(&self, wanted: &str) -> ApiError {
         ApiError::forbidden(format!(
-            "{wanted} is no folder of this server; sessions work in {}, and the operator names others when the server is started",
+            "{wanted} is not a folder of this server; sessions work in {}, and the operator names others when the server is started",
             self.folders().join(", ")
         ))
     }

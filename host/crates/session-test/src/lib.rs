@@ -116,7 +116,7 @@ fn address(text: &str) -> Result<SessionAddress, String> {
     SessionAddress::parse(text).ok_or_else(|| format!("`{text}` is no address"))
 }
 
-/// Returns the value, or the failure in words.
+/// Returns the value, or a description of the failure.
 fn done<T>(what: &str, result: Result<T, Error>) -> Result<T, String> {
     result.map_err(|error| format!("to {what} failed: {}", error_chain(&error)))
 }
@@ -129,7 +129,7 @@ fn same<T: PartialEq + Debug>(what: &str, found: &T, expected: &T) -> Checked {
     Err(format!("{what}: expected {expected:?}, found {found:?}"))
 }
 
-/// Checks that an error is of the expected kind.
+/// Checks that an error has the expected kind.
 fn refused<T>(what: &str, result: Result<T, Error>, is_expected: fn(&Error) -> bool) -> Checked {
     match result {
         Err(error) if is_expected(&error) => Ok(()),

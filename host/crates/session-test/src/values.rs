@@ -12,7 +12,7 @@ pub(crate) fn a_value_is_kept_under_its_hash(store: &StoreHandles) -> Checked {
         let (name, of_empty) = (SessionBlobs::text_id(&text), SessionBlobs::text_id(&empty));
         same("length before", &other.length(&name), &None)?;
         if own.get(&name).is_ok() {
-            return Err("a value came back that was not kept".to_owned());
+            return Err("the store returned a value that was not stored".to_owned());
         }
         for _ in 0..2 {
             done("keep a value", own.put(&name, text.as_bytes()))?;
@@ -66,7 +66,7 @@ pub(crate) fn a_name_that_is_no_hash_is_refused(store: &StoreHandles) -> Checked
         &"é".repeat(32),
     ] {
         if blobs.put(name, b"x").is_ok() || blobs.get(name).is_ok() {
-            return Err(format!("`{name}` was taken for a hash"));
+            return Err(format!("`{name}` was mistaken for a hash"));
         }
         same("length", &blobs.length(name), &None)?;
         blobs.release(name);

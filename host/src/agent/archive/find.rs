@@ -1,5 +1,5 @@
-//! Search in everything that the conversation has moved out: holders, subagents, and the turns that
-//! compaction took out without a holder.
+//! Searches everything that was moved out of the conversation: holders, subagents, and turns that
+//! compaction removed without a holder.
 //!
 //! Reads every transcript anew, one at a time, so that nothing can be stale and nothing is kept in
 //! memory. Start from [`search_all`].
@@ -21,10 +21,10 @@ use crate::text::error_chain;
 /// Prefix of the id of a turn that compaction took out and no holder keeps.
 const TURN: &str = "turn-";
 
-/// Most passages that a search returns.
+/// Maximum number of passages that a search returns.
 const MAX_PASSAGES: usize = 8;
 
-/// Most transcripts whose errors are told.
+/// Maximum number of transcripts whose errors are reported.
 const MAX_ERRORS: usize = 5;
 
 /// A session to search: that of a subagent, or the agent's own, in which its archived turns are
@@ -117,7 +117,7 @@ fn run_search(
         let Some(here) = &session.here else {
             continue;
         };
-        match left_turns(&session.place, here) {
+        match find_left_turns(&session.place, here) {
             Ok(turns) => {
                 for left in turns.into_iter().rev() {
                     search.add_transcript(searched.names.len(), &left.messages);
@@ -132,7 +132,7 @@ fn run_search(
     (BestPassages { passages, n_found }, searched)
 }
 
-fn left_turns(place: &SessionPlace, here: &HashSet<String>) -> Result<Vec<LeftTurn>, String> {
+fn find_left_turns(place: &SessionPlace, here: &HashSet<String>) -> Result<Vec<LeftTurn>, String> {
     let entries = place.entries_since(Position::START);
     let entries = entries.map_err(|error| format!("this session: {}", error_chain(&error)))?;
     Ok(left_out(entries, |id| here.contains(id)))
@@ -199,7 +199,7 @@ pub(super) async fn read_left_turn(
     let session = &scope.spec.session;
     let here: HashSet<String> = session.messages().into_iter().map(|m| m.id).collect();
     let place = session.place();
-    let read = tokio::task::spawn_blocking(move || left_turns(&place, &here));
+    let read = tokio::task::spawn_blocking(move || find_left_turns(&place, &here));
     let turns = read.await.unwrap_or_else(|_| Ok(Vec::new()))?;
     let turn = turns.into_iter().find(|left| left.turn == number);
     Ok(turn.map(|left| left.messages))

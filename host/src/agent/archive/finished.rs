@@ -35,8 +35,7 @@ impl FinishedTurn {
                     own.insert(message.id.clone());
                     messages.push(message.clone());
                 }
-                // A summary that compaction made of nothing but messages of this turn goes with
-                // them.
+                // A compaction summary that covers only messages of this turn is removed with them.
                 Body::Replaced {
                     removed,
                     messages: summary,

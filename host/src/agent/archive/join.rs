@@ -26,10 +26,10 @@ use crate::text::error_chain;
 /// the error.
 type Moving = JoinHandle<Result<(String, Slice), (u32, session::Error)>>;
 
-/// Longest wait for a running summary when a session closes.
+/// Maximum wait for a running summary when a session closes.
 const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
-/// Archival of an agent: the turns that are being prepared during the present turn, and the turn
+/// Archival of an agent: the turns that are being prepared during the current turn, and the turn
 /// that is being moved.
 #[derive(Default)]
 pub(in crate::agent) struct ArchiveQueue {
@@ -140,7 +140,7 @@ impl ArchiveQueue {
         let leaving: Vec<Message> = leaving.cloned().collect();
         let stays = (!is_compacted).then(|| TurnRemains {
             asked: prepared.asked.clone(),
-            again: scope.skills.texts_again(&leaving),
+            again: scope.skills.repeated_texts(&leaving),
         });
         let slice = Slice {
             reason: due.reason.clone(),
@@ -203,7 +203,7 @@ impl ArchiveQueue {
     }
 }
 
-/// Notes that the turn, which has ended, is to be archived when one of the triggers says so.
+/// Records that the turn, which has ended, is to be archived when one of the triggers says so.
 pub(in crate::agent) async fn note_due(
     scope: &Arc<TurnScope>,
     compaction: &CompactionState,
@@ -229,8 +229,8 @@ pub(in crate::agent) async fn note_due(
         tokens: compaction.tokens_of(&spec.model, &finished.messages),
     };
     let reason = trigger::archive_reason(&spec.config.archival.trigger, &facts);
-    // Do not archive a turn with an unanswered call, which is not over. A turn that continues an
-    // interrupted turn has no input of its own, which the summary could replace.
+    // Do not archive a turn with an unanswered call, because the call is not over. A turn that
+    // continues an interrupted turn has no input of its own for the summary to replace.
     if let Some(reason) = reason
         && finished.asked().is_some()
         && unanswered_calls(&finished.messages).next().is_none()
@@ -368,7 +368,7 @@ fn move_out(
         messages,
         holder: Some(holder),
     });
-    // A second copy of the turn that no tool can query would only fill the disk further.
+    // Remove the copy: no tool could query it, so it would only use disk space.
     replaced.inspect_err(|_| session.remove_holder(&agent))?;
     note_archive(session, &due, true);
     session.sync()

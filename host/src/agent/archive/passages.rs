@@ -15,11 +15,11 @@ const PASSAGE_BYTES: usize = 800;
 /// sides of its end.
 const AFTER_BYTES: usize = 240;
 
-/// Number of bytes before the end of a passage without a line feed in which a gap between words is
+/// Number of bytes at the end of a passage without a line feed in which a gap between words is
 /// searched.
 const SEAM_CHARS: usize = 100;
 
-/// Passages of one transcript that are ranked against those of others.
+/// Passages of one transcript that are ranked against those of other transcripts.
 const MAX_OF_ONE: usize = 6;
 
 /// Passages of one transcript that are returned.
@@ -37,7 +37,7 @@ pub(super) struct Passage {
     pub(super) message: usize,
     /// Sender of the message.
     pub(super) role: &'static str,
-    /// Text, with the beginning of what follows it.
+    /// Text of the passage, with the start of the next one.
     pub(super) text: String,
     counts: WordCounts,
     is_phrase: bool,
@@ -128,8 +128,8 @@ impl PassageSearch {
     }
 }
 
-/// Keeps the passages of one transcript that are likely the best: how rare a word is, only the end
-/// of the search tells.
+/// Keeps the passages of one transcript that are likely the best; the final rank needs the
+/// frequency of each word, which is known only at the end of the search.
 fn keep_likely(own: &mut Vec<Passage>) {
     own.sort_by_key(|passage| Reverse((passage.is_phrase, passage.counts.likeness())));
     own.truncate(MAX_OF_ONE);

@@ -1,7 +1,8 @@
 //! Preparing a turn for its holder while another turn runs: `before-archive`, and the summary.
 //!
 //! Nothing is changed here: the prepared turns wait until the agent [takes](ArchiveBatch::take)
-//! them at a safe point. Dropped, it was never begun. Start from [`ArchiveBatch::begin_batch`].
+//! them at a safe point. Dropping it undoes nothing, because nothing was changed. Start from
+//! [`ArchiveBatch::begin_batch`].
 
 use std::sync::{Arc, Mutex};
 
@@ -27,7 +28,8 @@ use crate::text::printable_text;
 /// Longest first line of an input in the name of a holder, in characters.
 const TASK_CHARS: usize = 80;
 
-/// Most turns that are prepared during one other, the oldest first: each may cost a request.
+/// Maximum number of turns that are prepared while another one runs, oldest first: each may cost a
+/// request.
 const MAX_AT_ONCE: usize = 4;
 
 /// Failed attempts at a summary before a turn is archived without one.
@@ -86,7 +88,7 @@ impl ArchiveBatch {
         std::mem::take(&mut *lock(&self.ready))
     }
 
-    /// Whether nothing more comes.
+    /// Whether no further turn will be prepared.
     pub(super) fn is_over(&self) -> bool {
         self.task.is_finished()
     }
@@ -97,7 +99,7 @@ impl ArchiveBatch {
         self.wait_for_batch().await;
     }
 
-    /// Returns when nothing more comes.
+    /// Returns once no further turn will be prepared.
     pub(super) async fn wait_for_batch(&mut self) {
         // An error was reported where it occurred; the turn is merely not archived.
         let _ = (&mut self.task).await;

@@ -19,11 +19,11 @@ use crate::text::error_chain;
 use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// Most tokens of an answer.
+/// Maximum number of tokens of an answer.
 const MAX_TOKENS: u32 = 4000;
 
-/// Most questions to a model in one turn, those of subagents included: each reads a whole
-/// transcript. A plugin may ask as often.
+/// Maximum number of questions to a model in one turn, those of subagents included: each reads a
+/// whole transcript. A plugin may ask as often.
 const MAX_QUESTIONS: u32 = 20;
 
 /// Maximum length of a search text, in bytes, because each of its words may be searched in every
@@ -142,8 +142,8 @@ struct FoundText {
     lines: Option<String>,
 }
 
-/// Searches everything that was moved out of the conversation for the words, or else for those of
-/// the question.
+/// Searches everything that was moved out of the conversation, for the given words or, without any,
+/// for the words of the question.
 async fn all_passages(
     scopes: &[Arc<TurnScope>],
     prompt: Option<&str>,
@@ -201,7 +201,7 @@ async fn answer_from(
         // The results of a text search need no model.
         (Err(no), Some(found)) => ToolOutput::ok(format!("[{no}]\n\n{found}")),
         (Err(no), None) => ToolOutput::error(format!(
-            "{no}; `search` finds lines in what it holds without a model"
+            "{no}; `search` finds lines in its messages without a model"
         )),
     }
 }

@@ -19,7 +19,7 @@ pub(super) const UNAVAILABLE: &str = "[summary unavailable]";
 /// Prefix of a summary that is not the requested JSON.
 const UNPARSED: &str = "[unparsed] ";
 
-/// Most tokens of a summary.
+/// Maximum number of tokens of a summary.
 const MAX_TOKENS: u32 = 2000;
 
 /// Longest summary, in bytes: twice the limit of the model's answer, for a hook that provides its
@@ -29,7 +29,7 @@ pub(super) const MAX_BYTES: usize = 16 << 10;
 /// Longest call or result that the model is shown, in bytes.
 const PART_BYTES: usize = 4000;
 
-/// Most findings of a structured summary.
+/// Maximum number of findings of a structured summary.
 const MAX_FINDINGS: usize = 5;
 
 const TASK: &str = "You keep the records of an agent. You are shown the transcript of one finished turn, and what you write \

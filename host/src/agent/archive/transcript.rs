@@ -7,7 +7,7 @@ use crate::agent::compact::cut_middle;
 use crate::message::{Content, Message, Role};
 use crate::session::{Body, Entry};
 
-/// Most lines that a search shows.
+/// Maximum number of lines that a search shows.
 const MAX_HITS: usize = 40;
 
 /// Longest line that a search shows, in bytes.
@@ -74,7 +74,7 @@ fn quote_text(text: String) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A transcript between marks that nothing in it can end.
+/// Encloses a transcript in marks that its text cannot close.
 pub(super) fn fence_text(text: &str) -> String {
     let mark = crate::clock::new_id();
     format!("<transcript {mark}>\n{text}\n</transcript {mark}>")

@@ -17,8 +17,8 @@ pub(super) struct TurnFacts {
 }
 
 /// Returns the reason for archiving the turn, as hooks see it; `None` when it is not archived. Only
-/// a turn that came to an answer or to the step limit counts: after one that was interrupted,
-/// refused or failed, the next turn is usually about the same work. An agent at `depth_cap` archives
+/// a turn that reached an answer or the step limit counts: after one that was interrupted, refused
+/// or failed, the next turn is usually about the same work. An agent at `depth_cap` archives
 /// nothing.
 pub(super) fn archive_reason(config: &TriggerConfig, facts: &TurnFacts) -> Option<&'static str> {
     let is_finished = matches!(facts.stop, StopReason::Done | StopReason::MaxSteps);

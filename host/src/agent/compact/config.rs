@@ -20,8 +20,9 @@ pub struct CompactConfig {
     /// Number of the newest messages that always stay.
     #[serde(deserialize_with = "number::within::<0, 1_000_000_000, _, _>")]
     pub keep_last_messages: usize,
-    /// Tokens of the newest messages that always stay. A tool call and its result are never parted,
-    /// so it may be more. With a threshold that follows the window it is a quarter of that at most.
+    /// Tokens of the newest messages that always stay. A tool call and its result are never
+    /// separated, so it may be more. If the threshold follows the window, it is at most a quarter
+    /// of the threshold.
     #[serde(deserialize_with = "number::within::<0, 1_000_000_000, _, _>")]
     pub keep_tokens: u64,
     /// Longest summary, in tokens; also at most half of the messages that it replaces.

@@ -27,8 +27,8 @@ const LINE_TOKENS: u64 = 32;
 /// than the conversation.
 const LEAST_TO_LEARN: u64 = 500;
 
-/// Bounds of the ratio: from text of long common words to a tokenizer that knows few of them. A
-/// report outside these bounds is wrong, or a hook has sent something else.
+/// Bounds of the ratio between measured and estimated tokens. A report outside these bounds is
+/// wrong, or a hook has sent another body.
 const RATIOS: (f64, f64) = (0.5, 4.0);
 
 /// Weight of a new measurement in the ratio.

@@ -40,7 +40,7 @@ const REQUEST_BYTES: usize = 2000;
 /// Longest line of a result, an error, or of the model's text, in bytes.
 const LINE_BYTES: usize = 240;
 
-/// Most files, errors, results and sayings that are kept: the newest ones.
+/// Maximum number of files, errors, results and sayings that are kept: the newest ones.
 const MAX_KEPT: [usize; 4] = [80, 10, 5, 3];
 
 /// Content of one summary.
@@ -81,8 +81,8 @@ impl SummaryExtract {
         let text = message.joined_text();
         let text = text.trim();
         match message.role {
-            // Messages of plugins and of reflection were for that moment; the actions of the model
-            // after them show the part that matters.
+            // Messages of plugins and of reflection applied to their moment only; the later actions
+            // of the model show the part that matters.
             Role::User
                 if message.plugin.is_some() || message.origin == Some(Origin::Reflection) => {}
             Role::User if !text.is_empty() => {
@@ -170,8 +170,8 @@ impl SummaryExtract {
             .map(|(tool, n)| format!("{tool} {n}"));
         let errors = self.errors.into_iter();
         let errors = errors.map(|(subject, line)| format!("{subject} → {line}"));
-        // The sections that must not be lost get their share first; the rest of the room goes to
-        // the sections that follow.
+        // The required sections get their share first; the remaining room goes to the sections that
+        // follow.
         let half = limit / 2;
         let mut text = String::new();
         if !self.earlier.is_empty() {
@@ -217,7 +217,7 @@ fn write_section(text: &mut String, title: &str, bullets: &[String], limit: usiz
     for bullet in bullets.iter().rev() {
         let mut bullet = format!("- {}\n", bullet.replace('\n', "\n  "));
         if bullet.len() > room && kept.is_empty() && room > LINE_BYTES {
-            // The newest one says something even when it does not fit whole.
+            // Even a truncated newest bullet is useful.
             bullet.truncate(bullet.floor_char_boundary(room - "…\n".len()));
             bullet.push_str("…\n");
         }

@@ -1,4 +1,4 @@
-//! The line of a summary that says where the replaced turns can still be read.
+//! The line of a summary that tells where the replaced turns can still be read.
 //!
 //! A summary of compaction replaces what stood for archived turns too, and with it the ids of their
 //! holders. Start from [`name_holders`].
@@ -8,10 +8,10 @@ use std::collections::HashSet;
 use crate::message::Message;
 use crate::session::Child;
 
-/// Beginning of the line, after the text of the summary.
+/// Prefix of the line, after the text of the summary.
 const HEAD: &str = "\n\n[how to read what this replaces: ";
 
-/// Most holders that are named.
+/// Maximum number of holders that are named.
 const MAX_NAMED: usize = 20;
 
 /// Returns the line for a summary, next to which the messages `stays` remain. It names the holders

@@ -38,12 +38,13 @@ pub(super) fn choose_slice(
     (!is_done).then_some(start..end)
 }
 
-/// Input of the running turn, which stays: a model that goes on after compaction must know what it
-/// was asked, in the words of the person.
+/// Input of the running turn, which is kept: a model that continues after compaction needs the
+/// user's request verbatim.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeptInput<'a> {
     pub(super) ids: &'a HashSet<String>,
-    /// Tokens that all of it may have. A text that no longer fits is removed with the rest.
+    /// Tokens available for the whole slice. A text that does not fit any more is removed with the
+    /// rest.
     pub(super) tokens: u64,
 }
 

@@ -71,7 +71,7 @@ pub(super) fn check_text(what: &str, text: &str) -> Result<(), HandleError> {
     }
     if text.len() > MAX_TEXT_BYTES {
         return Err(HandleError::Limit(format!(
-            "{what} has {} bytes, at most {MAX_TEXT_BYTES} are taken",
+            "{what} has {} bytes, at most {MAX_TEXT_BYTES} are accepted",
             text.len()
         )));
     }
@@ -92,7 +92,7 @@ impl<'a> PendingAccess<'a> {
             reached: Reached::External,
             target: clean_line(target, MAX_TARGET_BYTES),
             outcome: AccessOutcome::Failed,
-            reason: Some("it was cancelled before it ended".to_owned()),
+            reason: Some("the call was cancelled before it ended".to_owned()),
             origin: caller.origin(),
         };
         Self {

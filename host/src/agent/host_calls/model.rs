@@ -11,7 +11,7 @@ use crate::point::payload::Purpose;
 use crate::provider::{Finish, Request, Response, SystemBlock};
 use crate::session::Body;
 
-/// Most tokens of one answer. Models that write more do so in conversations.
+/// Maximum number of tokens of one answer. Models that write more do so in conversations.
 const MAX_ANSWER_TOKENS: u32 = 32_000;
 
 /// Longest name of a model, in bytes.

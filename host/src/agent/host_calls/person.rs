@@ -15,8 +15,8 @@ use crate::tool::approval::Approver;
 const MAX_ANSWER_BYTES: usize = 1_000;
 
 impl PluginCalls<'_> {
-    /// Asks the person for a plugin, and waits as long as that takes or the turn runs. Where there
-    /// is no person to ask, the answer is the default of the question.
+    /// Asks the user a plugin's question, and waits for the answer or the end of the turn. If no
+    /// user can be asked, the answer is the question's default.
     pub(in crate::agent) async fn ask_person(
         &self,
         question: PersonQuestion,

@@ -1,5 +1,5 @@
-//! A plugin runs subagents, which have no more than the agent that the plugin acts for: one to its
-//! end, or several beside the plugin.
+//! Runs subagents for a plugin, with at most the rights of the agent that the plugin acts for: one
+//! until it ends, or several in parallel to the plugin.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::point::caller::Caller;
 use crate::point::handle::{AgentOrder, AgentReport, AgentTask, HandleError};
 use crate::session::Child;
 
-/// Time that a subagent has to end after it was told to stop.
+/// Time that a subagent gets to end after the request to stop.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// A subagent of a plugin, as the session knows it, and as this process does.
@@ -108,7 +108,7 @@ impl PluginCalls<'_> {
         let all = all.collect::<Result<Vec<KnownAgent>, _>>()?;
         let running = all.iter().filter_map(|(_, live)| live.as_deref());
         let ended = join_all(running.map(LiveSubagent::wait_ended));
-        // A timeout is no failure: the reports say which still run.
+        // A timeout is not a failure: the reports list the subagents that still run.
         let _ = tokio::time::timeout(limit, ended).await;
         Ok(all.iter().map(report_agent).collect())
     }

@@ -96,7 +96,7 @@ struct OpenHostCall<'a> {
 impl Drop for OpenHostCall<'_> {
     fn drop(&mut self) {
         if self.has_started {
-            self.gate.tell_end(&self.dropped, 0, None);
+            self.gate.report_end(&self.dropped, 0, None);
         }
     }
 }

@@ -10,8 +10,8 @@ use crate::config::number;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReflectConfig {
-    /// Whether the model takes a second look at an answer that nothing else sends back. It costs
-    /// one request for every answer.
+    /// Whether the model checks an answer once more if no hook or check sends it back. It costs one
+    /// request for every answer.
     pub enabled: bool,
     /// The model that takes it, of the same provider. Absent: the session's.
     pub model: Option<String>,

@@ -21,7 +21,7 @@ use crate::text::clean_line;
 /// Longest part of a reason that the user sees, in bytes; the agent gets all of it.
 const TOLD_BYTES: usize = 300;
 
-/// Beginning of the message with which reflection sends an answer back. It is no request of the
+/// Prefix of the message with which reflection sends an answer back. It is no request of the
 /// user's.
 pub(super) const MARK: &str = "[reflection] ";
 
@@ -102,7 +102,7 @@ impl ReflectionState {
 fn built_in(reflection: &Reflection, new: &[String]) -> Option<String> {
     if reflection.draft.trim().is_empty() && !reflection.tools.is_empty() {
         Some(
-            "You used tools and then gave no answer. Say what you did and what came of it."
+            "You used tools and then gave no answer. Say what you did and what the result was."
                 .to_owned(),
         )
     } else if !new.is_empty() {

@@ -1,4 +1,4 @@
-//! The model's second look at an answer: one request without tools, outside the conversation, that
+//! The model's check of its own answer: one request without tools, outside the conversation, that
 //! looks for claims without evidence.
 //!
 //! Owns the material that the model is shown and the parser of its answer. If anything goes wrong
@@ -18,8 +18,8 @@ use crate::point::outcome::Level;
 use crate::point::payload::{FinishedCall, Reflection, UsedTool};
 use crate::text::clean_line;
 
-/// Most tokens of the verdict. It is short; models that reason before they answer count that as
-/// well.
+/// Maximum number of tokens of the verdict. It is short; models that reason before they answer
+/// count that as well.
 const MAX_ANSWER_TOKENS: u32 = 4_000;
 
 /// Longest part of a tool's arguments that is shown, in bytes.
@@ -68,12 +68,12 @@ impl ReflectionState {
     }
 
     /// Returns the number of texts of the user so far.
-    pub(in crate::agent) fn n_heard(&self) -> usize {
+    pub(in crate::agent) fn n_user_texts(&self) -> usize {
         self.heard.len()
     }
 
-    /// Returns the texts of the user from this number on, as one text; `None` if there are none.
-    pub(in crate::agent) fn heard_since(&self, n: usize) -> Option<String> {
+    /// Returns the user's texts from index `n` on, joined; `None` if there are none.
+    pub(in crate::agent) fn user_texts_since(&self, n: usize) -> Option<String> {
         let new = self.heard.get(n..).filter(|new| !new.is_empty());
         new.map(|new| new.join("\n\n"))
     }
@@ -156,7 +156,7 @@ impl ReflectionState {
         }
         let model = config.model.as_ref().unwrap_or(&spec.model);
         // Emit a notice, because the request takes a while and is not streamed to the user.
-        let told = format!("{model} takes a second look at the answer");
+        let told = format!("{model} checks the answer once more");
         ctx.emit_notice(Level::Info, told);
         let question = HostQuestion {
             about: "reflect",
@@ -189,7 +189,7 @@ struct ReflectionReply {
     reason: String,
 }
 
-/// Reads a verdict: the object from the first `{` to the last `}`, since models put words and
+/// Parses a verdict: the object from the first `{` to the last `}`, because models add text and
 /// fences around it.
 fn verdict_in(text: &str) -> Result<Option<String>, String> {
     let object = text

@@ -6,14 +6,14 @@
 //! the conversation, so they are right after a resume, `/undo` and compaction.
 
 use super::active::TOOL;
-use super::parts::tells_of;
+use super::parts::announces_skill;
 use super::scope::SkillScope;
 use crate::event::Event;
 use crate::message::{Message, Origin, Role, SkillPart};
 use crate::point::outcome::Level;
 use crate::skill::{Skill, Skills};
 
-/// Most skills that one result names; the others are named in the next result.
+/// Maximum number of skills that one result names; the others are named in the next result.
 const MAX_AT_ONCE: usize = 5;
 
 impl SkillScope {
@@ -32,7 +32,9 @@ impl SkillScope {
         let active = self.active_skills();
         let is_known = |skill: &Skill| {
             active.iter().any(|own| *own.id == *skill.id)
-                || messages.iter().any(|message| tells_of(message, &skill.id))
+                || messages
+                    .iter()
+                    .any(|message| announces_skill(message, &skill.id))
         };
         let new = about.filter(|skill| !is_known(skill)).take(MAX_AT_ONCE);
         let text: String = new
@@ -43,7 +45,7 @@ impl SkillScope {
                     crate::text::clean_line(path, 200)
                 );
                 self.spec.events.emit(Event::notice(Level::Info, text));
-                let line = told_text(skill);
+                let line = announcement_text(skill);
                 let part = SkillPart::Description(skill.id.clone());
                 self.parts.note_part(call, part, line.clone());
                 format!("\n{line}")
@@ -52,13 +54,19 @@ impl SkillScope {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Returns a message that repeats for the model the skills about files that `removed` told it
-    /// of.
-    pub(super) fn told_again(&self, removed: &[Message]) -> Option<Message> {
+    /// Returns a message that repeats the skills about files that were announced in `removed`.
+    pub(super) fn repeated_announcement(&self, removed: &[Message]) -> Option<Message> {
         let all = self.spec.skills.iter().filter(|s| !s.paths.is_empty());
-        let is_told = |skill: &Skill| removed.iter().any(|message| tells_of(message, &skill.id));
+        let is_told = |skill: &Skill| {
+            removed
+                .iter()
+                .any(|message| announces_skill(message, &skill.id))
+        };
         let was_told: Vec<_> = all.filter(|skill| is_told(skill)).collect();
-        let lines: Vec<String> = was_told.iter().map(|skill| told_text(skill)).collect();
+        let lines: Vec<String> = was_told
+            .iter()
+            .map(|skill| announcement_text(skill))
+            .collect();
         let parts = was_told.iter();
         let parts = parts.map(|skill| SkillPart::Description(skill.id.clone()));
         let message = Message::text(Role::User, lines.join("\n")).from(Origin::Summary);
@@ -66,7 +74,7 @@ impl SkillScope {
     }
 }
 
-fn told_text(skill: &Skill) -> String {
+fn announcement_text(skill: &Skill) -> String {
     let entry = Skills::entry(skill);
     let description = entry.strip_prefix(&format!("{}: ", skill.id));
     format!(

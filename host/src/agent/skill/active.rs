@@ -13,7 +13,7 @@ use crate::lock::lock;
 use crate::message::ToolSpec;
 use crate::point::payload::SkillInfo;
 use crate::session::{Body, LastingSkill, Session};
-use crate::skill::{Interaction, Skill, Skills, Spare, ToolPattern, ToolScope};
+use crate::skill::{Interaction, Skill, Skills, ToolPattern, ToolScope, UnaskedCall};
 
 /// Name of the tool that gives the model a skill.
 pub(in crate::agent) const TOOL: &str = "skill";
@@ -28,10 +28,11 @@ pub(in crate::agent) struct ActiveSkill {
     pub(in crate::agent) is_lasting: bool,
     pub(super) tools: ToolScope,
     /// Calls that its source spares a question about, in the turn in which it was invoked.
-    pub(super) spares: Vec<Spare>,
+    pub(super) spares: Vec<UnaskedCall>,
     /// Turn in which it was invoked; 0 for one of an earlier run.
     pub(super) turn: u32,
-    /// Text that the model was given; empty for one of an earlier run whose file is another now.
+    /// Text that the model was given; empty for a skill of an earlier run whose file has changed
+    /// since.
     pub(super) text: Arc<str>,
     /// Model of the turn in which it was invoked, where it is not the session's.
     pub(super) model: Option<String>,
@@ -146,7 +147,7 @@ impl ActiveSkill {
         }
     }
 
-    /// Payload of hooks about it; `reason` is the reason for its end.
+    /// Payload for the hooks about the skill; `reason` is the reason for its end.
     pub(super) fn skill_info(&self, reason: &str) -> SkillInfo {
         let kept = self.kept();
         SkillInfo {
@@ -174,7 +175,7 @@ impl ActiveSkill {
         }
     }
 
-    /// End of the skill, in words for the model.
+    /// Returns when the skill ends, as text for the model.
     pub(super) fn ends(&self) -> &'static str {
         match self.is_lasting {
             true => "when the user types /done",
@@ -183,8 +184,8 @@ impl ActiveSkill {
     }
 }
 
-/// Whether the exemptions of a skill of this source count: it was put there by the user or an
-/// administrator, who may decide that.
+/// Whether the exemptions of a skill from this source count: only if the user or an administrator
+/// installed it.
 fn may_spare(trust: Trust) -> bool {
     matches!(trust, Trust::Managed | Trust::Package | Trust::User)
 }

@@ -8,10 +8,10 @@ use super::ready::ReadySkill;
 use super::scope::SkillScope;
 use crate::message::{Message, Origin, Role, SkillPart};
 
-/// Most bytes of the text of one skill after compaction: about 5,000 tokens.
+/// Maximum size of the text of one skill after compaction, in bytes: about 5,000 tokens.
 const ONE_AGAIN_BYTES: usize = 20_000;
 
-/// Most bytes of the texts of all skills after compaction.
+/// Maximum size of the texts of all skills after compaction, in bytes.
 const AGAIN_BYTES: usize = 100_000;
 
 impl SkillScope {
@@ -37,7 +37,7 @@ impl SkillScope {
 
     /// Whether a message is the text of an active skill, or names skills about files. Such a
     /// message is repeated after a summary, so it is not summarized.
-    pub(in crate::agent) fn is_told_again(&self, message: &Message) -> bool {
+    pub(in crate::agent) fn is_repeated_text(&self, message: &Message) -> bool {
         if tells_again(message) {
             return true;
         }
@@ -48,7 +48,7 @@ impl SkillScope {
 
     /// Messages that repeat the texts of the active skills in `removed` for the model: the newest
     /// first, each cut, all of them within a bound.
-    pub(in crate::agent) fn texts_again(&self, removed: &[Message]) -> Vec<Message> {
+    pub(in crate::agent) fn repeated_texts(&self, removed: &[Message]) -> Vec<Message> {
         let mut room = AGAIN_BYTES;
         let mut again = Vec::new();
         for skill in self.own.all().iter().rev() {
@@ -84,7 +84,7 @@ impl SkillScope {
             again.push(message.with_skills(vec![part]));
         }
         again.reverse();
-        again.extend(self.told_again(removed));
+        again.extend(self.repeated_announcement(removed));
         again
     }
 }

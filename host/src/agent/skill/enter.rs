@@ -22,10 +22,10 @@ impl TurnScope {
         self.family.skills.use_skill(&ready.skill, &self.spec);
         let active = Arc::new(active);
         self.skills.own.add_skill(active.clone());
-        self.tell_active(caller, &active).await;
+        self.announce_active(caller, &active).await;
     }
 
-    async fn tell_active(&self, caller: &Caller, active: &ActiveSkill) {
+    async fn announce_active(&self, caller: &Caller, active: &ActiveSkill) {
         self.spec.session.append_or_defer(active.entry());
         self.spec.events.emit(active.event());
         let mut caller = caller.clone();
@@ -35,29 +35,29 @@ impl TurnScope {
             .await;
     }
 
-    /// Ends the skills of this agent that end with its turn; in a subagent all of them do, because
-    /// it has no other turn.
+    /// Ends the agent's skills that end with a turn; in a subagent all skills, because it has only
+    /// one turn.
     pub(in crate::agent) async fn end_skills(&self, caller: &Caller) {
         let is_over = |skill: &ActiveSkill| !skill.is_lasting || self.spec.depth > 0;
         for ended in self.skills.own.take_finished(is_over) {
-            self.tell_ended(caller, &ended, "turn").await;
+            self.report_ended(caller, &ended, "turn").await;
         }
     }
 
-    pub(in crate::agent) async fn tell_ended(
+    pub(in crate::agent) async fn report_ended(
         &self,
         caller: &Caller,
         ended: &ActiveSkill,
         reason: &str,
     ) {
-        self.spec.tell_ended(ended, reason);
+        self.spec.report_ended(ended, reason);
         self.emitter
             .dispatch_hooks::<at::SkillEnded>(caller, ended.skill_info(reason))
             .await;
     }
 
-    /// Activates the skills whose text a person's input contains. However a text came in, the model
-    /// never gets it without the skill's limits on calls.
+    /// Activates the skills whose text a person's input contains. Whatever the way on which a text
+    /// enters the conversation, the model never gets it without the skill's limits on calls.
     pub(in crate::agent) async fn enter_prepared(&self, caller: &Caller, input: &str) {
         for ready in self.family.skills.prepared_in(input) {
             let own = self.skills.own.all();
@@ -65,13 +65,13 @@ impl TurnScope {
                 self.enter_skill(caller, &ready).await;
             }
         }
-        self.family.skills.came_in(input);
+        self.family.skills.record_entered_text(input);
     }
 }
 
 impl AgentSpec {
-    /// Records in the session and tells observers that a skill has ended.
-    pub(super) fn tell_ended(&self, ended: &ActiveSkill, reason: &str) {
+    /// Records in the session that a skill has ended, and notifies observers.
+    pub(super) fn report_ended(&self, ended: &ActiveSkill, reason: &str) {
         self.session.append_or_defer(Body::SkillEnded {
             skill: ended.id.to_string(),
             reason: reason.to_owned(),

@@ -32,7 +32,8 @@ impl SkillGate<'_> {
         let refused =
             |by: &str, why: &str| format!("the skill {} was refused by {by}: {why}", skill.id);
         if let ToolVerdict::DryRun(_) = self.decide_call(&spec, &arguments).0 {
-            // Reading its text changes nothing; the calls that follow are described one by one.
+            // Reading the skill's text changes nothing, and each later call is described
+            // separately.
             let text = format!(
                 "dry run: the skill {} is read; it {}",
                 skill.id,
@@ -42,13 +43,13 @@ impl SkillGate<'_> {
             return Ok(());
         }
         if !is_asked(skill) {
-            // To use the skill is to read it, so only an explicit rule of the operator refuses
+            // Using the skill means reading it, so only an explicit rule of the operator refuses
             // that.
             let reading = of_class(&spec, EffectClass::Read);
             if let (ToolVerdict::Deny(why), false) = self.decide_call(&reading, &arguments) {
                 return Err(refused("policy", &why));
             }
-            self.tell_first_use(skill);
+            self.announce_first_use(skill);
             return Ok(());
         }
         let _asking = pause_clock(self.memory.asking.lock()).await;
@@ -57,7 +58,7 @@ impl SkillGate<'_> {
         }
         let mut by_person = false;
         match self.strictest_verdict(skill, &spec, &arguments) {
-            ToolVerdict::Allow | ToolVerdict::DryRun(_) => self.tell_first_use(skill),
+            ToolVerdict::Allow | ToolVerdict::DryRun(_) => self.announce_first_use(skill),
             ToolVerdict::Deny(why) => return Err(refused("policy", &why)),
             ToolVerdict::Ask => {
                 let question = Question::new(&spec, &arguments, &Subject::Any, &[]);
@@ -81,10 +82,10 @@ impl SkillGate<'_> {
     }
 
     /// Emits a notice about the side effects that a skill declares, before its first use in the
-    /// session, if no question told the person about them.
-    fn tell_first_use(&self, skill: &Skill) {
+    /// session, unless a question already showed them to the user.
+    fn announce_first_use(&self, skill: &Skill) {
         let declares = |effect: &SideEffect| *effect != SideEffect::None;
-        if skill.side_effects.iter().any(declares) && self.memory.note_told(skill) {
+        if skill.side_effects.iter().any(declares) && self.memory.note_effects_shown(skill) {
             let text = format!("the skill {} {}", skill.id, declared_effects(skill));
             self.spec.events.emit(Event::notice(Level::Info, text));
         }
@@ -182,7 +183,7 @@ fn skill_lines(skill: &Skill) -> Vec<ShownLine> {
     ]
 }
 
-/// Declared side effects of a skill, in words.
+/// Declared side effects of a skill, as text.
 fn declared_effects(skill: &Skill) -> String {
     let words: Vec<&str> = skill
         .side_effects

@@ -43,7 +43,7 @@ struct UsedSkill {
     readable: Option<PathBuf>,
 }
 
-/// Most invocations that are remembered for a later turn.
+/// Maximum number of invocations that are remembered for a later turn.
 const MAX_PREPARED: usize = 64;
 
 impl SkillMemory {
@@ -75,8 +75,8 @@ impl SkillMemory {
         }
     }
 
-    /// Reports remembered skills that have changed or are gone; the session forgets everything that
-    /// it knew about them.
+    /// Reports remembered skills that have changed or are missing; the session forgets its records
+    /// about them.
     pub(in crate::agent) fn forgotten_skills(spec: &AgentSpec) -> Vec<String> {
         let remembered = spec.session.remembered_skills();
         let is_known = |id: &str| {
@@ -99,7 +99,7 @@ impl SkillMemory {
             .collect()
     }
 
-    fn keep_used(&self, skill: &Skill, is_confirmed: bool) {
+    fn record_use(&self, skill: &Skill, is_confirmed: bool) {
         self.session.append_or_defer(Body::SkillRemembered {
             skill: skill.id.clone(),
             trust: skill.trust.to_string(),
@@ -110,7 +110,7 @@ impl SkillMemory {
 
     /// Records that the side effects of a skill are shown to the person. Returns whether this is
     /// the first time.
-    pub(super) fn note_told(&self, skill: &Skill) -> bool {
+    pub(super) fn note_effects_shown(&self, skill: &Skill) -> bool {
         let one = memory_key(skill);
         let told = &mut lock(&self.remembered).told;
         let is_new = !told.contains(&one);
@@ -127,16 +127,16 @@ impl SkillMemory {
             .any(|(id, trust, hash)| (id, *trust, hash) == (&skill.id, skill.trust, &skill.hash))
     }
 
-    /// Notes that a skill may be used for the rest of this run; for the rest of the session when a
-    /// person said so.
+    /// Records that a skill may be used for the rest of this run, or for the rest of the session if
+    /// the user approved it.
     pub(super) fn confirm_skill(&self, skill: &Skill, by_person: bool) {
         lock(&self.remembered).confirmed.push(memory_key(skill));
         if by_person {
-            self.keep_used(skill, true);
+            self.record_use(skill, true);
         }
     }
 
-    /// Notes that the text of a skill is handed out.
+    /// Records that the text of a skill is handed out.
     pub(super) fn note_prepared(&self, ready: Arc<ReadySkill>) {
         let prepared = &mut lock(&self.remembered).prepared;
         prepared.retain(|own| own.text != ready.text);
@@ -156,8 +156,8 @@ impl SkillMemory {
             .collect()
     }
 
-    /// Notes that the texts in this one came in: once more they spare no question.
-    pub(super) fn came_in(&self, text: &str) {
+    /// Records that the texts in this message entered the conversation: a second use still asks.
+    pub(super) fn record_entered_text(&self, text: &str) {
         let prepared = &mut lock(&self.remembered).prepared;
         for ready in prepared.iter_mut() {
             if text.contains(first_line(&ready.text)) {
@@ -166,7 +166,7 @@ impl SkillMemory {
         }
     }
 
-    /// Notes that a skill is used: from now on its files may be read, and its attachments stay.
+    /// Records that a skill is used: from now on its files may be read, and its attachments stay.
     pub(super) fn use_skill(&self, skill: &Arc<Skill>, spec: &AgentSpec) {
         let is_same = |own: &UsedSkill| Arc::ptr_eq(&own.skill, skill);
         if !lock(&self.remembered).used.iter().any(is_same) {
@@ -175,7 +175,7 @@ impl SkillMemory {
                 readable: spec.readable_folder(skill),
             };
             lock(&self.remembered).used.push(used);
-            self.keep_used(skill, false);
+            self.record_use(skill, false);
         }
     }
 
@@ -191,7 +191,7 @@ impl SkillMemory {
         used.any(|skill| skill.attach && decides_on(skill, plugin))
     }
 
-    /// Folders of the skills that were used which commands may read.
+    /// Returns the folders of used skills that commands may read.
     pub(super) fn folders(&self) -> Arc<[PathBuf]> {
         let remembered = lock(&self.remembered);
         let used = remembered.used.iter();
@@ -199,7 +199,7 @@ impl SkillMemory {
     }
 }
 
-/// The skill that the session remembers, if it is there and still the same.
+/// The skill that the session remembers, if it still exists unchanged.
 fn same_skill<'a>(spec: &'a AgentSpec, kept: &RememberedSkill) -> Option<&'a Arc<Skill>> {
     let skill = spec.skills.find(&kept.skill)?;
     let trust = skill.trust.to_string();

@@ -21,8 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const INHERIT: &str = "inherit";
 
 impl SkillScope {
-    /// Returns the model for a skill that becomes active, where it is not the session's, and tells
-    /// the person either way.
+    /// Returns the model for a skill that becomes active, if it differs from the session's. The
+    /// user is notified whether it is used or not.
     pub(super) async fn model_for(
         &self,
         skill: &Skill,

@@ -11,15 +11,15 @@ pub(super) struct ModelMemory(Mutex<ModelMemoryState>);
 
 #[derive(Default)]
 struct ModelMemoryState {
-    /// Hashes of skills whose model is not used, which the person was told.
+    /// Hashes of skills whose model is not used, for which the user has seen the notice.
     refused: Vec<String>,
     /// Name of a provider, and the models that it offers.
     offered: Option<(String, Arc<[String]>)>,
 }
 
 impl ModelMemory {
-    /// Records that the person is told why a skill does not get its model. Returns whether this is
-    /// the first time.
+    /// Records that the user is notified why a skill does not get its model. Returns whether this
+    /// is the first time.
     pub(super) fn is_news(&self, hash: &str) -> bool {
         let refused = &mut lock(&self.0).refused;
         let is_news = !refused.iter().any(|own| own == hash);

@@ -14,12 +14,12 @@ pub(in crate::agent) struct SkillParts(Mutex<HashMap<String, Vec<NotedSkill>>>);
 
 struct NotedSkill {
     part: SkillPart,
-    /// Line that the result has as long as no hook took it out.
+    /// Line in the result, unless a hook removed it.
     line: String,
 }
 
 impl SkillParts {
-    /// Notes that the result of a call has a part of a skill, which begins with this line.
+    /// Records that the result of a call has a part of a skill, which begins with this line.
     pub(in crate::agent) fn note_part(&self, call: &str, part: SkillPart, line: String) {
         let mut noted = lock(&self.0);
         let of_call = noted.entry(call.to_owned()).or_default();
@@ -37,8 +37,8 @@ impl SkillParts {
     }
 }
 
-/// Whether a message tells of a skill about files.
-pub(super) fn tells_of(message: &Message, id: &str) -> bool {
+/// Whether a message announces a skill about files.
+pub(super) fn announces_skill(message: &Message, id: &str) -> bool {
     let is_it = |part: &SkillPart| matches!(part, SkillPart::Description(own) if own == id);
     message.skills.iter().any(is_it)
 }

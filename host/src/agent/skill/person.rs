@@ -72,15 +72,15 @@ impl LiveAgent {
         let ended = self.skills.take_finished(|_| true);
         let caller = self.caller();
         for skill in &ended {
-            self.tell_skill_ended(&caller, skill, DONE).await;
+            self.report_skill_ended(&caller, skill, DONE).await;
         }
         self.report_failures().await;
         self.spec.session.synced().await?;
         Ok(ended.iter().map(|skill| skill.id.clone()).collect())
     }
 
-    async fn tell_skill_ended(&self, caller: &Caller, skill: &ActiveSkill, reason: &str) {
-        self.spec.tell_ended(skill, reason);
+    async fn report_skill_ended(&self, caller: &Caller, skill: &ActiveSkill, reason: &str) {
+        self.spec.report_ended(skill, reason);
         let info = skill.skill_info(reason);
         self.dispatcher
             .dispatch::<at::SkillEnded>(caller, info)

@@ -1,5 +1,5 @@
 //! The presets that select among the tools of one turn: those that its agent began with, the one of
-//! the turn, and the one of the present step.
+//! the turn, and the one of the current step.
 //!
 //! A preset of a step holds for the agent whose step it is. Subagents that run meanwhile keep the
 //! presets with which they were started, so that a later step neither takes tools away from them
@@ -20,7 +20,7 @@ pub(in crate::agent) struct TurnPresets {
     at_start: StartPresets,
     /// Preset of the turn.
     of_turn: OnceLock<Arc<SubagentPreset>>,
-    /// Preset of the present step.
+    /// Preset of the current step.
     of_step: Mutex<Option<Arc<SubagentPreset>>>,
 }
 
@@ -38,7 +38,7 @@ impl TurnPresets {
         let _ = self.of_turn.set(preset);
     }
 
-    /// Keeps the present step to the tools that a preset selects, until the next request.
+    /// Keeps the current step to the tools that a preset selects, until the next request.
     pub(in crate::agent) fn set_step_preset(&self, preset: Option<Arc<SubagentPreset>>) {
         *lock(&self.of_step) = preset;
     }

@@ -18,16 +18,16 @@ use crate::tool::ToolOutput;
 use crate::tool::builtin::{read_held, read_within};
 use crate::tool::workspace::Workspace;
 
-/// Most bytes of one page: nearly every skill is one page.
+/// Maximum size of one page, in bytes: nearly every skill fits in one page.
 const PAGE_BYTES: usize = 64 << 10;
 
-/// Most files that are listed.
+/// Maximum number of files that are listed.
 const MAX_LISTED: usize = 60;
 
 /// Deepest folder whose files are listed.
 const MAX_DEPTH: usize = 5;
 
-/// Most entries that are looked at for the list.
+/// Maximum number of entries that are examined for the list.
 const MAX_SEEN: usize = 2_000;
 
 /// Reads a file of a skill's folder.
@@ -40,7 +40,7 @@ pub(super) async fn read_skill_file(
     let id = &skill.id;
     if skill.is_flat {
         return Err(format!(
-            "the skill {id} is a file of its own; no others belong to it"
+            "the skill {id} is a single file; no other files belong to it"
         ));
     }
     // A path below the folder may also be given whole.
@@ -107,7 +107,7 @@ pub(super) fn page_text(text: &str, offset: u64) -> Result<ToolOutput, String> {
     let mut page = format!("{head}\n{}\n{close}", shown.trim_end_matches('\n'));
     if let Some(next) = goes_on {
         page.push_str(&format!(
-            "\n[the text goes on: call again with offset {next}]"
+            "\n[the text continues: call again with offset {next}]"
         ));
     }
     Ok(ToolOutput::ok(page))

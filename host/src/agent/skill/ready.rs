@@ -27,16 +27,16 @@ impl std::fmt::Display for SkillInvoker {
 pub(in crate::agent) struct ReadySkill {
     pub(in crate::agent) skill: Arc<Skill>,
     pub(in crate::agent) by: SkillInvoker,
-    /// Text of the skill with the arguments in it, in its wrapper.
+    /// Wrapped text of the skill, with its arguments filled in.
     pub(in crate::agent) text: Arc<str>,
-    /// Whether its text came in before. Text that is put into an input, such as a file that is
-    /// piped in, can repeat it: then it spares no question.
+    /// Whether its text is already in the conversation. Text that is put into an input, such as a
+    /// file that is piped in, can repeat it: then it spares no question.
     pub(in crate::agent) is_repeated: bool,
 }
 
 /// A skill whose work a subagent does, as the next turn.
 pub(in crate::agent) struct InvokedSkill {
     pub(in crate::agent) ready: ReadySkill,
-    /// Beginning of the input of that turn.
+    /// Prefix of the input of that turn.
     pub(in crate::agent) input: Arc<str>,
 }

@@ -16,7 +16,7 @@ use crate::agent::spec::AgentSpec;
 use crate::agent::subagent::preset::BY_NAME_ONLY;
 use crate::agent::turn_tools::TurnTools;
 use crate::message::{SkillPart, ToolSpec};
-use crate::skill::{Invocation, Skill, Spare};
+use crate::skill::{Invocation, Skill, UnaskedCall};
 use crate::tool::command::{Matched, Part};
 use crate::tool::registry::ToolRegistry;
 use crate::tool::subject::Subject;
@@ -69,7 +69,7 @@ impl SkillScope {
         self.tools.set_all(tools);
     }
 
-    /// Names of the tools that may be called now: those of the present step, or all before the
+    /// Names of the tools that may be called now: those of the current step, or all before the
     /// first, as far as the active skills leave them.
     pub(in crate::agent) fn active(&self) -> Arc<[String]> {
         let Some(active) = self.tools.of_step() else {
@@ -80,7 +80,7 @@ impl SkillScope {
         active.cloned().collect()
     }
 
-    /// Sets the names of the tools that the present step offers.
+    /// Sets the names of the tools that the current step offers.
     pub(in crate::agent) fn set_active(&self, names: Vec<String>) {
         self.tools.set_of_step(names);
     }
@@ -158,7 +158,7 @@ impl SkillScope {
     pub(in crate::agent) fn spares_question(&self, spec: &ToolSpec, subject: &Subject) -> bool {
         let own = self.own.all();
         let of_turn = own.iter().filter(|skill| skill.turn == self.number);
-        let spares: Vec<&Spare> = of_turn
+        let spares: Vec<&UnaskedCall> = of_turn
             .flat_map(|skill| &skill.spares)
             .filter(|spare| is_about(spare, spec))
             .collect();
@@ -216,7 +216,7 @@ impl SkillScope {
     }
 
     /// Whether a tool is available only while this skill is active, which it is not yet.
-    pub(in crate::agent) fn comes_with(&self, skill: &Skill, tool: &str) -> bool {
+    pub(in crate::agent) fn is_brought_by(&self, skill: &Skill, tool: &str) -> bool {
         let tools = self.tools();
         tools.get(tool).is_some_and(|entry| {
             let spec = &entry.spec;
@@ -233,8 +233,8 @@ impl SkillScope {
         let tools = self.tools();
         let (active, mut left) = (self.active(), Vec::new());
         let names = tools.specs().into_iter();
-        let names =
-            names.filter(|spec| active.contains(&spec.name) || self.comes_with(skill, &spec.name));
+        let names = names
+            .filter(|spec| active.contains(&spec.name) || self.is_brought_by(skill, &spec.name));
         let names: Vec<String> = names.map(|spec| spec.name.clone()).collect();
         // Like any subagent, it must do the work itself, so tools that delegate need to be named
         // explicitly.
@@ -266,16 +266,16 @@ impl SkillScope {
     }
 }
 
-fn is_about(spare: &Spare, spec: &ToolSpec) -> bool {
+fn is_about(spare: &UnaskedCall, spec: &ToolSpec) -> bool {
     match &spec.plugin {
         None => spec.name == spare.tool,
         Some(plugin) => spare.tool.split_once(':') == Some((plugin, &spec.name)),
     }
 }
 
-/// Whether spares of a tool cover a call of it: of a command each part. One that names a shell and
-/// no command covers nothing.
-fn covers_subject(spares: &[&Spare], subject: &Subject) -> bool {
+/// Whether exemptions of a tool cover a call of it; for a command, every part must be covered. An
+/// exemption that names a shell without a command covers nothing.
+fn covers_subject(spares: &[&UnaskedCall], subject: &Subject) -> bool {
     let Subject::Command(command) = subject else {
         return spares.iter().any(|spare| spare.command.is_none());
     };

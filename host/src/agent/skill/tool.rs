@@ -26,7 +26,7 @@ use crate::tool::{Tool, ToolCtx, ToolOutput};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// Name of the skill, as the list of skills says it.
+    /// Name of the skill, as in the list of skills.
     skill: String,
     /// Arguments of the skill, as text.
     #[serde(default)]
@@ -77,7 +77,7 @@ async fn answer_skill_call(
         let skill = scope.skills.used_skill(&asked.skill)?;
         if !scope.spec.may_read(&skill.real_dir) {
             return Err(format!(
-                "the folder of the skill {} holds folders of rind's own, so none of its files is read; it belongs into a folder of its own",
+                "the folder of the skill {} contains Rind's own folders, so none of its files are read; move the skill into a folder of its own",
                 skill.id
             ));
         }
@@ -140,7 +140,7 @@ async fn answer_skill_call(
     Ok(output)
 }
 
-/// Notes that the result of this call has a text of a skill.
+/// Records that the result of this call has a text of a skill.
 fn note_text(scope: &TurnScope, ctx: &ToolCtx, id: &str, text: &str) {
     if let Some(call) = &ctx.caller.call {
         let part = SkillPart::Text(id.to_owned());

@@ -13,14 +13,15 @@ use crate::config::{Section, number};
 pub struct SubagentsConfig {
     /// Whether the model gets the tools for subagents. Default: no.
     pub enabled: bool,
-    /// Most subagents that run at once in a session, all levels together. Default: 8.
+    /// Maximum number of subagents that run at once in a session, all levels together. Default: 8.
     #[serde(deserialize_with = "number::within::<1, 64, _, _>")]
     pub max_running: usize,
-    /// Most subagents that the model starts in a session, also after it is resumed; of them at most
-    /// 16 in one turn. Default: 200.
+    /// Maximum number of subagents that the model starts in a session, also after it is resumed; of
+    /// them at most 16 in one turn. Default: 200.
     #[serde(deserialize_with = "number::within::<1, 100_000, _, _>")]
     pub max_in_session: u32,
-    /// Most steps of a subagent for one task; never more than `agent.max_steps`. Default: 50.
+    /// Maximum number of steps of a subagent for one task; never more than `agent.max_steps`.
+    /// Default: 50.
     #[serde(deserialize_with = "number::within::<1, 100_000, _, _>")]
     pub max_steps: u32,
     /// Longest time that a subagent works on one task, in seconds. Default: 1800.

@@ -17,7 +17,7 @@ use crate::session::Child;
 use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// Beginning of the ids of subagents that do the work of a skill.
+/// Prefix of the ids of subagents that do the work of a skill.
 const OF_SKILL: &str = "skill-";
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -25,7 +25,7 @@ const OF_SKILL: &str = "skill-";
 struct Arguments {
     /// Id of the subagent, or its beginning.
     id: String,
-    /// Further task or answer for it. It knows everything that it did before.
+    /// Further task or answer for it. It remembers all of its earlier work.
     message: String,
     /// Whether to wait for the answer and return it. Default: false.
     #[serde(default)]

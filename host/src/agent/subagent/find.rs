@@ -4,7 +4,7 @@
 
 use crate::text::clean_line;
 
-/// Most ids that an error names.
+/// Maximum number of ids that an error names.
 const MAX_NAMED: usize = 8;
 
 /// Longest text of an id that an error repeats, in bytes.

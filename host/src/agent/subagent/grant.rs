@@ -74,7 +74,7 @@ pub(in crate::agent) fn check_tools(
         return Err(HandleError::Denied(why));
     }
     let is_there = |name: &String| {
-        active.contains(name) || of.is_some_and(|skill| scope.skills.comes_with(skill, name))
+        active.contains(name) || of.is_some_and(|skill| scope.skills.is_brought_by(skill, name))
     };
     if let Some(missing) = names.iter().find(|name| !is_there(name)) {
         return Err(HandleError::NotFound(format!(

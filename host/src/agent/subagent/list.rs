@@ -14,7 +14,7 @@ use crate::text::clean_line;
 use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// Most subagents that are listed, the newest ones.
+/// Maximum number of subagents that are listed, the newest ones.
 const MAX_LISTED: usize = 50;
 
 /// Longest task in a line, in bytes.
@@ -69,7 +69,7 @@ impl ListSubagents {
         let others = others.filter(|live| live.parent != scope.spec.name);
         let others: Vec<_> = others.take(MAX_LISTED).collect();
         if !others.is_empty() {
-            rows.push(others_head(&scope));
+            rows.push(other_agents_head(&scope));
         }
         for live in &others {
             let row = AgentRow {
@@ -89,7 +89,7 @@ impl ListSubagents {
 }
 
 /// Returns the line before the subagents of other agents.
-fn others_head(scope: &TurnScope) -> String {
+fn other_agents_head(scope: &TurnScope) -> String {
     format!("Of other agents than {}:", scope.spec.name)
 }
 

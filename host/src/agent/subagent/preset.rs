@@ -15,13 +15,13 @@ use crate::text::clean_line;
 /// Longest description of a preset that the model reads, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 160;
 
-/// Most bytes of the list of presets: every request carries it.
+/// Maximum size of the list of presets, in bytes: every request carries it.
 const MAX_LIST_BYTES: usize = 2_400;
 
 /// Longest instructions of a file, in bytes: they are part of each request of the subagent.
 const MAX_PROMPT_BYTES: usize = 64 << 10;
 
-/// Most names that an error or the end of the list has.
+/// Maximum number of names in an error or at the end of the list.
 const MAX_NAMED: usize = 20;
 
 /// Longest name that an error repeats, in bytes.
@@ -40,7 +40,7 @@ pub(in crate::agent) const BY_NAME_ONLY: [&str; 6] = [
 /// Tool for the commands that `bash` leaves in the background.
 const BACKGROUND: &str = "background";
 
-/// Tools that look at subagents and change nothing.
+/// Tools that inspect subagents and change nothing.
 const WATCHING: [&str; 2] = ["list_subagents", "query_subagent"];
 
 /// Name that Claude Code's files give the model of the parent.
@@ -55,7 +55,7 @@ pub(in crate::agent) enum PresetTools {
     Working,
     /// No tools.
     Nothing,
-    /// Tools that look at the state of subagents.
+    /// Tools that inspect the state of subagents.
     Watching,
     /// Tools that a file names.
     Listed(ToolScope),
@@ -69,7 +69,7 @@ impl PresetTools {
         match self {
             Self::Reading => {
                 let reads = spec.effect_class == EffectClass::Read;
-                // Without `bash` there is nothing in the background.
+                // Without `bash` no commands can run in the background.
                 reads && !hands_on && name != BACKGROUND
             }
             Self::Working => !hands_on,
@@ -168,7 +168,7 @@ impl SubagentPresets {
         let mut presets: Vec<_> = built_in.map(Arc::new).collect();
         let faults = files.left_out().into_iter().map(|left| {
             let file = left.file.display();
-            format!("{file} is no preset of subagents: {}", left.reason)
+            format!("{file} is not a preset of subagents: {}", left.reason)
         });
         let mut left_out: Vec<String> = faults.collect();
         for file in files.iter().filter(|file| !file.is_restricted) {
@@ -178,7 +178,7 @@ impl SubagentPresets {
                     left_out.extend(note.map(|note| format!("{}: {note}", file.file.display())));
                 }
                 Err(why) => left_out.push(format!(
-                    "{} is no preset of subagents: {why}",
+                    "{} is not a preset of subagents: {why}",
                     file.file.display()
                 )),
             }
@@ -246,7 +246,7 @@ impl SubagentPresets {
     }
 }
 
-/// Creates a preset of a file, and a note about a part of it that has no effect.
+/// Creates a preset from a file, and a note if a part of the file has no effect.
 fn preset_of(file: &Skill) -> Result<(SubagentPreset, Option<String>), String> {
     if let Some(row) = BUILT_IN.iter().find(|row| file.id == row.name) {
         return Err(format!(
@@ -262,7 +262,7 @@ fn preset_of(file: &Skill) -> Result<(SubagentPreset, Option<String>), String> {
     }
     if file.body.len() > MAX_PROMPT_BYTES {
         return Err(format!(
-            "its text has {} bytes, at most {MAX_PROMPT_BYTES} are taken; make it shorter",
+            "its text has {} bytes, at most {MAX_PROMPT_BYTES} are accepted; make it shorter",
             file.body.len()
         ));
     }

@@ -16,10 +16,11 @@ use crate::message::Usage;
 use crate::point::handle::HandleError;
 use crate::session::Session;
 
-/// Most ended subagents whose answers are kept in memory: a host of loops runs for weeks.
+/// Maximum number of ended subagents whose answers are kept in memory: a host of loops runs for
+/// weeks.
 const MAX_ENDED: usize = 64;
 
-/// Most ids that an error names.
+/// Maximum number of ids that an error names.
 const MAX_NAMED: usize = 8;
 
 /// The end of a subagent's work on one task.
@@ -35,7 +36,7 @@ pub(in crate::agent) struct SubagentOutcome {
 }
 
 impl SubagentOutcome {
-    /// The outcome of a subagent that never came to work.
+    /// The outcome of a subagent that never started to work.
     pub(in crate::agent) fn failed(error: HandleError) -> Self {
         Self {
             state: SubagentState::Failed,
@@ -67,7 +68,7 @@ pub(in crate::agent) struct LiveSubagent {
     /// Token that ends the work.
     pub(in crate::agent) cancel: CancellationToken,
     stop_reason: Mutex<Option<String>>,
-    /// Whether the model of the parent was told of the subagent's end.
+    /// Whether the subagent's end was reported to the parent's model.
     is_reported: AtomicBool,
     /// `None` while it runs.
     outcome: watch::Sender<Option<Arc<SubagentOutcome>>>,
@@ -99,7 +100,7 @@ impl LiveSubagent {
         self.outcome.borrow().is_none()
     }
 
-    /// Records that the model of the parent was told of the subagent's end.
+    /// Records that the subagent's end was reported to the parent's model.
     pub(in crate::agent) fn set_reported(&self) {
         self.is_reported.store(true, Ordering::Relaxed);
     }
@@ -134,7 +135,7 @@ impl LiveSubagent {
         lock(&self.stop_reason).clone()
     }
 
-    /// Notes the end, unless it was noted before.
+    /// Records the end, unless it was noted before.
     pub(in crate::agent) fn note_end(&self, outcome: SubagentOutcome) {
         self.outcome.send_if_modified(|kept| {
             let is_first = kept.is_none();
@@ -144,8 +145,8 @@ impl LiveSubagent {
     }
 }
 
-/// Notes that a subagent broke off, when it is dropped before the end was noted: after a panic, for
-/// example, it must not count as running for ever.
+/// Records that a subagent broke off, when it is dropped before the end was noted: after a panic,
+/// for example, it must not count as running forever.
 pub(in crate::agent) struct EndMark(pub(in crate::agent) Arc<LiveSubagent>);
 
 impl Drop for EndMark {
@@ -228,8 +229,8 @@ impl SubagentRegistry {
         live.iter().find(|one| &*one.id == id).cloned()
     }
 
-    /// Returns the subagents that the model of an agent started and of whose end it was not told,
-    /// oldest first.
+    /// Returns the subagents that an agent's model started and whose end was not yet reported to
+    /// it, oldest first.
     pub(in crate::agent) fn unread_of(&self, parent: &str) -> Vec<Arc<LiveSubagent>> {
         let live = lock(&self.live);
         let unread = live.iter().filter(|one| {

@@ -10,7 +10,7 @@ use crate::session::{Body, Child};
 use crate::text::error_chain;
 use crate::tool::ToolOutput;
 
-/// Most ids that one call waits for.
+/// Maximum number of ids that one call waits for.
 const MAX_AWAITED: usize = 256;
 
 /// Checks the number of ids that a call waits for. Each is looked up among all subagents.
@@ -18,7 +18,7 @@ pub(in crate::agent) fn check_awaited(ids: &[String]) -> Result<(), String> {
     match ids.len() {
         0..=MAX_AWAITED => Ok(()),
         n => Err(format!(
-            "{n} ids are given, at most {MAX_AWAITED} are taken"
+            "{n} ids are given, at most {MAX_AWAITED} are accepted"
         )),
     }
 }
@@ -60,7 +60,7 @@ pub(super) fn report_started(live: &LiveSubagent) -> ToolOutput {
     ))
 }
 
-/// Finds a subagent that this agent ran, by its id or the beginning of it.
+/// Finds a subagent of this agent by its id or a prefix of the id.
 ///
 /// # Errors
 /// A sentence that says which subagents there are, or that the id is of a holder.

@@ -26,7 +26,7 @@ use crate::session::{Body, Session};
 use crate::tool::approval::DenyAll;
 use crate::tool::registry::ToolRegistry;
 
-/// System prompt that tells a subagent its role.
+/// System prompt that explains a subagent's role.
 const PLACE: &str = "You are a subagent: a program gave you one task and reads your last answer. Nobody can be asked, so \
  decide \
      what you can and say what you could not do. When a call is refused as blocked, do not try to reach the same end in another \
@@ -107,7 +107,7 @@ impl SubagentRun {
     /// Runs the subagent, emitting start and end events, and notes its end.
     pub(in crate::agent) async fn run_to_end(mut self, mut agent: LiveAgent) {
         let tools = tool_names(&agent);
-        self.tell_start(tools).await;
+        self.report_start(tools).await;
         let task = self.info.task.clone();
         let ended = self.run_turn(&mut agent, &task).await;
         let background = agent.spec().background.clone();
@@ -130,11 +130,11 @@ impl SubagentRun {
         self.info.answer = outcome.text();
         self.info.is_error = outcome.result.is_err();
         let live = self.live.clone();
-        self.tell_end(&outcome).await;
+        self.report_end(&outcome).await;
         live.note_end(outcome);
     }
 
-    /// Runs the turn, at most as long as the settings let it.
+    /// Runs the turn, within the time limit of the settings.
     async fn run_turn(&self, agent: &mut LiveAgent, task: &str) -> Result<TurnOutcome, Error> {
         let limit = self.scope.spec.config.subagents.max_time();
         let cancel = self.live.cancel.clone();
@@ -153,7 +153,7 @@ impl SubagentRun {
         }
     }
 
-    async fn tell_start(&self, tools: Vec<String>) {
+    async fn report_start(&self, tools: Vec<String>) {
         let scope = &self.scope;
         let (id, task) = (self.info.id.clone(), self.info.task.clone());
         let plugin = self.live.plugin.as_ref().map(ToString::to_string);
@@ -177,7 +177,7 @@ impl SubagentRun {
             .await;
     }
 
-    async fn tell_end(mut self, outcome: &SubagentOutcome) {
+    async fn report_end(mut self, outcome: &SubagentOutcome) {
         let scope = &self.scope;
         let SubagentInfo {
             id,

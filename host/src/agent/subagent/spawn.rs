@@ -15,7 +15,7 @@ use crate::message::{EffectClass, ToolSpec};
 use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// Beginning of the tool's description, before the list of presets.
+/// Prefix of the tool's description, before the list of presets.
 const ABOUT: &str = "Starts a subagent on a task of its own and returns at once; several work side by side, and \
  `wait_subagents` \
      returns their answers. It cannot ask anybody: a call that needs an approval is refused, and it then reports that it is \
@@ -32,7 +32,7 @@ struct Arguments {
     /// Names of those of your tools that it gets. With a preset they must be among those of the preset.
     #[serde(default)]
     tools: Option<Vec<String>>,
-    /// Most steps that it takes.
+    /// Maximum number of its steps.
     #[serde(default)]
     max_steps: Option<u32>,
     /// Whether to wait for the answer and return it. Default: false.
@@ -98,7 +98,8 @@ impl Tool for SpawnSubagent {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        // If the future is dropped while it waits, the subagent is told to stop and ends by itself.
+        // If the future is dropped while it waits, the subagent is asked to stop and ends by
+        // itself.
         until_cancelled(value, ctx, |asked| self.answer_spawn(asked, ctx))
     }
 }

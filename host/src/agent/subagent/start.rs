@@ -20,11 +20,11 @@ use crate::point::payload::SubagentInfo;
 use crate::session::{self, Body, Session, SessionSpec};
 use crate::tool::registry::ToolRegistry;
 
-/// Most subagents that the models of one turn start or continue, all levels together. The limit
-/// stops a turn that hands out the same task again and again.
+/// Maximum number of subagents that the models of one turn start or continue, all levels together.
+/// The limit stops a turn that hands out the same task again and again.
 const MAX_SPAWNED: u32 = 16;
 
-/// Work for a subagent, and the means for it.
+/// Task for a subagent, with everything needed to run it.
 pub(in crate::agent) struct SubagentOrder {
     /// Id of the subagent.
     pub(in crate::agent) id: Arc<str>,
@@ -34,7 +34,7 @@ pub(in crate::agent) struct SubagentOrder {
     pub(in crate::agent) task: String,
     /// Names of its tools.
     pub(in crate::agent) tools: Vec<String>,
-    /// Most steps that its caller wants it to take.
+    /// Maximum number of its steps, as its caller requests.
     pub(in crate::agent) max_steps: u32,
     pub(in crate::agent) preset: Option<Arc<SubagentPreset>>,
     /// Skill to invoke at its start.
@@ -98,8 +98,8 @@ pub(in crate::agent) async fn start_subagent(
     Ok(live)
 }
 
-/// Starts a subagent and waits for its end. When the returned future is dropped, the subagent is
-/// told to stop and ends by itself.
+/// Starts a subagent and waits for its end. If the returned future is dropped, the subagent is
+/// asked to stop and ends by itself.
 ///
 /// # Errors
 /// The subagent may not start, or it has no answer.
@@ -112,13 +112,14 @@ pub(in crate::agent) async fn run_subagent(
     wait_or_stop(&live).await.result.clone()
 }
 
-/// Waits for the end of a subagent, which is told to stop when the returned future is dropped.
+/// Waits for the end of a subagent. If the returned future is dropped, the subagent is asked to
+/// stop.
 pub(in crate::agent) async fn wait_or_stop(live: &Arc<LiveSubagent>) -> Arc<SubagentOutcome> {
     let guard = StopOnDrop(live.clone());
     guard.0.wait_ended().await
 }
 
-/// Guard that tells a subagent to stop if its caller is dropped.
+/// Guard that stops a subagent if its caller is dropped.
 struct StopOnDrop(Arc<LiveSubagent>);
 
 impl Drop for StopOnDrop {

@@ -30,7 +30,8 @@ struct Arguments {
     /// Whether to return as soon as one of them has ended. Default: false.
     #[serde(default)]
     any: Option<bool>,
-    /// Longest time to wait, in seconds. Those that still run then go on. Default: as long as a call may take.
+    /// Longest time to wait, in seconds. Subagents that still run after that time continue.
+    /// Default: as long as a call may take.
     #[serde(default)]
     timeout_seconds: Option<u64>,
 }
@@ -84,7 +85,7 @@ impl WaitSubagents {
                     false => drop(join_all(&mut ends).await),
                 }
             };
-            // A timeout is no failure: the answer says which still run.
+            // A timeout is not a failure: the answer lists the subagents that still run.
             let _ = tokio::time::timeout(limit.min(most), ended).await;
         }
         let mut told = Vec::with_capacity(awaited.len());

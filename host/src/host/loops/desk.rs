@@ -64,7 +64,7 @@ pub(crate) struct LoopDesk {
     runner: Arc<dyn TurnRunner>,
     parts: DeskParts,
     messages: tokio::sync::Mutex<mpsc::Receiver<LoopMessage>>,
-    /// Whether the present run waits for the end of the host.
+    /// Whether the current run waits for the end of the host.
     is_told: AtomicBool,
     turns: Mutex<DeskTurns>,
     spending: LoopSpending,
@@ -83,7 +83,7 @@ struct DeskTurns {
 struct RunningTurn {
     cancel: CancellationToken,
     report: Mutex<Option<Result<LoopTurnReport, HandleError>>>,
-    /// Set when the report is there.
+    /// Cancelled when the report has arrived.
     has_ended: CancellationToken,
 }
 
@@ -108,8 +108,8 @@ impl Drop for TurnGuard {
 }
 
 impl LoopDesk {
-    /// Creates the desk of a loop in its session, and the way to send it messages. `None` if the
-    /// plugin has no loop there.
+    /// Creates the desk of a loop in its session, and the channel for messages to it. `None` if the
+    /// plugin has no loop.
     pub(crate) fn new(
         session: &Session,
         plugin: &str,
@@ -142,7 +142,7 @@ impl LoopDesk {
         self.is_told.store(false, Ordering::Release);
     }
 
-    /// Whether the present run waits for the host to end, and must be given its own time to finish.
+    /// Whether the current run waits for the host to end, and must be given its own time to finish.
     pub(super) fn is_told(&self) -> bool {
         self.is_told.load(Ordering::Acquire)
     }
@@ -173,7 +173,7 @@ impl LoopDesk {
                     let is_own = own.is_own(&id);
                     if !is_own && !uses_others {
                         return Err(HandleError::Denied(format!(
-                            "`{}` is no session that the loop of plugin `{plugin}` began in this workspace; conversations of people need \
+                            "`{}` is not a session that the loop of plugin `{plugin}` began in this workspace; conversations of people need \
                              `session` in `side_effects`",
                             clean_line(&id, MAX_SHOWN)
                         )));
@@ -196,13 +196,13 @@ impl LoopDesk {
         let mut turns = lock(&self.turns);
         if turns.running.contains_key(session) {
             return Err(HandleError::Limit(format!(
-                "a turn of this loop runs in session {session}, or its report was not taken; one runs at a time in a session"
+                "a turn of this loop runs in session {session}, or its report was not collected; only one turn runs at a time in a session"
             )));
         }
         let n_running = u32::try_from(turns.running.len()).unwrap_or(u32::MAX);
         if n_running >= MAX_RUNNING_TURNS {
             return Err(HandleError::Limit(format!(
-                "{MAX_RUNNING_TURNS} turns of this loop run, or their reports were not taken; `finish` one first"
+                "{MAX_RUNNING_TURNS} turns of this loop are running, or their reports were not collected; `finish` one first"
             )));
         }
         let is_over = |started: &&Instant| now.duration_since(**started) >= MINUTE;

@@ -58,7 +58,7 @@ pub enum LoopError {
     Agent(#[from] agent::Error),
 }
 
-/// Uses of a turn's limits that the runs of loops in a session share.
+/// Counters of a turn's limits, shared by all runs of loops in a session.
 #[derive(Default)]
 pub(super) struct SharedLimits {
     spent: SpentUses,
@@ -149,8 +149,8 @@ impl Session {
     }
 
     /// Emits a notice about a loop.
-    pub(crate) fn tell_loop(&mut self, event: Event) {
-        self.agent.tell_event(event);
+    pub(crate) fn send_to_loop(&mut self, event: Event) {
+        self.agent.emit_event_to_observers(event);
     }
 
     /// Returns the length of the session's file, in bytes.

@@ -10,10 +10,10 @@ use crate::point::handle::HandleError;
 use crate::session::is_session_id;
 use crate::text::clean_line;
 
-/// Beginning of the id of every session in which a loop runs turns.
+/// Prefix of the id of every session in which a loop runs turns.
 const PREFIX: &str = "loop.";
 
-/// Beginning of the name of a session that a loop did not name.
+/// Prefix of the name of a session that a loop did not name.
 const UNNAMED: char = '_';
 
 /// Number of digits in a session id from the hash of the workspace and the plugin's folder of data.

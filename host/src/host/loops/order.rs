@@ -31,7 +31,7 @@ pub(super) fn check_order(host: &Host, order: &LoopTurnOrder) -> Result<(), Hand
     }
     if order.input.len() > MAX_INPUT_BYTES {
         return Err(HandleError::Limit(format!(
-            "the input has {} bytes, at most {MAX_INPUT_BYTES} are taken",
+            "the input has {} bytes, at most {MAX_INPUT_BYTES} are accepted",
             order.input.len()
         )));
     }

@@ -1,4 +1,4 @@
-//! Money that the turns of one loop cost, held against the operator's limit of a day.
+//! Cost of the turns of one loop, checked against the operator's daily limit.
 //!
 //! A turn reserves the most that it may spend, so that turns side by side cannot pass the limit
 //! together. The module must not know turns. Start from [`LoopSpending`].
@@ -22,7 +22,7 @@ const LEAST_USD: f64 = 0.000_001;
 /// Costs of the turns of one loop. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct LoopSpending {
-    /// Most that a day may cost, in US dollars; `None` for no limit.
+    /// Maximum cost of a day, in US dollars; `None` for no limit.
     limit: Option<f64>,
     costs: Arc<Mutex<LoopCosts>>,
 }
@@ -32,7 +32,7 @@ pub(super) struct LoopSpending {
 struct LoopCosts {
     /// Costs of ended turns and when they ended.
     spent: VecDeque<(Instant, f64)>,
-    /// Most that the running turns may still cost.
+    /// Maximum further cost of the running turns.
     reserved: f64,
 }
 
@@ -107,7 +107,7 @@ impl ReservedCost {
         self.has_begun.clone()
     }
 
-    /// Notes the cost of a turn that has ended, in US dollars.
+    /// Records the cost of a turn that has ended, in US dollars.
     pub(super) fn end_turn(&mut self, usd: f64) {
         self.cost = Some(usd);
     }

@@ -122,7 +122,7 @@ impl LoopTurn {
 /// approver of the host.
 pub(super) struct PerTurnSessions {
     host: Host,
-    /// Ways to say something to the turns that run, by the ids of their sessions.
+    /// Handles to steer the running turns, by session id.
     steering: Arc<Mutex<BTreeMap<String, SteerHandle>>>,
 }
 

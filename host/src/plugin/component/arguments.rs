@@ -9,7 +9,7 @@ use wasmtime::component::{Type, Val};
 use super::functions::ForeignFunction;
 use super::schemas::{is_bytes, is_nullable};
 
-/// Most bytes of one list of bytes: each takes the memory of a whole value.
+/// Maximum length of a list of bytes: each byte takes the memory of a whole value.
 const MAX_LIST_BYTES: usize = 1 << 20;
 
 impl ForeignFunction {
@@ -57,7 +57,7 @@ fn read_value(ty: &Type, given: &Value) -> Result<Val, String> {
             let bytes = bytes.map_err(|error| format!("is not base64: {error}"))?;
             if bytes.len() > MAX_LIST_BYTES {
                 return Err(format!(
-                    "has {} bytes, at most {MAX_LIST_BYTES} are passed",
+                    "has {} bytes, at most {MAX_LIST_BYTES} are supported",
                     bytes.len()
                 ));
             }

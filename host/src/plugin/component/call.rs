@@ -22,7 +22,7 @@ pub(in super::super) struct ForeignTool {
     pub(in super::super) function: Arc<ForeignFunction>,
     pub(in super::super) slot: Arc<InstanceSlot>,
     pub(in super::super) deadline: Duration,
-    /// Permissions of the component, in words.
+    /// Permissions of the component, as text.
     pub(in super::super) may: Arc<[String]>,
     /// Way in which changes of files by the component are known.
     pub(in super::super) tracking: FileTracking,

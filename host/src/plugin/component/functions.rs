@@ -80,7 +80,7 @@ pub(in super::super) fn list_functions(
         if let Some(other) = names.insert(name.clone(), shown.clone()) {
             return Err(Error::Tool {
                 tool: name,
-                why: format!("the functions `{other}` and `{shown}` both come out with this name"),
+                why: format!("the functions `{other}` and `{shown}` both get this name"),
             });
         }
         match describe_function(&function) {

@@ -35,7 +35,7 @@ fn json_output(value: Val, sanitizer: CallSanitizer<'_>) -> ToolOutput {
     let text = json_of(value).to_string();
     if text.len() > MAX_BYTES {
         let why = format!(
-            "the result has {} bytes, at most {MAX_BYTES} are taken",
+            "the result has {} bytes, at most {MAX_BYTES} are accepted",
             text.len()
         );
         return ToolOutput::fault(why);
@@ -119,7 +119,7 @@ fn object_with(name: &str, value: Value) -> Value {
     Value::Object(Map::from_iter([(name.to_owned(), value)]))
 }
 
-/// JSON has no numbers that are not finite; they are texts.
+/// JSON has no infinite numbers and no NaN: write them as text.
 fn number_of(value: f64) -> Value {
     match Number::from_f64(value) {
         Some(number) => number.into(),

@@ -18,14 +18,15 @@
 use serde_json::{Map, Value, json};
 use wasmtime::component::Type;
 
-/// Most types and names within the parameters and results of one function. Types that are used twice are
-/// written out twice, so that few bytes of a component can stand for millions of types.
+/// Maximum number of types and names within the parameters and results of one function. Types that
+/// are used twice are written out twice, so that few bytes of a component can stand for millions of
+/// types.
 pub(super) const MAX_TYPES: usize = 4096;
 
 /// Returns the schema of a type, and takes the number of types within it from `room`.
 ///
 /// # Errors
-/// The type has no JSON form, or there is no room; in words that continue the name of the parameter.
+/// The type has no JSON form, or there is no room; phrased to follow the name of the parameter.
 pub(super) fn schema_of(ty: &Type, room: &mut usize) -> Result<Value, String> {
     take_room(room, 1)?;
     Ok(match ty {
@@ -105,12 +106,12 @@ pub(super) fn schema_of(ty: &Type, room: &mut usize) -> Result<Value, String> {
 
 fn take_room(room: &mut usize, n: usize) -> Result<(), String> {
     let left = room.checked_sub(n);
-    *room = left.ok_or_else(|| format!("leads to more than {MAX_TYPES} types and names"))?;
+    *room = left.ok_or_else(|| format!("refers to more than {MAX_TYPES} types and names"))?;
     Ok(())
 }
 
 fn refuse<T>(what: &str) -> Result<T, String> {
-    Err(format!("is or holds {what}, which has no JSON form"))
+    Err(format!("is or contains {what}, which has no JSON form"))
 }
 
 fn integer(min: i64, max: i64) -> Value {

@@ -100,8 +100,8 @@ fn find_sources(
     Ok(())
 }
 
-/// Says that a component was built from other sources than those in the plugin's folder, and what
-/// to do; `None` if it was built from these, or if that is not known.
+/// Returns a message if a component was built from other sources than those in the plugin's folder;
+/// `None` if it was built from these, or if that is unknown.
 #[must_use]
 pub fn find_staleness(folder: &Path, component: &[u8]) -> Option<String> {
     let built = stamp::section_of(component, SOURCES_SECTION)?;

@@ -97,7 +97,7 @@ impl<T: 'static> PayloadArgument for Resource<T> {
     }
 }
 
-/// Returns the text of the payload that a hook may return unchanged.
+/// Returns the main text of a payload, which a hook may return unchanged.
 pub(in super::super) fn given_name(payload: &dyn Any) -> Option<&str> {
     let input = payload
         .downcast_ref()

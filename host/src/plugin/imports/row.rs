@@ -23,7 +23,7 @@ pub enum Needs {
     Host,
     /// An entry under `[external]` and the capability of the same name.
     Call(ExternalCall),
-    /// Tool names under `[external] tools`, and the capability for one of them.
+    /// Tool names under `[external] tools`, and the capability for one tool.
     Tool,
     /// An entry under `[compat]`.
     InertSockets,
@@ -141,7 +141,7 @@ pub struct ImportRow {
     pub name: &'static str,
     /// Requirement for importing it.
     pub needs: Needs,
-    /// Access that the interface gives, in a few words.
+    /// Short description of the access that the interface gives.
     pub gives: &'static str,
     /// Limits of the import.
     pub limits: &'static [Limit],

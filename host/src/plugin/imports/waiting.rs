@@ -21,13 +21,13 @@ use crate::point::loop_handle::{LoopHandle, LoopMessage};
 /// Maximum number of paths of one wait.
 pub(super) const MAX_PATHS: usize = 8;
 
-/// Shortest wait for a time: a loop that asks for none must not keep a core busy without computing.
+/// Minimum wait for a time: a loop that requests no wait must not keep a core busy.
 const MIN_WAIT: Duration = Duration::from_millis(10);
 
-/// Longest wait for a time. Later ones are years away.
+/// Maximum wait for a time. Later ones are years away.
 const MAX_WAIT: Duration = Duration::from_secs(100 * 365 * 86_400);
 
-/// Pause between two looks at the watched paths.
+/// Interval between two checks of the watched paths.
 const LOOK_PAUSE: Duration = Duration::from_millis(500);
 
 /// Pause after a look, as a multiple of the time that it took: a folder of ten thousand entries must
@@ -95,8 +95,8 @@ impl waiting::Host for HostState {
         let sockets = self.socket_signals();
         let event = wait_for_event(&*handle, until, folders, &watched, &sockets);
         let event = match self.backing.fixed {
-            // A test has no time to wait, and its clock stands still.
-            Some(_) => look_once(event).await,
+            // In a test, do not sleep: its clock does not advance.
+            Some(_) => poll_once(event).await,
             None => pause_clock(event).await,
         };
         let wakeup = self.settle_wait(watched, event);
@@ -146,7 +146,7 @@ async fn wait_for_event(
 }
 
 /// Waits for one interval of polling the watched paths. Then the host counts as ending.
-async fn look_once(event: impl Future<Output = WakeEvent>) -> WakeEvent {
+async fn poll_once(event: impl Future<Output = WakeEvent>) -> WakeEvent {
     let looked = tokio::time::timeout(LOOK_PAUSE / 2, event).await;
     match looked {
         Ok(WakeEvent::Timer) | Err(_) => WakeEvent::Shutdown,

@@ -190,7 +190,7 @@ impl PlaceHandles {
         Err(FolderError::TooMuch(text))
     }
 
-    /// Counts an open file for as long as a reference to it exists.
+    /// Counts an open file while a reference to it exists.
     pub(super) fn note_opened(&mut self, file: &Arc<File>) {
         self.open.push(Arc::downgrade(file));
     }

@@ -11,7 +11,7 @@ use super::super::access_log::AccessLog;
 use crate::folder::{FolderError, FolderUsage};
 use crate::point::trace::AccessOutcome;
 
-/// Stream of wasmtime into a file, with its quota.
+/// Output stream of wasmtime that writes to a file within the folder's quota.
 pub(super) struct FileStream {
     pub(super) inner: DynOutputStream,
     pub(super) file: Arc<File>,

@@ -21,7 +21,7 @@ const NAME: &str = "websocket";
 pub(super) struct RunSockets {
     open: BTreeMap<u32, Arc<SocketConnection>>,
     last: u32,
-    /// Notified when something came on any of them.
+    /// Notified when something arrives on any of them.
     arrived: Arc<Notify>,
 }
 
@@ -59,7 +59,7 @@ impl SocketSignals {
             if let Some((number, _)) = ready.find(|(_, signal)| signal.is_ready()) {
                 return *number;
             }
-            // A notification from before this line is kept, so none is missed.
+            // A notification that was sent earlier is stored, so none is missed.
             self.arrived.notified().await;
         }
     }

@@ -66,7 +66,7 @@ impl CheckedPlugin {
                 place(&[&["config"], keys].concat())
             })?
         };
-        let held = options.held_for(&found.folder).cloned();
+        let held = options.held_folder_of(&found.folder).cloned();
         let memory = manifest.limits.memory.unwrap_or(DEFAULT_MEMORY_BYTES);
         Ok(Self {
             config: Arc::new(config),
@@ -74,7 +74,8 @@ impl CheckedPlugin {
             trust: found.trust,
             folder: found.folder.clone(),
             prompts: match foreign {
-                // A bare component has no folder of its own: the files beside it belong to others.
+                // A bare component has no folder of its own: the files next to it do not belong to
+                // it.
                 Some(_) => Arc::default(),
                 None => prompts::read(&found.folder.join(prompts::FOLDER), held.as_deref()),
             },

@@ -1,5 +1,5 @@
-//! A plugin about whose permissions was decided. It may still wait for an answer of the operator,
-//! or lack a permission without which it cannot run.
+//! A plugin whose permissions are decided. It may still wait for an answer of the operator, or lack
+//! a permission without which it cannot run.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct DecidedPlugin {
     pub decision: Decision,
     /// Place in the policy that mutes it: its questions are not asked.
     pub muted_by: Option<String>,
-    /// Whether a policy says that nothing runs without it.
+    /// Whether a policy requires this plugin before anything may run.
     pub(in crate::plugin) is_required: bool,
 }
 
@@ -45,7 +45,7 @@ impl Deref for DecidedPlugin {
 }
 
 impl DecidedPlugin {
-    /// Joins a plugin with the decision on it.
+    /// Joins a plugin with the operator's decision about it.
     pub(in crate::plugin) fn new(
         listed: ListedPlugin,
         request: Request,

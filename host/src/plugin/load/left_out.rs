@@ -19,7 +19,7 @@ pub struct LeftOut {
     pub why: Why,
     /// Reason why no session begins without it; `None` when one does.
     pub reliance: Option<Reliance>,
-    /// Whether a hook of it refuses when it fails, as far as that can be known.
+    /// Whether one of its hooks refuses when it fails, if that can be known.
     pub(in crate::plugin) may_block: bool,
 }
 
@@ -54,7 +54,7 @@ pub enum Why {
     Without,
     /// A policy leaves it out.
     Disallowed {
-        /// Policy file, and the place in it.
+        /// Policy file, and the position in it.
         place: String,
     },
     /// The plugin needs permissions that only the operator can grant, and they were not granted.

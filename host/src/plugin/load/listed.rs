@@ -1,5 +1,5 @@
-//! A plugin whose component was compiled and ran once, to list its tools and commands. Nobody has
-//! decided yet on its permissions.
+//! A plugin whose component was compiled and ran once, to list its tools and commands. Its
+//! permissions are not decided yet.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -103,8 +103,8 @@ impl ListedPlugin {
         }
     }
 
-    /// Returns the request that the operator decides on: all that the plugin asks for, and its
-    /// content. `source` says where the plugin comes from.
+    /// Returns the request that the operator decides on: all requested permissions, and the
+    /// plugin's content. `source` describes the plugin's origin.
     ///
     /// # Errors
     /// The manifest cannot be written as text.

@@ -27,8 +27,8 @@ pub struct LoadOptions {
     pub chosen: Vec<Found>,
     /// Components that know no contract, whose functions are tools.
     pub components: Vec<ForeignComponent>,
-    /// Folder that was already read when the person was asked about it. Its content is taken from
-    /// here and not read again.
+    /// Folder that was already read when the user was asked about it. Its content comes from this
+    /// copy and is not read again.
     pub held: Option<Arc<HeldFolder>>,
     /// Plugins that were installed, with the verified facts of each.
     pub installed: Vec<Installed>,
@@ -141,7 +141,7 @@ impl LoadOptions {
     }
 
     /// The held files that a plugin in `folder` is read from, if it is.
-    pub(in crate::plugin) fn held_for(&self, folder: &Path) -> Option<&Arc<HeldFolder>> {
+    pub(in crate::plugin) fn held_folder_of(&self, folder: &Path) -> Option<&Arc<HeldFolder>> {
         let own = self.installed.iter().find(|own| own.folder == folder);
         let verified = own.and_then(|own| own.files.as_ref().ok());
         let held = self.held.as_ref().filter(|held| held.covers(folder));

@@ -211,7 +211,7 @@ fn check_may(row: &PointRow, may: Option<&[String]>) -> Result<(), String> {
             row.name
         )),
         Some(name) => Err(format!(
-            "may: `{}` is no right of {}; its rights are {}",
+            "may: `{}` is not a right of {}; its rights are {}",
             name.escape_debug(),
             row.name,
             row.rights.join(", ")

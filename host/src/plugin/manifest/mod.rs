@@ -102,7 +102,7 @@ impl Manifest {
             .kind()
         {
             ErrorKind::NotFound => Error::NoManifest {
-                todo: astray::astray_hint(folder, held),
+                todo: astray::misplaced_hint(folder, held),
                 folder: folder.to_owned(),
             },
             _ => Error::io("read", &path)(error),

@@ -134,7 +134,7 @@ pub struct PointDeclaration {
 #[serde(deny_unknown_fields)]
 pub struct ToolOptions {
     /// Whether a second run with the same arguments has no further effect. A call that was cut off
-    /// runs again when its turn goes on.
+    /// runs again when its turn continues.
     #[serde(default)]
     pub idempotent: bool,
     /// Tool of the plugin that takes the same arguments and answers `done` or `absent`. A call that

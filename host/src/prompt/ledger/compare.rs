@@ -41,7 +41,7 @@ pub(super) fn find_broken(before: &LedgerBefore, turn: &TurnLedger) -> Option<Br
                 causes.push((CacheBorder::Tools, text));
             }
             if last.tools != step.tools {
-                let what = compare_tools(&last.tool_names, &step.tool_names);
+                let what = describe_tool_changes(&last.tool_names, &step.tool_names);
                 let text = format!("tools from step {} on: {what}", step.step);
                 causes.push((CacheBorder::Tools, text));
             }
@@ -75,7 +75,7 @@ pub(super) fn find_broken(before: &LedgerBefore, turn: &TurnLedger) -> Option<Br
 }
 
 /// Describes the difference between the tools of two steps.
-fn compare_tools(before: &[String], now: &[String]) -> String {
+fn describe_tool_changes(before: &[String], now: &[String]) -> String {
     let missing = |there: &[String], here: &[String], what: &str| -> Vec<String> {
         let gone = there.iter().filter(|name| !here.contains(name));
         gone.map(|name| format!("`{name}` {what}")).collect()

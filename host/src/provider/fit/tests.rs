@@ -221,7 +221,7 @@ fn reasoning_goes_to_its_writer_only() {
     );
     let mut mends = Mends::default();
     let messages = vec![user("go"), thought("m"), result("a", "x")];
-    mends.learn_mend(&Mend::DropReasoning, &messages);
+    mends.learn_correction(&Mend::DropReasoning, &messages);
     assert_eq!(
         shown(messages, &mends),
         ["User go", "Assistant a:look", "Tool a=x"]

@@ -93,7 +93,7 @@ impl GeminiReader {
             return;
         }
         match signature {
-            // In a stream the signature follows the text: keep it as a part of its own.
+            // In a stream the signature follows the text: keep it as a separate part.
             Some(signature) if text.is_empty() => {
                 self.assembler
                     .add_opaque(json!({"text": "", "thoughtSignature": signature}));

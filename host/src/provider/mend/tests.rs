@@ -117,10 +117,10 @@ fn a_correction_that_is_in_force_is_not_made_again() {
     };
     let mut mends = Mends::default();
     let (a, b, c) = (thought("a"), thought("b"), thought("c"));
-    assert!(mends.learn_mend(&Mend::DropReasoning, std::slice::from_ref(&a)));
+    assert!(mends.learn_correction(&Mend::DropReasoning, std::slice::from_ref(&a)));
     assert!(mends.drops_reasoning_of(&a) && !mends.drops_reasoning_of(&b));
-    assert!(!mends.learn_mend(&Mend::DropReasoning, std::slice::from_ref(&a)));
-    assert!(mends.learn_mend(&Mend::DropReasoning, &[a, b]));
+    assert!(!mends.learn_correction(&Mend::DropReasoning, std::slice::from_ref(&a)));
+    assert!(mends.learn_correction(&Mend::DropReasoning, &[a, b]));
     assert!(mends.drops_reasoning_of(&c));
     for mend in [
         Mend::FillReasoning,
@@ -132,11 +132,11 @@ fn a_correction_that_is_in_force_is_not_made_again() {
         Mend::RenameTokenLimit,
         Mend::MaxTokens(9),
     ] {
-        assert!(mends.learn_mend(&mend, &[]), "{mend:?}");
-        assert!(!mends.learn_mend(&mend, &[]), "{mend:?}");
+        assert!(mends.learn_correction(&mend, &[]), "{mend:?}");
+        assert!(!mends.learn_correction(&mend, &[]), "{mend:?}");
     }
-    assert!(mends.learn_mend(&Mend::MaxTokens(8), &[]));
-    assert!(!mends.learn_mend(&Mend::MaxTokens(10), &[]));
+    assert!(mends.learn_correction(&Mend::MaxTokens(8), &[]));
+    assert!(!mends.learn_correction(&Mend::MaxTokens(10), &[]));
 }
 
 #[test]
@@ -148,29 +148,29 @@ fn bodies_are_corrected_in_every_wire() {
         Mend::RenameTokenLimit,
         Mend::MaxTokens(10),
     ] {
-        mends.learn_mend(&mend, &[]);
+        mends.learn_correction(&mend, &[]);
     }
     let mut body = json!({"max_tokens": 20, "temperature": 1, "system": [{"text": "x", "cache_control": {}}],
         "messages": [{"content": [{"text": "y", "cache_control": {}}]}]});
-    mends.apply_mends(&mut body);
+    mends.apply_corrections(&mut body);
     let expected = json!({"max_completion_tokens": 10, "system": [{"text": "x"}],
         "messages": [{"content": [{"text": "y"}]}]});
     assert_eq!(body, expected);
     let mut body = json!({"generationConfig": {"temperature": 1, "maxOutputTokens": 20}});
-    mends.apply_mends(&mut body);
+    mends.apply_corrections(&mut body);
     assert_eq!(body, json!({"generationConfig": {"maxOutputTokens": 10}}));
     let mends = Mends::known_mends(&[Mend::AlternateRoles]);
     let mut body = json!({"messages": [{"role": "user"}, {"role": "tool"}, {"role": "tool"}, {"role": "user"}]});
-    mends.apply_mends(&mut body);
+    mends.apply_corrections(&mut body);
     let between = json!({"role": "assistant", "content": BETWEEN});
     let expected = json!({"messages": [{"role": "user"}, {"role": "tool"}, {"role": "tool"}, between, {"role": "user"}]});
     assert_eq!(body, expected);
     let mut mends = Mends::default();
-    mends.learn_mend(&Mend::FillReasoning, &[]);
-    mends.learn_mend(&Mend::FillSignature, &[]);
+    mends.learn_correction(&Mend::FillReasoning, &[]);
+    mends.learn_correction(&Mend::FillSignature, &[]);
     let mut body = json!({"messages": [{"tool_calls": [{}]}, {"content": "x"}, 5],
         "contents": [{"parts": [{"functionCall": {}}, {"text": "x"}]}]});
-    mends.apply_mends(&mut body);
+    mends.apply_corrections(&mut body);
     let signature = json!({"google": {"thought_signature": NO_SIGNATURE}});
     let expected = json!({"messages": [{"tool_calls": [{"extra_content": signature}], "reasoning_content": " "},
         {"content": "x"}, 5],

@@ -16,7 +16,7 @@ pub(super) fn any_of(
 ) -> Option<Map<String, Value>> {
     let mut all: Vec<Map<String, Value>> = Vec::new();
     for variant in variants {
-        for one in taken_apart(variant) {
+        for one in split_alternatives(variant) {
             if !all.contains(&one) {
                 all.push(one);
             }
@@ -42,7 +42,7 @@ pub(super) fn any_of(
 }
 
 /// Splits a cut schema into its alternatives.
-fn taken_apart(mut schema: Map<String, Value>) -> Vec<Map<String, Value>> {
+fn split_alternatives(mut schema: Map<String, Value>) -> Vec<Map<String, Value>> {
     match schema.remove("anyOf") {
         Some(Value::Array(variants)) => {
             let maps = variants.into_iter().filter_map(|variant| match variant {
@@ -180,7 +180,10 @@ pub(super) fn with_null(mut schema: Map<String, Value>, level: Level) -> Map<Str
         return schema;
     }
     let description = schema.remove("description");
-    let mut variants: Vec<Value> = taken_apart(schema).into_iter().map(Value::Object).collect();
+    let mut variants: Vec<Value> = split_alternatives(schema)
+        .into_iter()
+        .map(Value::Object)
+        .collect();
     variants.push(json!({"type": "null"}));
     let mut schema = Map::new();
     if let Some(description) = description {

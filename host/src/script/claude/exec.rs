@@ -1,4 +1,4 @@
-//! Hooks that name a program and its arguments (`args`) in place of a line for the shell.
+//! Hooks that name a program and its arguments (`args`) instead of a line for the shell.
 //!
 //! Each word becomes a quoted word of such a line, so that everything that is done with lines holds:
 //! the question about it, and the files that it names. Start from [`line_of`].
@@ -11,7 +11,7 @@ use serde_json::Value;
 /// `variables` are replaced in these words where they stand in braces, as in `${NAME}`.
 ///
 /// # Errors
-/// Words that continue "this hook": the arguments are no texts, or a word cannot be quoted.
+/// Text phrased to follow "this hook": the arguments are no texts, or a word cannot be quoted.
 pub(super) fn line_of(
     command: &str,
     args: Option<&Value>,
@@ -42,7 +42,7 @@ fn quoted(word: &str, variables: &[(OsString, OsString)]) -> Result<String, Stri
             word = word.replace(&place, value);
         }
     }
-    // The files of such a word would not be found, and so neither shown nor pinned.
+    // The script cannot find files through such a word, so they could be neither shown nor pinned.
     if word.contains(|c: char| c == '\'' || c.is_control()) {
         return Err("has a word with a quote or a line break in `command` or `args`".to_owned());
     }

@@ -131,7 +131,7 @@ fn read_text(
                 reader.read_event(event, groups)?;
             }
         }
-        _ => return Err(format!("{shown}: `hooks` is no object")),
+        _ => return Err(format!("{shown}: `hooks` is not an object")),
     }
     Ok(reader.found)
 }
@@ -172,24 +172,24 @@ impl ClaudeReader<'_> {
         };
         let groups = groups
             .as_array()
-            .ok_or_else(|| self.wrong_file(name, "it is no list"))?;
+            .ok_or_else(|| self.wrong_file(name, "it is not a list"))?;
         for (at, group) in groups.iter().enumerate() {
             let place = format!("{name}[{at}]");
             self.group_keys(group, &place);
             let text = match &group["matcher"] {
                 Value::Null => "",
                 Value::String(text) => text,
-                _ => return Err(self.wrong_file(&place, "`matcher` is no text")),
+                _ => return Err(self.wrong_file(&place, "`matcher` is not a text")),
             };
             let matcher =
                 ClaudeMatcher::parse_matcher(text).map_err(|why| self.wrong_file(&place, &why))?;
             let hooks = group["hooks"].as_array();
-            let hooks = hooks.ok_or_else(|| self.wrong_file(&place, "`hooks` is no list"))?;
+            let hooks = hooks.ok_or_else(|| self.wrong_file(&place, "`hooks` is not a list"))?;
             for (at, hook) in hooks.iter().enumerate() {
                 let place = format!("{place}.hooks[{at}]");
                 let hook = hook
                     .as_object()
-                    .ok_or_else(|| self.wrong_file(&place, "it is no object"))?;
+                    .ok_or_else(|| self.wrong_file(&place, "it is not an object"))?;
                 self.read_hook(event, (&matcher, text), hook, &place)?;
             }
         }
@@ -244,7 +244,7 @@ impl ClaudeReader<'_> {
         let command = hook.get("command").and_then(Value::as_str);
         let command = command.filter(|command| !command.trim().is_empty());
         let command = command.ok_or_else(|| self.wrong_file(place, "`command` is missing"))?;
-        // Without its arguments, a guard would run another program than it names.
+        // Without its arguments, a hook would run another program than the one it names.
         let line = line_of(command, hook.get("args"), &self.env());
         let line = line.map_err(|why| self.wrong_file(place, &format!("this hook {why}")))?;
         let command = line.as_str();

@@ -64,7 +64,7 @@ impl ClaudeMatcher {
     }
 
     /// Whether it matches none of these tool names.
-    fn is_stray(&self, names: &[String]) -> bool {
+    fn matches_no_tool(&self, names: &[String]) -> bool {
         !names.iter().any(|name| self.is_match(name))
     }
 
@@ -104,14 +104,16 @@ impl ClaudeHook {
 
     /// Returns the matcher if the hook is about tools and matches none of the known ones (plugin
     /// and name).
-    pub(super) fn stray_matcher(&self, known: &[(Option<&str>, &str)]) -> Option<&str> {
+    pub(super) fn unmatched_matcher(&self, known: &[(Option<&str>, &str)]) -> Option<&str> {
         if !self.event.is_of_tools() {
             return None;
         }
         let names = known.iter();
         let names = names.map(|(plugin, name)| tools::claude_name(name, *plugin));
         let names: Vec<String> = names.collect();
-        self.matcher.is_stray(&names).then_some(&*self.matcher_text)
+        self.matcher
+            .matches_no_tool(&names)
+            .then_some(&*self.matcher_text)
     }
 
     /// Builds the input of a call; `None` if the hook does not apply to it.
@@ -219,10 +221,10 @@ impl ClaudeHook {
     fn stop_input(&self, caller: &Caller, payload: &Value, state: &ClaudeState) -> Value {
         let context = &caller.context;
         let went_on = lock(&state.went_on);
-        let is_again = went_on
+        let matches_next_run = went_on
             .as_ref()
             .is_some_and(|(agent, turn)| **agent == *context.agent && *turn == context.turn);
-        json!({"stop_hook_active": is_again, "last_assistant_message": payload["draft"]})
+        json!({"stop_hook_active": matches_next_run, "last_assistant_message": payload["draft"]})
     }
 }
 

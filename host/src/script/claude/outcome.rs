@@ -26,7 +26,7 @@ impl ClaudeHook {
                 let text = finished.stdout.text();
                 let text = text.trim();
                 if text.starts_with('{') {
-                    self.said_outcome(caller, payload, &once::parse_outcome(text)?)?
+                    self.parse_json_outcome(caller, payload, &once::parse_outcome(text)?)?
                 } else {
                     reply::check_text(text, self.event.is_gate())?;
                     self.written_outcome(text)
@@ -80,7 +80,7 @@ impl ClaudeHook {
 
     /// Reads the JSON output. A refusal counts regardless of other fields. All other fields must be
     /// as documented, so that a misspelled refusal is an error and does not pass.
-    fn said_outcome(
+    fn parse_json_outcome(
         &self,
         caller: &Caller,
         payload: &Value,

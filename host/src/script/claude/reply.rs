@@ -11,7 +11,7 @@ use crate::point::failure::Failure;
 
 /// Permitted value of a field, in addition to null.
 enum ExpectedValue {
-    /// One of these texts.
+    /// Exactly one of these texts.
     OneOf(&'static [&'static str]),
     Text,
     True,

@@ -27,8 +27,7 @@ pub(super) trait ScriptPoint: Point {
     fn read(outcome: Value) -> Result<Self::Outcome, serde_json::Error>;
 }
 
-/// The way in which something reaches every point: called with the marker of the one that was
-/// named.
+/// Callback that [`at`] calls with the marker type of the named point.
 pub(super) trait WithPoint {
     /// Runs with the marker `P` of the point.
     fn with<P: ScriptPoint>(self);
@@ -72,7 +71,7 @@ macro_rules! points {
 }
 for_each_point!(points);
 
-/// One call of a hook, as it is written to the script's standard input.
+/// One hook call, in the format of the script's standard input.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "CallWith{P}")]
 pub(super) struct Call<P> {
@@ -181,7 +180,7 @@ pub fn schema() -> Value {
     })
 }
 
-/// Has references lead to the definitions of one side.
+/// Makes references point to the definitions of one side.
 fn point_into(schema: &mut Value, side: &str) {
     match schema {
         Value::Object(fields) => {

@@ -1,7 +1,8 @@
 //! Outcomes of scripts in JSON, field for field those of `wit/outcomes.wit`.
 //!
 //! A field that is absent changes nothing, an unknown one is an error: a misspelled `block` must
-//! not let anything pass. `point::merge` decides which changes an outcome may make, as for plugins.
+//! not let anything through. `point::merge` decides which changes an outcome may make, as for
+//! plugins.
 //!
 //! For example:
 //!
@@ -115,7 +116,8 @@ macro_rules! outcomes {
     )*};
 }
 
-/// Choices: the cases without a value, of which the first changes nothing, then those with one.
+/// Choices: first the cases without a value, of which the first changes nothing, then the cases
+/// with a value.
 macro_rules! choices {
     ($($(#[$doc:meta])* $name:ident {
         $(#[$first_about:meta])* $first:ident
@@ -245,7 +247,7 @@ outcomes! {
     }
     /// Outcome of a hook on the verdict of reflection.
     VerdictOutcome {
-        /// Verdict in place of the one before.
+        /// Verdict instead of the one before.
         verdict: VerdictChange,
     }
     /// Outcome of a hook on the output.
@@ -373,7 +375,7 @@ records! {
     o::Replacement {
         /// Id of the message.
         id: String,
-        /// Text in place of the message's own.
+        /// Text instead of the message's own.
         text: String,
     }
     /// One measured value.

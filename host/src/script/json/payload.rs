@@ -171,7 +171,7 @@ records! {
         model: String,
         /// Sampling temperature; null leaves it to the provider.
         temperature: Option<f64>,
-        /// Most tokens the model may write; null leaves it to the provider.
+        /// Maximum number of tokens the model may write; null leaves it to the provider.
         max_tokens: Option<u32>,
         /// Names of the tools that are active.
         tools: Vec<String>,

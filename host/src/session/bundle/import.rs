@@ -2,8 +2,9 @@
 //!
 //! The file comes from anywhere. It is unpacked into a temporary folder of the store, checked there
 //! and renamed, so that a stopped import leaves nothing that looks like a session. Refused are an
-//! id that is there, names that lead elsewhere or occur twice, anything but regular files, cut-off
-//! and damaged archives, blobs whose content is not that of their names, and newer versions.
+//! id that already exists, names that lead elsewhere or occur twice, anything but regular files,
+//! cut-off and damaged archives, blobs whose content is not that of their names, and newer
+//! versions.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -170,7 +171,7 @@ fn unpack(mut file: File, into: &Path) -> Result<String, String> {
             kind_of(below),
             PartKind::Entries | PartKind::Content | PartKind::State
         ) {
-            return Err(format!("`{shown}` is no file of a session"));
+            return Err(format!("`{shown}` is not a file of a session"));
         }
         if !seen.insert(path.clone()) || seen.len() > MAX_FILES {
             return Err(format!("it has `{shown}` twice, or too many files"));
@@ -293,7 +294,7 @@ fn check_lines(
             }
             Ok(_) => {
                 return Err(Refusal::Text(format!(
-                    "it is no session: line {number} of {name} comes before the entry that begins one"
+                    "it is not a session: line {number} of {name} comes before the entry that begins one"
                 )));
             }
             Err(why) if is_strict => {

@@ -45,7 +45,7 @@ pub(super) fn read(path: &Path) -> io::Result<Read> {
             Line::Whole(text) => (text, false),
             Line::Torn(text) => (text, true),
             Line::TooLong(n) => {
-                let text = format!("has {n} bytes, at most {MAX_LINE_BYTES} are read");
+                let text = format!("has {n} bytes, at most {MAX_LINE_BYTES} are supported");
                 let number = lines.number;
                 read.fault(number, &text, None);
                 continue;

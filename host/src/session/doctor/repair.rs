@@ -36,7 +36,7 @@ pub fn repair_session(store: &SessionStore, id: &str) -> Result<Vec<String>, Err
         if kept.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
             return Err(Error::write_error(
                 &kept,
-                std::io::Error::other("it is no folder; remove it"),
+                std::io::Error::other("it is not a folder; remove it"),
             ));
         }
         let kept = kept.join(crate::clock::new_id());
@@ -79,7 +79,7 @@ fn files(
         guarded::copy(&path, &copy)?;
         let n_out = rewrite(&path)?;
         done.push(format!(
-            "{}: {n_out} unreadable lines were taken out and the rest was chained; the file as it was is kept in {}",
+            "{}: {n_out} unreadable lines were removed and the others linked again; the file as it was is kept in {}",
             part.path,
             copy.display()
         ));

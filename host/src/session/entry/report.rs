@@ -1,4 +1,4 @@
-//! Entries about actions of plugins, as they are written.
+//! Entries about actions of plugins, in the format of the file.
 
 use serde::Serialize;
 

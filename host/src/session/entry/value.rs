@@ -65,8 +65,8 @@ pub struct LastingSkill {
 }
 
 impl LastingSkill {
-    /// Returns the skill that an entry says became active, if it stays as long as
-    /// `is_conversational` says: from turn to turn, or for one turn.
+    /// Returns the skill that an entry activates, if its lifetime (from turn to turn, or for one
+    /// turn) matches `is_conversational`.
     pub(in crate::session) fn of_entry(body: &Body, is_conversational: bool) -> Option<Self> {
         match body {
             Body::SkillActivated {

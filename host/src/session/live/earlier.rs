@@ -1,5 +1,5 @@
-//! Facts about the previous run that a person is told: status lines of plugins, answers that ended
-//! with it, and what the session has cost.
+//! Facts about the previous run for the user: status lines of plugins, answers that ended with the
+//! run, and the cost of the session.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ impl Session {
         self.lock().transcript.statuses.clone()
     }
 
-    /// Returns the calls that a person had allowed for the run before this one, in words.
+    /// Returns the calls that a person had allowed for the run before this one, as text.
     pub(crate) fn ended_answers(&self) -> Vec<String> {
         self.lock().transcript.ended_answers.clone()
     }

@@ -7,8 +7,8 @@ use super::{Session, SessionState};
 use crate::session::Error;
 use crate::session::entry::Body;
 
-/// Most lines that are held. A turn ends soon after the first. Further entries fail: a line that is
-/// dropped would leave the next without its parent.
+/// Maximum number of lines that are held. A turn ends soon after the first. Further entries fail: a
+/// line that is dropped would leave the next without its parent.
 const MAX_HELD: usize = 1000;
 
 /// Lines that are to be written before all others, in order.

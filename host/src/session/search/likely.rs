@@ -1,8 +1,8 @@
-//! Sessions that may hold a text: a look at the bytes of their files, on several threads.
+//! Sessions that may hold a text: a scan of the bytes of their files, on several threads.
 //!
-//! Most sessions do not hold the text, and one pass over the bytes of a whole file costs much less than
-//! reading its lines. Whatever is odd about a file is left to the search, which tells of it. Start from
-//! [`likely_sessions`].
+//! Most sessions do not hold the text, and one pass over the bytes of a whole file costs much less
+//! than reading its lines. Whatever is odd about a file is left to the search, which reports it.
+//! Start from [`likely_sessions`].
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};

@@ -137,7 +137,7 @@ impl SessionFiles {
     }
 }
 
-/// Whether a folder has nothing but a lock file in it.
+/// Whether a folder contains at most a lock file.
 fn is_unused(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|entries| {
         let mut names = entries.map(|entry| entry.map(|entry| entry.file_name()));
@@ -154,7 +154,7 @@ impl Sessions for SessionFiles {
         let folder = self.create_folder(at)?;
         match SessionLog::create_log(&folder, self.wait) {
             Ok(log) => Ok(Box::new(log)),
-            // Another program was faster.
+            // Another process created it first.
             Err(Error::Write { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {
                 Err(at.exists_error())
             }
@@ -246,7 +246,8 @@ impl Sessions for SessionFiles {
     ) -> Result<(), Error> {
         let (from, folder) = (self.folder_of(from)?, self.path_of(to));
         let failed = |source| Error::write_error(&folder, source);
-        // The copy gets its name once it is whole, so that a stopped fork leaves no half of one.
+        // The copy gets its name once it is complete, so that an interrupted fork leaves no partial
+        // session.
         let aside = TemporaryFolder::new_in(FORKED, &self.root).map_err(failed)?;
         let half = aside.path().join("session");
         private_folder(&half).map_err(failed)?;

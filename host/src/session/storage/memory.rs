@@ -1,4 +1,4 @@
-//! Sessions that are kept in memory, for the time of the process.
+//! Sessions in memory, for the lifetime of the process.
 //!
 //! Owns nothing but the lines and values. Start from [`MemorySessions`].
 

@@ -1,4 +1,4 @@
-//! Words for entries and messages of a session.
+//! Descriptions of a session's entries and messages.
 
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ pub(super) fn said(message: &Message) -> Item {
     }
 }
 
-/// Describes an entry that has no kind of its own in the view; `None` if people need not see it.
+/// Describes an entry that has no kind of its own in the view; `None` if users need not see it.
 pub(super) fn described(body: &Body) -> Option<String> {
     Some(match body {
         Body::Command {

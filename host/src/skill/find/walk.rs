@@ -58,7 +58,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
         let path = &self.root.path;
         if let Some(held) = &self.root.held {
             if held.file(path).is_some() {
-                self.refuse_root("it is no folder", "make it a folder of skills");
+                self.refuse_root("it is not a folder", "replace it with a folder of skills");
             }
             return self.walk_held(held, path, 0);
         }
@@ -69,7 +69,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
             return;
         };
         if real.is_file() && self.root.source != Source::Local {
-            return self.refuse_root("it is no folder", "make it a folder of skills");
+            return self.refuse_root("it is not a folder", "replace it with a folder of skills");
         }
         match &self.root.source {
             Source::Local => self.walk_local(path, &real),
@@ -117,9 +117,9 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
         self.n_folders += 1;
         if self.n_folders == MAX_FOLDERS + 1 {
             let text = format!(
-                "there are more than {MAX_FOLDERS} folders and files here; the rest was not looked into"
+                "there are more than {MAX_FOLDERS} folders and files here; the rest was skipped"
             );
-            let hint = "move what is no skill out of this folder";
+            let hint = "move files that are not skills out of this folder";
             // The id is empty, so that this finding takes no skill's name.
             let path = &self.root.path;
             self.unusable

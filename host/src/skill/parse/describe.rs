@@ -38,7 +38,7 @@ pub(super) fn read_description(
     skill.description = cut_description(&paragraph, MAX_DESCRIPTION_CHARS);
     match entry {
         Some(entry) if text.is_none() && !entry.node.is_null() => {
-            reader.add_error(entry.node.place, "`description` is no text", HINT);
+            reader.add_error(entry.node.place, "`description` is not a text", HINT);
         }
         _ => {
             let text = "there is no `description`; the first paragraph stands in for it";

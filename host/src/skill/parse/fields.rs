@@ -66,7 +66,7 @@ pub(super) fn read_skill(
         let first = skill.body_line;
         let place = (first + place - 1 - reader.n_before.min(first), 1);
         let text = "the text has a command to run before it is read (`!` and a command)";
-        let hint = "it is never run, and stands in the text as it is written";
+        let hint = "it is never run, and stays in the text unchanged";
         reader.add_note(place, text, hint);
     }
     requires_of_metadata(&mut skill, reader);
@@ -190,7 +190,7 @@ fn read_known(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
         "requires" => match read_requires(&entry.node.value()) {
             Some(requires) => skill.requires = requires,
             None => {
-                let text = "`requires` is no mapping with `bins`, `any_bins` and `env`";
+                let text = "`requires` is not a mapping with `bins`, `any_bins` and `env`";
                 reader.add_warning(
                     entry.node.place,
                     text,
@@ -202,7 +202,7 @@ fn read_known(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
             match serde_json::from_value::<GeneratedFrom>(stamp_value(&entry.node)) {
                 Ok(from) => skill.generated_from = Some(from),
                 Err(_) => {
-                    let text = "`generated_from` is no mapping with `package`, `version` and `source_hash`";
+                    let text = "`generated_from` is not a mapping with `package`, `version` and `source_hash`";
                     reader.add_warning(entry.node.place, text, "derive the skill again");
                 }
             }

@@ -99,7 +99,7 @@ pub(super) fn split_front(text: &str) -> FrontMatter<'_> {
     }
     let n_fences = rest.lines().filter(|line| line.trim_end() == FENCE).count();
     let hint = if first.trim_start().starts_with("```") && n_fences > 0 {
-        "take the front matter out of the code block; it must be the first thing in the file"
+        "take the front matter out of the code block; it must be at the start of the file"
     } else if first.trim() == FENCE {
         "remove the blanks before `---`"
     } else if n_fences > 0 {
@@ -241,8 +241,8 @@ fn quote_line(line: &str, block: &[&str], whole: &str) -> Option<(String, String
     Some((key.to_owned(), format!("{key}: {value}")))
 }
 
-/// Whether a file without front matter contains something that was meant to be one: a line `---`,
-/// and a key that restricts.
+/// Whether a file without front matter contains a misplaced one: a line `---`, and a key that
+/// restricts.
 pub(super) fn has_misplaced(text: &str) -> bool {
     let is_unseen = |c: char| c.is_whitespace() || is_deceptive(c);
     let mut lines = text.lines().map(|line| line.trim_matches(is_unseen));
@@ -271,7 +271,7 @@ pub(super) fn side_file(bytes: &[u8]) -> Result<YamlDocument, Diagnostic> {
         Err(error) => refuse(error.line(), error.column(), error.to_string().into()),
         Ok(UniqueKeys(value)) => match YamlNode::node_of(&value, (1, 1)).kind {
             NodeKind::Mapping(entries) => Ok(YamlDocument { entries }),
-            _ => refuse(1, 1, "it is no object".into()),
+            _ => refuse(1, 1, "it is not an object".into()),
         },
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn read_metadata(entry: &YamlEntry, skill: &mut Skill, reader: &mut S
     if let Value::String(text) = &value {
         value = serde_json::from_str(text).unwrap_or(Value::Null);
         if !value.is_object() {
-            let text = "`metadata` is no mapping";
+            let text = "`metadata` is not a mapping";
             return reader.add_warning(entry.node.place, text, "write `metadata: {key: text}`");
         }
     }
@@ -23,7 +23,7 @@ pub(super) fn read_metadata(entry: &YamlEntry, skill: &mut Skill, reader: &mut S
         Value::Object(values) => skill.metadata.extend(values),
         Value::Null => {}
         _ => {
-            let text = "`metadata` is no mapping";
+            let text = "`metadata` is not a mapping";
             reader.add_warning(entry.node.place, text, "write `metadata: {key: text}`");
         }
     }
@@ -83,7 +83,7 @@ pub(super) fn requires_of_metadata(skill: &mut Skill, reader: &mut SkillReader) 
         reader.add_error(
             (1, 1),
             text,
-            "name those without which the skill is of no use",
+            "name those without which the skill cannot work",
         );
     }
 }

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use super::super::expand::FOLDERS;
-use super::super::scope::{Spare, ToolPattern, ToolScope};
+use super::super::scope::{ToolPattern, ToolScope, UnaskedCall};
 use super::diagnose::SkillReader;
 use super::values;
 use crate::front_matter::{NodeKind, Place, YamlEntry, YamlNode};
@@ -135,7 +135,8 @@ fn read_listed(node: &YamlNode, reader: &mut SkillReader) -> Vec<ToolPattern> {
         match ToolPattern::new(name) {
             Ok(pattern) => patterns.push(pattern),
             Err(why) => {
-                let hint = "write the names that the model sees, or `plugin:tool`; `*` stands for any text";
+                let hint =
+                    "write the names that the model sees, or `plugin:tool`; `*` matches any text";
                 reader.add_error(place, format!("`{KEY}`: `{name}` {why}"), hint);
             }
         }
@@ -154,7 +155,8 @@ fn read_patterns(
             Ok(pattern) => patterns.push((pattern, place)),
             Err(why) => {
                 let text = format!("`{key}`: `{text}` {why}");
-                let hint = "write the names that the model sees, or `plugin:tool`; `*` stands for any text";
+                let hint =
+                    "write the names that the model sees, or `plugin:tool`; `*` matches any text";
                 reader.add_error(place, text, hint);
             }
         }
@@ -197,7 +199,8 @@ fn denied_patterns(key: &str, node: &YamlNode, reader: &mut SkillReader) -> Vec<
         match ToolPattern::new(name) {
             Ok(pattern) => patterns.push(pattern),
             Err(why) => {
-                let hint = "write the names that the model sees, or `plugin:tool`; `*` stands for any text";
+                let hint =
+                    "write the names that the model sees, or `plugin:tool`; `*` matches any text";
                 reader.add_error(place, format!("`{key}`: `{name}` {why}"), hint);
             }
         }
@@ -214,7 +217,11 @@ fn own_patterns(name: &str) -> impl Iterator<Item = ToolPattern> {
 
 /// Reads `allowed-tools`: calls that the author wants to run without an approval question. They
 /// never restrict. `folder` is the directory of the bundle, which `{baseDir}` expands to.
-pub(super) fn read_spares(node: &YamlNode, folder: &Path, reader: &mut SkillReader) -> Vec<Spare> {
+pub(super) fn read_spares(
+    node: &YamlNode,
+    folder: &Path,
+    reader: &mut SkillReader,
+) -> Vec<UnaskedCall> {
     const KEY: &str = "allowed-tools";
     let mut spares = Vec::new();
     for (item, place) in split_items(KEY, node, reader) {
@@ -233,7 +240,11 @@ pub(super) fn read_spares(node: &YamlNode, folder: &Path, reader: &mut SkillRead
 
 type Refused = (String, &'static str);
 
-fn parse_spare(name: &str, specifier: Option<&str>, folder: &Path) -> Result<Vec<Spare>, Refused> {
+fn parse_spare(
+    name: &str,
+    specifier: Option<&str>,
+    folder: &Path,
+) -> Result<Vec<UnaskedCall>, Refused> {
     let names: Vec<&str> = match mapped_tools(name) {
         [] => vec![name],
         names => names.to_vec(),
@@ -258,7 +269,7 @@ fn parse_spare(name: &str, specifier: Option<&str>, folder: &Path) -> Result<Vec
             return Err(("speaks of some calls only".to_owned(), hint));
         }
     };
-    let spare = |name: &str| Spare {
+    let spare = |name: &str| UnaskedCall {
         tool: name.to_owned(),
         command: command.clone(),
     };
@@ -300,7 +311,7 @@ fn parse_command(text: &str) -> Result<CommandPattern, Refused> {
         return Err(("would be every command".to_owned(), hint));
     }
     if text.contains(":*") {
-        let why = "has `:*` in its middle, where it stands for nothing";
+        let why = "has `:*` in its middle, where it matches nothing";
         return Err((why.to_owned(), SHAPE));
     }
     let is_chain = "is more than one command, or has what rules cannot match";
@@ -329,7 +340,7 @@ fn split_items(key: &str, node: &YamlNode, reader: &mut SkillReader) -> Vec<(Str
     };
     let mut items = Vec::new();
     for (text, place) in texts {
-        let split = values::split_outside(text, ['(', ')']).into_iter();
+        let split = values::split_outside_brackets(text, ['(', ')']).into_iter();
         items.extend(split.map(|item| (item, place)));
     }
     if items.len() > MAX_ENTRIES {

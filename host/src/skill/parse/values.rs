@@ -18,7 +18,7 @@ impl SkillReader {
             _ => {
                 self.add_warning(
                     entry.node.place,
-                    format!("`{}` is no text", entry.key),
+                    format!("`{}` is not a text", entry.key),
                     "write it as one text; it is ignored as it is",
                 );
                 None
@@ -43,7 +43,9 @@ impl SkillReader {
                 Vec::new()
             }
             NodeKind::Scalar(text, _) => {
-                let items = split_outside(text, ['{', '}']).into_iter().take(MAX_ITEMS);
+                let items = split_outside_brackets(text, ['{', '}'])
+                    .into_iter()
+                    .take(MAX_ITEMS);
                 items.map(|item| (item, node.place)).collect()
             }
             NodeKind::List(items) => {
@@ -53,7 +55,7 @@ impl SkillReader {
                         Some(text) => texts.push((text.trim().to_owned(), item.place)),
                         None => self.add_error(
                             item.place,
-                            format!("an entry of `{key}` is no text"),
+                            format!("an entry of `{key}` is not a text"),
                             "write each entry as text",
                         ),
                     }
@@ -107,7 +109,7 @@ impl SkillReader {
 
 /// Splits a text at commas and whitespace outside brackets. A `(` after whitespace belongs to the
 /// item before it.
-pub(super) fn split_outside(text: &str, [open, close]: [char; 2]) -> Vec<String> {
+pub(super) fn split_outside_brackets(text: &str, [open, close]: [char; 2]) -> Vec<String> {
     let mut items: Vec<String> = Vec::new();
     let mut depth = 0_usize;
     let mut is_new = true;

@@ -69,7 +69,7 @@ pub(super) fn rewrite_lines(front: &str, old: &YamlDocument, new: &YamlDocument)
         text.push_str(ending);
     }
     text.extend(added.map(written));
-    // Keys on one line, in braces, and the like cannot be edited by line: then everything is
+    // Keys on one line, in braces, and similar forms cannot be edited by line: then everything is
     // rewritten.
     let is_right = front_matter::read_document(&text).is_ok_and(|read| is_equal(&read, new))
         && front_matter::split_front(&format!("{text}---\n")).is_some();

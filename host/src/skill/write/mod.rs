@@ -19,14 +19,14 @@ pub use open::FormatLoss;
 #[non_exhaustive]
 pub enum WriteError {
     /// The file has faults that only its author can correct.
-    #[error("it has faults: {}", tell_faults(.0))]
+    #[error("it has faults: {}", report_faults(.0))]
     Faults(Vec<Diagnostic>),
     /// The result would differ in meaning from the file.
     #[error("the rewritten file would have another meaning: {0} would differ")]
     Differs(&'static str),
 }
 
-fn tell_faults(faults: &[Diagnostic]) -> String {
+fn report_faults(faults: &[Diagnostic]) -> String {
     let faults = faults
         .iter()
         .filter(|fault| fault.severity == Severity::Error);

@@ -17,8 +17,8 @@ use crate::text::clean_line;
 use crate::tool::live::LiveOutput;
 use crate::tool::process::OnBytes;
 
-/// Most bytes that a command may write in all. A command that writes without end would keep a core
-/// of the machine busy for hours.
+/// Maximum number of bytes that a command may write in all. A command that writes without end would
+/// keep a core of the machine busy for hours.
 const MAX_OUTPUT_BYTES: u64 = 1 << 30;
 
 /// Interval at which new output is searched for an awaited text.
@@ -30,7 +30,7 @@ const MAX_SHOWN_BYTES: usize = 400;
 /// End of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackgroundEnd {
-    /// Ending in words, such as `exit code 1`.
+    /// Description of how the command ended, such as `exit code 1`.
     pub words: String,
     /// Line about the confinement or limit that was the likely cause of a failure.
     pub cause: Option<String>,
@@ -40,7 +40,7 @@ pub struct BackgroundEnd {
     pub after: Duration,
     /// Lines about files that it left and that were refused.
     pub refused: Vec<String>,
-    /// Whether it ran at all.
+    /// Whether the process was started.
     pub is_started: bool,
 }
 
@@ -58,7 +58,7 @@ impl BackgroundEnd {
     }
 }
 
-/// A command that goes on in the background, or has ended.
+/// A command that continues in the background, or has ended.
 pub struct BackgroundCommand {
     id: String,
     agent: String,
@@ -69,7 +69,7 @@ pub struct BackgroundCommand {
     live: LiveOutput,
     unread: Mutex<UnreadOutput>,
     n_written: AtomicU64,
-    /// Notifies those who wait for a text in new output.
+    /// Notifies tasks that wait for a text in new output.
     grown: Notify,
     /// Whether the model knows of its end.
     is_told: AtomicBool,
@@ -238,7 +238,7 @@ impl BackgroundCommand {
         }
     }
 
-    /// Notes the end, unless it was noted before.
+    /// Records the end, unless it was noted before.
     pub(in crate::tool) fn note_end(&self, end: BackgroundEnd) {
         let end = Arc::new(end);
         let is_first = self.end.send_if_modified(|kept| {
@@ -251,8 +251,9 @@ impl BackgroundCommand {
         }
     }
 
-    /// Records that the model was told of the command's end. Returns whether it was told before.
-    pub(crate) fn set_told(&self) -> bool {
+    /// Records that the model has been notified of the command's end. Returns whether it had been
+    /// notified before.
+    pub(crate) fn set_reported(&self) -> bool {
         self.is_told.swap(true, Ordering::AcqRel)
     }
 }

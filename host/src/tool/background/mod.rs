@@ -1,4 +1,4 @@
-//! Commands that go on after the call that started them, until they end, are stopped, or their
+//! Commands that continue after the call that started them, until they end, are stopped, or their
 //! session ends.
 //!
 //! Owns the list of a session's commands, its bounds, and the output that nobody has read. It must
@@ -17,21 +17,22 @@ pub use command::{BackgroundCommand, BackgroundEnd};
 
 use crate::lock::lock;
 
-/// Most commands of a session that run at once, those of its subagents included: each is watched
-/// for its use of memory and disk several times a second.
+/// Maximum number of commands of a session that run at once, those of its subagents included: each
+/// is watched for its use of memory and disk several times a second.
 pub const MAX_RUNNING: usize = 8;
 
 /// Longest time that a command runs, unless its call sets a shorter one.
 pub const MAX_AGE: Duration = Duration::from_secs(8 * 3600);
 
-/// Most ended commands that are kept until somebody reads their output; the oldest are dropped.
+/// Maximum number of ended commands that are kept until their output is read; the oldest are
+/// dropped.
 const MAX_ENDED: usize = 16;
 
 /// Time in which the commands of a session end: a little longer than processes have between SIGTERM
-/// and SIGKILL. Afterwards the session goes on ending without them; they still are killed.
+/// and SIGKILL. After this time the session ends without waiting for them; they are still killed.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Beginning of every id.
+/// Prefix of every id.
 const ID_PREFIX: &str = "bg-";
 
 /// Callback that learns of the end of a command. Must not block.
@@ -69,7 +70,7 @@ debug_some!(
 
 impl BackgroundCommands {
     /// Calls this function with each command that ends, instead of an earlier one.
-    pub fn tell_ends(&self, on_end: OnBackgroundEnd) {
+    pub fn notify_ends(&self, on_end: OnBackgroundEnd) {
         lock(&self.0).on_end = Some(on_end);
     }
 
@@ -83,7 +84,7 @@ impl BackgroundCommands {
     /// which are masked in its output.
     ///
     /// # Errors
-    /// As many run as may, or the session has ended; in words for the model.
+    /// The maximum number already runs, or the session has ended; the text is for the model.
     pub(in crate::tool) fn begin_command(
         &self,
         agent: &str,
@@ -167,7 +168,7 @@ impl BackgroundCommands {
         running.iter().map(|one| one.id().to_owned()).collect()
     }
 
-    /// Has all commands stop, without waiting for it. None can be started from then on.
+    /// Signals all commands to stop, without waiting. None can be started from then on.
     fn end_commands(&self) -> Vec<Arc<BackgroundCommand>> {
         lock(&self.0).is_closed = true;
         let running = self.running();

@@ -8,7 +8,8 @@
 use crate::tool::live::without_begun;
 use crate::tool::process::Captured;
 
-/// Most bytes of unread output that are kept: the first and the last half of longer output.
+/// Maximum size of the unread output that is kept, in bytes: the first and the last half of longer
+/// output.
 const KEPT_BYTES: usize = 128 << 10;
 
 /// Longest end of the output that is held back, in bytes.
@@ -26,7 +27,7 @@ pub(super) struct UnreadOutput {
     secrets: Vec<(String, String)>,
     /// Rows that were read while they still were on the screen.
     read_rows: String,
-    /// Text that was held back although it has left the screen.
+    /// Held-back text that is no longer on the screen.
     held: String,
 }
 
@@ -54,7 +55,7 @@ impl UnreadOutput {
         self.captured.push(bytes);
     }
 
-    /// Takes the output since the last call. If the command is over, nothing is held back.
+    /// Takes the output since the last call. If the command has ended, nothing is held back.
     pub(super) fn take(&mut self, is_over: bool) -> String {
         let unread = self.collect(is_over);
         let taken = self.mask(&unread);
@@ -130,8 +131,7 @@ impl UnreadOutput {
             if !kept.ends_with(secret.as_str()) {
                 end = without_begun(kept, secret);
             }
-            // If a secret overlaps with itself, the cut may lie inside an occurrence: cut before
-            // it.
+            // If a secret overlaps with itself, the cut may be inside an occurrence: cut before it.
             let mut whole = text.match_indices(secret.as_str());
             let is_cut = |at: usize| at < end && end < at + secret.len();
             if let Some((at, _)) = whole.find(|(at, _)| is_cut(*at)) {

@@ -41,7 +41,7 @@ impl ToolAnswer<'_> {
         if !content.is_empty() && !content.ends_with('\n') {
             content.push('\n');
         }
-        let ending = ending_words(finished.ending, self.seconds, "the call was cancelled");
+        let ending = ending_text(finished.ending, self.seconds, "the call was cancelled");
         let background = if finished.stopped_background {
             "; processes left in the background were stopped"
         } else {
@@ -88,7 +88,7 @@ impl ToolAnswer<'_> {
 
 /// Describes the end of a command with this deadline in seconds. `cancelled` is the reason why it was
 /// cancelled, if it was.
-pub(super) fn ending_words(ending: Ending, seconds: u64, cancelled: &str) -> String {
+pub(super) fn ending_text(ending: Ending, seconds: u64, cancelled: &str) -> String {
     match ending {
         Ending::Exited(code) => format!("exit code {code}"),
         Ending::Signaled(signal) => format!("ended by signal {signal}"),

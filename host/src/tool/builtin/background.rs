@@ -115,7 +115,7 @@ pub(super) fn answer_text(command: &BackgroundCommand, is_start: bool) -> String
     let seconds = command.age().as_secs();
     let state = match end {
         Some(end) => {
-            command.set_told();
+            command.set_reported();
             text = with_notes(text, &end.refused);
             if let Some(cause) = &end.cause {
                 text.push_str(cause);

@@ -51,8 +51,8 @@ struct Arguments {
     #[serde(default)]
     #[schemars(range(min = 1, max = 600))]
     timeout_seconds: Option<u64>,
-    /// Whether to answer at once while it goes on, for servers, watchers and long builds. The tool
-    /// `background` reads its output, waits for it and stops it. Default: false.
+    /// Whether to answer at once while it continues, for servers, watchers and long builds. The
+    /// tool `background` reads its output, waits for it and stops it. Default: false.
     #[serde(default)]
     background: Option<bool>,
 }
@@ -169,7 +169,7 @@ impl Bash {
         let _stop_on_drop = cancel.clone().drop_guard();
         // Spawned as its own task: if this future is dropped, the command is still stopped and its
         // leftovers are still checked.
-        let (result, refused) = match tokio::spawn(run_and_look(process, cancel)).await {
+        let (result, refused) = match tokio::spawn(run_and_scan(process, cancel)).await {
             Ok(Ok(ended)) => ended,
             Ok(Err(why)) => return ToolOutput::error(format!("`bash` is refused: {why}")),
             Err(error) => return ToolOutput::fault(format!("`bash` failed inside: {error}")),
@@ -211,7 +211,7 @@ impl Bash {
         }
     }
 
-    /// Starts a command that goes on after this call.
+    /// Starts a command that continues after this call.
     async fn start_background(
         &self,
         asked: Arguments,
@@ -253,7 +253,7 @@ fn pass_on(live: Arc<LiveOutput>, secrets: &[(String, String)]) -> OnBytes {
 /// Search for files that a program leaves in its writable directories and that git would run.
 pub(crate) struct LeftFilesSearch(Option<Started>);
 
-/// State before a command, and the record of it that outlives Rind.
+/// State before a command, and the record of the command that outlives Rind.
 struct Started {
     before: RepositoryBefore,
     record: Option<CommandRecord>,
@@ -269,7 +269,7 @@ impl LeftFilesSearch {
     /// # Errors
     /// The record cannot be written. The program must not be started: if Rind were killed, its files
     /// would not be looked for.
-    pub(crate) async fn look_before(
+    pub(crate) async fn scan_before(
         root: &Path,
         confine: Option<&Confinement>,
         deadline: Duration,
@@ -284,13 +284,13 @@ impl LeftFilesSearch {
         let started = tokio::task::spawn_blocking(move || {
             let Some(records) = records else {
                 return Ok(Started {
-                    before: RepositoryBefore::look_before(&folders),
+                    before: RepositoryBefore::scan_before(&folders),
                     record: None,
                     earlier: Vec::new(),
                 });
             };
             let earlier = judge_interrupted(&records);
-            let before = RepositoryBefore::look_before(&folders);
+            let before = RepositoryBefore::scan_before(&folders);
             let record = CommandRecord::create(&records, &before, deadline).map_err(|error| {
                 let why = format!(
                     "the state of the repositories in the workspace cannot be recorded in {} ({error}), and without the \
@@ -313,9 +313,9 @@ impl LeftFilesSearch {
         }
     }
 
-    /// Renames files that the program, which goes on, has left so far, and keeps looking: its record
-    /// now counts for changes within `period`. Returns a line for each file.
-    pub(super) async fn look_again(
+    /// Renames files that the program, which continues, has left so far, and keeps looking: its
+    /// record now counts for changes within `period`. Returns a line for each file.
+    pub(super) async fn rescan(
         self,
         confine: &Confinement,
         period: Duration,
@@ -362,12 +362,12 @@ impl LeftFilesSearch {
 }
 
 /// Runs the command, then renames the files it left that git would run.
-async fn run_and_look(
+async fn run_and_scan(
     process: Process,
     cancel: CancellationToken,
 ) -> Result<(Result<Finished, SpawnError>, Vec<String>), String> {
     let look =
-        LeftFilesSearch::look_before(&process.cwd, process.confine.as_ref(), process.deadline)
+        LeftFilesSearch::scan_before(&process.cwd, process.confine.as_ref(), process.deadline)
             .await?;
     let result = run_with_shell(process, &cancel).await;
     Ok((result, look.refuse_left().await))

@@ -15,7 +15,7 @@ const LAST_BYTES: usize = 4096;
 /// Longest path that is quoted, in bytes.
 const MAX_PATH_BYTES: usize = 200;
 
-/// Folders that a command has for itself, so no setting can show it more of them.
+/// Folders that a command has for itself, so no setting can make more of them visible.
 const OWN_FOLDERS: &[&str] = &["/dev", "/proc", "/run", "/tmp", "/var/tmp"];
 
 /// Messages of name lookups and connections without a network.

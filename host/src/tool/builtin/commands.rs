@@ -25,8 +25,8 @@ pub enum Confining {
     /// No confinement, as requested.
     #[default]
     Free,
-    /// No confinement, but Rind's own binary at this path makes sure that every process ends with
-    /// the call.
+    /// Not confined, but Rind's own binary at this path ensures that every process ends with the
+    /// call.
     Kept(PathBuf),
     /// Confinement by the kernel.
     Confined(Confinement),

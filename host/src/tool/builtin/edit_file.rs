@@ -74,7 +74,7 @@ fn edit_change(
         return Ok(None);
     };
     let change = plan_edit(content, asked).ok();
-    // The text of a file with invalid bytes has stand-ins for them.
+    // If a file has invalid bytes, its text contains placeholders for them.
     let change = change.filter(|plan| plan.encoding != TextEncoding::Damaged);
     Ok(change.map(|plan| FileChange {
         path: asked.path.clone(),
@@ -100,7 +100,7 @@ fn check_edit(
         .map(|why| unchanged(path, &why)))
 }
 
-/// Words the reason for which an edit is impossible.
+/// Formats the reason why an edit is impossible.
 fn unchanged(path: &str, why: &str) -> String {
     format!("`{path}` is unchanged: {why}")
 }

@@ -60,7 +60,7 @@ pub(super) fn replace_text(
         return Err("old_text and new_text are the same".to_owned());
     }
     let (flat_old, flat_new) = (flatten_text(old), flatten_text(new));
-    // If the texts differ only in line endings, the edit is meant to change those.
+    // If the texts differ only in line endings, the edit is meant to change the line endings.
     let is_literal = flat_old == flat_new;
     let text = match is_literal {
         true => FlatText::literal_text(content),
@@ -98,8 +98,8 @@ pub(super) fn replace_text(
 
 fn not_found(text: &str, old: &str) -> String {
     match near_miss(text, old) {
-        Some(near) => format!("old_text is not in it. {near}"),
-        None => "old_text is not in it, nor is a text like it. It must match exactly, white space included; read the file again"
+        Some(near) => format!("old_text is not in the file. {near}"),
+        None => "old_text is not in the file, nor is a similar text. It must match exactly, white space included; read the file again"
             .to_owned(),
     }
 }
@@ -134,7 +134,7 @@ fn find_places(text: &str, old: &str, is_everywhere: bool) -> Result<Vec<usize>,
                 ""
             };
             return Err(Some(format!(
-                "old_text is in it {least}{n_places} times, and these places overlap. Give more lines around it so that it is \
+                "old_text occurs in the file {least}{n_places} times, and these places overlap. Give more lines around it so that it is \
                  unique"
             )));
         }
@@ -143,7 +143,7 @@ fn find_places(text: &str, old: &str, is_everywhere: bool) -> Result<Vec<usize>,
         1 => Ok(apart),
         _ if is_everywhere => Ok(apart),
         n_places => Err(Some(format!(
-            "old_text is in it {n_places} times. Give more lines around it so that it is unique, or set replace_all"
+            "old_text occurs in the file {n_places} times. Give more lines around it so that it is unique, or set replace_all"
         ))),
     }
 }

@@ -13,7 +13,7 @@ use super::super::ToolOutput;
 use super::super::background::{BackgroundCommand, BackgroundCommands, BackgroundEnd};
 use super::super::process::{Ending, Finished, Process, SpawnError};
 use super::LeftFilesSearch;
-use super::answer::ending_words;
+use super::answer::ending_text;
 use super::background::answer_text;
 use super::cause::find_cause;
 
@@ -45,7 +45,7 @@ impl StartedCommand {
         }
     }
 
-    /// Waits a moment, and answers whether the command goes on.
+    /// Waits a moment, and answers whether the command continues.
     pub(super) async fn answer_start(mut self, cancel: &CancellationToken) -> ToolOutput {
         tokio::select! {
             _ = self.command.wait_ended() => {}
@@ -79,7 +79,7 @@ pub(super) async fn run_in_background(process: Process, command: Arc<BackgroundC
     let _lost = LostCommand(&command);
     let seconds = process.deadline.as_secs();
     let confine = process.confine.clone();
-    let (result, refused) = match run_and_look(process, command.cancel()).await {
+    let (result, refused) = match run_and_scan(process, command.cancel()).await {
         Ok(ended) => ended,
         Err(why) => return command.note_end(BackgroundEnd::unstarted(&why)),
     };
@@ -93,7 +93,7 @@ pub(super) async fn run_in_background(process: Process, command: Arc<BackgroundC
             });
             BackgroundEnd {
                 cause,
-                words: ending_words(finished.ending, seconds, &why),
+                words: ending_text(finished.ending, seconds, &why),
                 is_success: finished.ending == Ending::Exited(0) && refused.is_empty(),
                 after,
                 refused,
@@ -104,7 +104,7 @@ pub(super) async fn run_in_background(process: Process, command: Arc<BackgroundC
     });
 }
 
-/// Notes the end of a command whose task is dropped or panics: it would count as running for ever.
+/// Records the end of a command whose task is dropped or panics: it would count as running forever.
 struct LostCommand<'a>(&'a BackgroundCommand);
 
 impl Drop for LostCommand<'_> {
@@ -121,13 +121,13 @@ impl Drop for LostCommand<'_> {
 }
 
 /// Runs the process; from time to time and at its end, renames the files it left that git would run.
-async fn run_and_look(
+async fn run_and_scan(
     process: Process,
     cancel: &CancellationToken,
 ) -> Result<(Result<Finished, SpawnError>, Vec<String>), String> {
     let confine = process.confine.clone();
     let mut look =
-        LeftFilesSearch::look_before(&process.cwd, confine.as_ref(), 2 * LOOK_PERIOD).await?;
+        LeftFilesSearch::scan_before(&process.cwd, confine.as_ref(), 2 * LOOK_PERIOD).await?;
     let mut refused = Vec::new();
     let mut running = pin!(run_with_shell(process, cancel));
     let result = loop {
@@ -139,7 +139,7 @@ async fn run_and_look(
             continue;
         };
         // Poll the command during the check: its pipe would fill, and the command would block.
-        let mut again = pin!(look.look_again(confine, 2 * LOOK_PERIOD));
+        let mut again = pin!(look.rescan(confine, 2 * LOOK_PERIOD));
         let mut ended = None;
         let (next, lines) = loop {
             tokio::select! {

@@ -21,7 +21,7 @@ use super::{FileCall, MAX_LOOK, file_tool, no_target};
 use crate::message::blob::{MAX_IMAGE_BYTES, image};
 use crate::message::{Blob, EffectClass};
 
-/// Maximum number of bytes in one answer, about as much as a model can make good use of.
+/// Maximum number of bytes in one answer, about as much as a model can use well.
 const CAP_BYTES_SHOWN: usize = 256 * 1024;
 
 /// Maximum number of lines in one answer.
@@ -39,7 +39,7 @@ struct Arguments {
     #[serde(default)]
     #[schemars(range(min = 1))]
     offset: Option<u64>,
-    /// Number of lines to read. Default and most: 2000.
+    /// Number of lines to read. Default and maximum: 2000.
     #[serde(default)]
     #[schemars(range(min = 1))]
     limit: Option<u64>,
@@ -244,7 +244,8 @@ fn read_lines(
     }
     while number < first.saturating_add(limit) {
         let before = text.len();
-        // Read one byte more than fits, to tell a line that just fits from one that is too long.
+        // Read one byte more than fits, to distinguish a line that just fits from one that is too
+        // long.
         let room = (CAP_BYTES_SHOWN - before) as u64 + 1;
         let count = reader
             .by_ref()
@@ -304,11 +305,11 @@ fn cut_by_bytes(mut text: Vec<u8>, before: usize, first: u64, number: u64) -> To
     text.truncate(CAP_BYTES_SHOWN);
     let next = number + 1;
     ToolOutput::ok(format!(
-        "{}\n[line {number} is longer than {CAP_BYTES_SHOWN} bytes and was cut; go on with offset {next}]",
+        "{}\n[line {number} is longer than {CAP_BYTES_SHOWN} bytes and was cut; continue with offset {next}]",
         String::from_utf8_lossy(&text)
     ))
 }
 
 fn range_note(first: u64, last: u64, next: u64) -> String {
-    format!("[lines {first}–{last}; the file goes on: read it with offset {next}]")
+    format!("[lines {first}–{last}; the file continues: read it with offset {next}]")
 }

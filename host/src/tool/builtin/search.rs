@@ -198,8 +198,8 @@ impl SearchStop<'_> {
     }
 }
 
-/// A reader that fails once the search is stopped. The searcher has no check of its own while it
-/// finds no match.
+/// A reader that fails once the search is stopped, because the searcher does not check for a stop
+/// between matches.
 struct UntilStop<'a, R>(R, SearchStop<'a>);
 
 impl<R: Read> Read for UntilStop<'_, R> {

@@ -117,7 +117,7 @@ fn plan_write(
     match (checked, &decoded) {
         (Err(WriteRefusal::Unread | WriteRefusal::Partly), Some(None)) => {
             return Ok(Err(format!(
-                "`{path}` is not written: it is a binary file, which text would destroy. Choose another path, or delete the file \
+                "`{path}` is not written: it is a binary file, and writing text would destroy it. Choose another path, or delete the file \
                  first if it is to be replaced"
             )));
         }

@@ -91,7 +91,8 @@ impl CarrierProgram {
     fn verb_at<'a>(&self, arguments: &'a [Word]) -> Result<usize, &'a str> {
         let mut at = 0;
         while let Some(word) = arguments.get(at) {
-            // The word is known only when the command runs. `…` stands for it, and `read_carried` marks the command as doubtful.
+            // The word is known only when the command runs. Put `…` in its place; `read_carried`
+            // marks the command as doubtful.
             let Some(text) = word.literal() else {
                 return Err("…");
             };

@@ -35,12 +35,12 @@ impl CommandPattern {
                 pieces.any(|piece| Self::is_word(path, &plain_path(&piece)))
             });
         }
-        let mut wanted = WantedWords::new(&self.words);
+        let mut wanted = WordsInOrder::new(&self.words);
         // A pattern without literal words matches any command, which `matched` handles.
         if wanted.is_over() {
             return false;
         }
-        // The positions of texts in `others` among the words are unknown.
+        // The positions among the words at which texts of `others` occur are unknown.
         for text in others() {
             wanted.take_words(text);
         }
@@ -62,14 +62,14 @@ impl CommandPattern {
     }
 }
 
-/// Words of a pattern that are searched one after the other, in lower case, because some file
-/// systems are case-insensitive.
-struct WantedWords {
+/// Words of a pattern, searched in their order and in lower case, because some file systems are
+/// case-insensitive.
+struct WordsInOrder {
     words: Vec<String>,
     n_taken: usize,
 }
 
-impl WantedWords {
+impl WordsInOrder {
     fn new(words: &[String]) -> Self {
         let of_words = |(at, word): (usize, &String)| {
             let name = if at == 0 { base_name(word) } else { word };
@@ -127,12 +127,12 @@ fn is_word(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// Whether a character separates words within a text.
+/// Whether a character separates words in a text.
 fn is_border(c: char) -> bool {
     c.is_whitespace() || "=;&|<>(){}[]!,:$`#*?~".contains(c)
 }
 
-/// Whether a single word of a command can contain further words.
+/// Whether a single word of a command can contain other words.
 fn has_pieces(text: &str) -> bool {
     text.starts_with('-') || text.contains(|c| is_border(c) || "'\"\\".contains(c))
 }

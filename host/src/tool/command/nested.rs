@@ -14,7 +14,8 @@ pub(super) const MAX_DEPTH: usize = 12;
 /// standard input.
 pub(super) const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "mksh", "sh", "yash", "zsh"];
 
-/// Builtins that can change the meaning of later words, or that run code that is not visible here.
+/// Builtins that can change the meaning of later words, or that run code that this parser cannot
+/// see.
 const CHANGING: &[&str] = &[
     ".",
     "alias",
@@ -57,9 +58,8 @@ const EVALUATING: &[&str] = &[
     "[", "break", "continue", "exit", "kill", "printf", "return", "shift", "test", "ulimit", "wait",
 ];
 
-/// A program that runs the words after its own: its name, options without a value, options with a
-/// value (in the next word or the same one), and the number of its own arguments before the inner
-/// program.
+/// A program that runs another command: its name, options without a value, options with a value (in
+/// the next word or the same one), and the number of its own arguments before the inner program.
 type Wrapper = (
     &'static str,
     &'static [&'static str],
@@ -185,7 +185,7 @@ fn read_shell(name: &str, arguments: &[Word], depth: usize, command: &mut Comman
         match rest.next().and_then(Word::literal) {
             None => {
                 return command.doubt(format!(
-                    "`{name}` runs what comes in or what is not known here"
+                    "`{name}` runs its standard input, or a program that is not known here"
                 ));
             }
             Some(option) if option.starts_with(['-', '+']) => {
@@ -194,8 +194,8 @@ fn read_shell(name: &str, arguments: &[Word], depth: usize, command: &mut Comman
                     return command.doubt(format!("`{name} {option}`"));
                 }
                 if letters.contains('c') {
-                    // Shells differ in where they accept more options; further words become
-                    // positional parameters.
+                    // Shells differ in where they accept options; later words become positional
+                    // parameters.
                     return match (rest.next().and_then(Word::literal), rest.next()) {
                         (Some(text), None) if !text.starts_with(['-', '+']) => {
                             read::read_command(text, depth + 1, command)
@@ -230,7 +230,9 @@ fn read_find(arguments: &[Word], depth: usize, command: &mut Command) {
         rest = after;
         match word.literal() {
             Some("-exec" | "-ok") => {}
-            Some("-execdir" | "-okdir") => command.outside("`find` that changes the folder"),
+            Some("-execdir" | "-okdir") => {
+                command.outside("`find` with an option that changes directories")
+            }
             _ => continue,
         }
         let is = |at: usize, text: &str| rest.get(at).and_then(Word::literal) == Some(text);
@@ -266,7 +268,7 @@ fn read_wrapped(
             mark = own.or_else(|| after.first().and_then(Word::literal));
         }
         if valued.contains(&text) {
-            // The unknown word may expand to several.
+            // The unknown word may expand to several words.
             if after.first().and_then(Word::literal).is_none() {
                 return command.doubt(format!("`{name} {text}` with what is not known here"));
             }

@@ -52,7 +52,7 @@ pub enum Matched {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandPattern {
     text: String,
-    /// Words without quotes, with [`STAR`] for each star.
+    /// Words without quotes, with [`STAR`] for each `*`.
     pub(super) words: Vec<String>,
     pub(super) is_redirection: bool,
 }
@@ -135,7 +135,7 @@ impl CommandPattern {
         if n_unknown > MAX_UNKNOWN {
             return self.matched_open(part.words(), part);
         }
-        // Each unknown word may expand to nothing or to several words.
+        // An unknown word may expand to nothing or to several words: try both.
         let mut readings = 0..1_u32 << n_unknown;
         if readings.all(|bits| self.covers(&text_of(part, &part.words, bits))) {
             Matched::Yes
@@ -214,7 +214,7 @@ impl CommandPattern {
     }
 }
 
-/// Returns the spellings of a part that rules which ask or deny compare.
+/// Returns every spelling of a part that `ask` and `deny` rules are matched against.
 fn part_spellings(part: &Part) -> Vec<Vec<Word>> {
     let mut spellings = vec![part.words.clone()];
     if part.is_redirection {

@@ -504,7 +504,7 @@ impl<'a> ShellReader<'a> {
             // No expansion can follow, so `$` is literal.
             Some('"') if is_in_quotes => word.text.push('$'),
             None | Some(' ' | '\t' | '\n') => word.text.push('$'),
-            Some(_) => self.mark_doubt("`$` before what is no name"),
+            Some(_) => self.mark_doubt("`$` before something that is not a name"),
         }
     }
 }

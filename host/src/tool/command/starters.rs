@@ -52,7 +52,7 @@ pub(crate) fn runs_others(program: &str) -> bool {
         || WRAPPERS.iter().any(|(wrapper, ..)| *wrapper == name)
 }
 
-/// Whether the first argument of a program says little about its effect.
+/// Whether the first argument of a program hardly indicates its effect.
 pub(super) fn may_run_others(program: &str) -> bool {
     let name = base_name(program);
     runs_others(name) || name == "find" || is_in(&LISTS.scripts, name)

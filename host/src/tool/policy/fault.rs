@@ -8,7 +8,7 @@ use super::rule::{BASH, OF_FILES, PolicyRule};
 use crate::message::ToolSpec;
 use crate::tool::command::{CommandPattern, runs_unread};
 
-/// Tools whose calls are about a directory with everything below it.
+/// Tools whose calls concern a whole directory tree.
 const OF_TREES: &[&str] = &["list_files", "search"];
 
 impl PolicyRule {
@@ -31,7 +31,7 @@ impl PolicyRule {
         }
     }
 
-    /// Describes a rule that names none of these tools.
+    /// Returns a description of the fault if a rule names none of these tools.
     fn names_no_tool(&self, tools: &[&ToolSpec]) -> Option<String> {
         let tool = self.tool.as_ref()?;
         let Some((plugin, name)) = tool.text.split_once(':') else {

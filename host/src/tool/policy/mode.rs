@@ -36,7 +36,7 @@ pub enum ApprovalMode {
 }
 
 impl ApprovalMode {
-    /// All modes, from the usual to the one that asks nothing.
+    /// All modes, from the default to the one that never asks.
     pub const ALL: [Self; 4] = [Self::Ask, Self::AcceptEdits, Self::Plan, Self::Full];
 
     /// Returns the name, as it is written on the command line.
@@ -50,7 +50,7 @@ impl ApprovalMode {
         }
     }
 
-    /// Returns what the mode does, in a few words.
+    /// Returns a short description of the mode.
     #[must_use]
     pub fn about(self) -> &'static str {
         match self {
@@ -106,14 +106,15 @@ impl FromStr for ApprovalMode {
         found.ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
             format!(
-                "`{}` is no mode; the modes are {names}",
+                "`{}` is not a mode; the modes are {names}",
                 text.escape_debug()
             )
         })
     }
 }
 
-/// The mode in force, shared by everything that decides by it or shows it. Clones switch together.
+/// The current approval mode, shared by the code that decides by it and the code that shows it. A
+/// switch affects all clones.
 #[derive(Clone, Debug, Default)]
 pub struct ModeSwitch(Arc<AtomicU8>);
 

@@ -359,7 +359,7 @@ impl PathPattern {
         if let Some((_, what)) = odd.iter().find(|(is_so, _)| *is_so) {
             return Err(format!("`path = {text:?}` has {what}"));
         }
-        // `a//b` and `a/b` are one file, and a `/` at the end says that it is a directory.
+        // `a//b` and `a/b` denote one file, and a final `/` denotes a directory.
         let names: Vec<&str> = text.split('/').filter(|name| !name.is_empty()).collect();
         let names = names.strip_prefix(&["."]).unwrap_or(&names);
         let is_within =
@@ -414,7 +414,7 @@ impl PathPattern {
         self.glob.is_match(path) || above.any(|folder| self.glob.is_match(folder))
     }
 
-    /// Whether an allowing rule may match a directory with everything below it.
+    /// Whether an allowing rule may match a whole directory tree.
     pub(super) fn may_hold_trees(&self) -> bool {
         self.text.ends_with('/') || self.text.contains("**") || self.text.contains('{')
     }

@@ -1,9 +1,9 @@
 //! Records of running commands on disk. A record holds the state before the command, so that a later
 //! process of Rind can judge the files that the command left when the first was killed.
 //!
-//! Each record is a file `ID.json`, locked by the process that runs the command and removed after its
-//! files were judged. A record that nobody locks is of an interrupted command. This module must not
-//! know how files are judged (see the module above). All functions block. Start from
+//! Each record is a file `ID.json`, locked by the process that runs the command and removed after
+//! its files were judged. An unlocked record belongs to an interrupted command. This module must
+//! not know how files are judged (see the module above). All functions block. Start from
 //! [`CommandRecord::create`] and [`judge_interrupted`].
 
 use std::ffi::OsString;
@@ -203,7 +203,7 @@ fn judge(folder: &Path, dir: &Dir, name: &Path) -> Vec<String> {
         Ok(Some((file, _))) => file.into_std(),
         // Its process or another has just removed it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
-        Ok(None) => return vec![unknown(&path, "it is no regular file; remove it")],
+        Ok(None) => return vec![unknown(&path, "it is not a regular file; remove it")],
         Err(error) => return vec![unknown(&path, &format!("{error}; remove it"))],
     };
     if file.try_lock().is_err() {

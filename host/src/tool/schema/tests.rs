@@ -62,7 +62,10 @@ fn arguments_of_many_values_under_many_alternatives_are_refused_at_once() {
     let check = compile(&schema).expect("a good schema");
     let zeros = |n: usize| json!({"a": vec![0; n]});
     for (n, expected) in [
-        (30_000, "the arguments hold too many values for this tool"),
+        (
+            30_000,
+            "the arguments contain too many values for this tool",
+        ),
         (100, "the arguments do not fit the tool's schema"),
     ] {
         assert_eq!(check(&zeros(n)).unwrap_err(), expected);

@@ -14,7 +14,7 @@ pub enum WorkspaceError {
         "`{0}` is outside the workspace: use a path within it (no `..` above it, no link that leads out)"
     )]
     Escape(String),
-    /// The path is a folder of Rind's own, or leads into one.
+    /// The path is, or leads into, one of Rind's own folders.
     #[error(
         "`{0}` is in a folder of Rind's own, with its settings, permissions and sessions: no tool reads or changes it"
     )]
@@ -72,7 +72,7 @@ pub enum WorkspaceError {
         seconds: u64,
     },
     /// The host failed.
-    #[error("the host failed while it worked on files: {0}")]
+    #[error("the host had an error with its files: {0}")]
     Host(String),
 }
 

@@ -24,7 +24,7 @@ use crate::point::handle::ChangeRecorder;
 pub(in crate::tool) enum ExpectedFile {
     /// Any state.
     Any,
-    /// No file exists, so that a file created meanwhile is not overwritten.
+    /// Expects no file: the write fails if another process created one meanwhile.
     Nothing,
     /// The file has this version; a file of more than `cap` bytes is compared by its attributes.
     Version { version: FileVersion, cap: u64 },
@@ -61,7 +61,7 @@ impl Workspace {
     }
 
     /// [Writes](Self::write) a file if it is in the expected state, which is checked right before
-    /// it is replaced. `recorder` is told before anything changes, and of the end.
+    /// it is replaced. `recorder` is called before anything changes, and at the end.
     pub(in crate::tool) fn write_over(
         &self,
         path: &str,

@@ -21,7 +21,7 @@ class PostTool:
         for index in range(payload.len()):
             part = payload.part(index)
             masked = None if isinstance(part, types.Part_Blob) else masks.apply(part.value)
-            # What is masked in a value may leave no JSON, so it goes on as text.
+            # What is masked in a value may leave no JSON, so it continues as text.
             content.append(part if masked is None else types.Part_Text(masked))
         if masks.count == 0:
             return outcome.result()

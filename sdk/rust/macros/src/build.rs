@@ -7,7 +7,7 @@ use std::path::Path;
 fn main() {
     let crate_folder = env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
     let wit = Path::new(&crate_folder).join("wit");
-    // Plugins reach one SDK by links of their own, which may be gone before this build is.
+    // Plugins reach one SDK through their own symlinks, which may disappear before this build ends.
     let wit = wit.canonicalize().unwrap_or(wit);
     println!("cargo::rerun-if-changed={}", wit.display());
     println!("cargo::rerun-if-changed=src/build.rs");

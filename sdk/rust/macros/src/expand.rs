@@ -21,8 +21,8 @@ fn contract() -> &'static str {
     version.map_or("", |(version, _)| version)
 }
 
-/// The section that tells the host, before it compiles the component, the SDK and the contract that
-/// it was built with.
+/// Creates the section from which the host learns, before it compiles the component, the SDK and
+/// the contract that it was built with.
 fn stamp() -> TokenStream {
     let sdk = concat!("rind-sdk ", env!("CARGO_PKG_VERSION"));
     let text = format!(

@@ -221,8 +221,7 @@ pub(crate) fn commands(plugin: &Plugin) -> Option<Export> {
     })
 }
 
-/// The type of a command's arguments; `None` for one that takes the text after its name, or
-/// nothing.
+/// The type of a command's arguments; `None` for a command that accepts free text or nothing.
 fn schema_of(function: &Function) -> Option<&Type> {
     let ty = pointee(function.parameter.as_ref()?);
     let is_text = match ty {

@@ -5,7 +5,7 @@ use crate::function::{Function, ToolOptions, take_marker};
 use crate::points::{self, Point};
 use syn::{Attribute, Error, Ident, Item, ItemFn, ItemMod, LitStr, Meta, Result};
 
-/// Most bytes of a tool's description.
+/// Maximum size of a tool's description, in bytes.
 const MAX_DESCRIPTION: usize = 4096;
 
 /// A module that is a plugin.

@@ -64,7 +64,7 @@ impl FakeTurn {
         }
     }
 
-    /// Makes an answer a part of the conversation.
+    /// Adds an answer to the conversation.
     fn keep_answer(&mut self, calls: Vec<ToolCall>) {
         self.aside.clear();
         self.has_answer = true;
@@ -139,8 +139,8 @@ pub(crate) mod host {
         TurnFinish,
     };
 
-    /// Notes a primitive with its text or number, and checks that it may come now. The host ends the
-    /// turn otherwise, so that the loop never sees an error; a test must fail with the reason.
+    /// Records a primitive with its text or number, and checks that it may come now. The host ends
+    /// the turn otherwise, so that the loop never sees an error; a test must fail with the reason.
     fn note(name: &str, more: &str) {
         let fault = TURN.with_borrow_mut(|turn| {
             let asked = format!("{name} {more}");
@@ -228,7 +228,7 @@ pub(crate) mod host {
         if has_had_calls {
             TURN.with_borrow_mut(super::FakeTurn::forget_answers);
             return Ok(TurnFinish::Again(
-                "the model was told of something since".to_owned(),
+                "the model has received another message since then".to_owned(),
             ));
         }
         TURN.with_borrow_mut(|turn| turn.is_over = true);

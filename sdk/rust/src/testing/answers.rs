@@ -1,4 +1,4 @@
-//! Answers that a test gives in place of the real services: HTTP servers, models, subagents, tools,
+//! Answers that a test gives instead of the real services: HTTP servers, models, subagents, tools,
 //! other plugins.
 
 use std::cell::RefCell;
@@ -38,7 +38,7 @@ impl<A, T> Answerer<A, T> {
     }
 
     pub(super) fn answer(&self, asked: A) -> Result<T, Error> {
-        // Not borrowed while it runs: it may set another one.
+        // Do not hold the borrow during the call: the function may set another one.
         let function = self.function.borrow().clone();
         match function {
             Some(function) => function(asked),

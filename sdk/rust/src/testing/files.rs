@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::files::{Entry, Kind};
 use crate::types::Error;
 
-/// Most that one call reads or writes, in bytes, as in the real host.
+/// Maximum number of bytes that one call reads or writes, as in the real host.
 const MAX_BYTES: usize = 16 << 20;
 
 thread_local! {

@@ -3,10 +3,10 @@
 use crate::payload::text_of;
 use crate::types::{Message, Part, ToolCall, Usage};
 
-/// Most messages of one read.
+/// Maximum number of messages of one read.
 const MAX_MESSAGES: u32 = 100;
 
-/// Most bytes of one read.
+/// Maximum size of one read, in bytes.
 const MAX_READ_BYTES: u64 = 1 << 20;
 
 /// Messages of a request.
@@ -69,7 +69,7 @@ fields! {
     Slice {
         /// Reason.
         reason: String;
-        /// Text in place of the messages.
+        /// Text instead of the messages.
         summary: String;
     }
     WireRequest {

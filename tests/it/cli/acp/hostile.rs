@@ -148,7 +148,7 @@ fn requests_for_something_that_is_not_there_say_so() {
             "session/list",
             json!({"cursor": "none"}),
             -32602,
-            "to go on after",
+            "to continue after",
         ),
         (
             "session/delete",

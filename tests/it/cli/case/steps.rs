@@ -102,7 +102,7 @@ fn binary_files_come_from_the_folder_of_cases_and_nothing_from_outside() {
             "data/none.bin",
             "given.fixtures: `data/none.bin` in `tests`",
         ),
-        ("data", "is no file"),
+        ("data", "is not a file"),
     ] {
         rind.file("hello/tests/cases.toml", &case(from));
         let ran = rind.run(&["plugin", "test", "hello"]).exits(1);

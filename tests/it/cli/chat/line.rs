@@ -43,7 +43,7 @@ fn names_of_commands_and_files_are_completed() {
 
     › /co
       ▸ cost Show tokens and cost of this session
-        context Show what fills the window of the model
+        context Show what fills the model's context window
         compact Replace older messages with a summary now
         continue Continue the turn that was interrupted when the program end
         copy Put the last answer into the clipboard, through the terminal

@@ -102,7 +102,7 @@ fn one_ctrl_c_on_an_empty_line_never_leaves_and_leaving_says_how_to_go_on() {
         .keys(CTRL_C);
     assert_eq!(terminal.ends(), Some(0));
     let all = terminal.all();
-    assert!(all.contains("to go on: rind -c, or rind -r"), "{all}");
+    assert!(all.contains("to continue: rind -c, or rind -r"), "{all}");
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn garbage_of_the_agent_is_a_refusal() {
         let said = HookSaid::of(&own.hook_with(&line, call.as_bytes(), &[]));
         assert_eq!(said.code, Some(2), "{line}: {said:?}");
     }
-    // An id that is no name of a file is no path either.
+    // An id that is not a name of a file is no path either.
     let odd = call.replace("01a2180f-483f-7000-8c07-48b27a447b74", "../../../x y/é");
     let said = HookSaid::of(&own.hook_with(&line, odd.as_bytes(), &[]));
     assert!(said.is_pass(), "{said:?}");

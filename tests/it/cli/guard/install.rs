@@ -247,7 +247,12 @@ fn files_that_are_no_json_and_links_to_nothing_stay_as_they_are() {
         .rind
         .run(&["guard", "install", "codex", "--yes"])
         .exits(1);
-    assert!(refused.stderr.contains("leads to nothing"), "{refused:?}");
+    assert!(
+        refused
+            .stderr
+            .contains("is dangling: its target does not exist"),
+        "{refused:?}"
+    );
 }
 
 #[test]

@@ -314,7 +314,7 @@ fn what_is_not_supported_is_named_once_and_guards_must_be_callable() {
             r#"{"type": "command", "command": "true", "timeout": "5"}"#,
             "`timeout` is no number of seconds",
         ),
-        ("5", "it is no object"),
+        ("5", "it is not an object"),
     ] {
         let ran = with_hook(hook).run(&["run", "go", "--yes"]).exits(2);
         assert!(ran.stderr.contains(expected), "{hook}: {}", ran.stderr);
@@ -326,7 +326,7 @@ fn what_is_not_supported_is_named_once_and_guards_must_be_callable() {
         );
     }
     for (settings, expected) in [
-        ("{\"hooks\": 5}", "`hooks` is no object"),
+        ("{\"hooks\": 5}", "`hooks` is not an object"),
         ("{\n\n!", "settings.json:3: "),
         (
             r#"{"hooks": {"PreToolUse": [{"matcher": "(?=a)", "hooks": []}]}}"#,

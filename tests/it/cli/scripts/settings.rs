@@ -34,7 +34,7 @@ fn settings_that_do_not_fit_are_named_with_their_line() {
         ),
         (
             "point = \"pre-tool\"\ncommand = [\"sh\"]\nmatcher = \"(\"",
-            "`matcher` is no regular expression",
+            "`matcher` is not a regular expression",
         ),
         (
             "point = \"turn-end\"\ncommand = [\"sh\"]\nmatcher = \"bash\"",

@@ -70,7 +70,7 @@ fn answers_that_are_none_are_failures_of_their_call() {
         ),
         (
             "echo \"{\\\"id\\\": $id, \\\"outcome\\\": 5}\"",
-            "its `outcome` is no JSON object",
+            "its `outcome` is not a JSON object",
         ),
         (
             "echo \"{\\\"id\\\": $id, \\\"error\\\": \\\"no idea\\\"}\"",

@@ -72,7 +72,7 @@ fn text_of_a_package_is_data_wherever_it_stands() {
         ),
         (
             "[package]\nname = \"fine\"\n[lib]\npath = \"../evil/src/lib.rs\"\n".to_owned(),
-            "which is no file of the package",
+            "which is not a file of the package",
         ),
     ] {
         crate_of(&rind, "names", &[("src/lib.rs", "pub fn a() {}\n")]);

@@ -98,7 +98,7 @@ fn a_bundle_is_replaced_when_somebody_agrees_and_never_when_it_was_edited() {
         "{}",
         forced.stderr
     );
-    // What is no derived skill stays.
+    // What is not a derived skill stays.
     fs::write(
         folder.join("SKILL.md"),
         "---\ndescription: Mine.\n---\nMine.\n",
@@ -106,7 +106,7 @@ fn a_bundle_is_replaced_when_somebody_agrees_and_never_when_it_was_edited() {
     .unwrap();
     let refused = derive(&["--yes"]).exits(2);
     assert!(
-        refused.stderr.contains("is no derived skill"),
+        refused.stderr.contains("is not a derived skill"),
         "{}",
         refused.stderr
     );

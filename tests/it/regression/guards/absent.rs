@@ -30,7 +30,7 @@ fn a_link_that_leads_to_nothing_is_not_an_absent_file() {
             "{file}: {}",
             ran.stderr
         );
-        let told = format!("{file}` leads to nothing");
+        let told = format!("{file}` is dangling: its target does not exist");
         assert!(ran.stderr.contains(&told), "{file}: {}", ran.stderr);
     }
 }

@@ -67,22 +67,22 @@ fn a_component_for_another_host_is_told_what_it_was_built_for_and_what_to_build_
         (
             "wide",
             around("(memory i64 1)"),
-            "is built for 64-bit memory (memory64); this host",
+            "was built for 64-bit memory (memory64); this host",
         ),
         (
             "throws",
             around("(tag $t) (func (throw $t))"),
-            "is built for exceptions; this host",
+            "was built for exceptions; this host",
         ),
         (
             "collected",
             around("(type $s (struct (field i32))) (func (drop (struct.new $s (i32.const 1))))"),
-            "is built for garbage collection (GC); this host",
+            "was built for garbage collection (GC); this host",
         ),
         (
             "threads",
             around("(memory 1 2 shared)"),
-            "is built for threads; this host",
+            "was built for threads; this host",
         ),
     ] {
         let folder = plugin(&rind, name, &component);
@@ -248,7 +248,8 @@ fn a_function_under_the_name_of_a_point_is_refused() {
     let ran = rind
         .run(&["plugin", "inspect", folder.to_str().unwrap()])
         .exits(1);
-    let says = format!("it exports `rind:plugin/turn-end@{CURRENT}`, which is no interface there");
+    let says =
+        format!("it exports `rind:plugin/turn-end@{CURRENT}`, which is not an interface there");
     assert!(ran.stderr.contains(&says), "{}", ran.stderr);
 }
 

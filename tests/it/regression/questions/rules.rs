@@ -265,6 +265,6 @@ fn what_a_path_rule_denies_has_no_second_spelling() {
     let ran = rind.run(&["run", "x", "--yes", "--json"]).exits(0);
     assert!(!ran.stdout.contains("the secret"), "{}", ran.stdout);
     let refused = ran.stdout.matches("\"refused_by\":\"policy\"").count();
-    // The last is no file on a file system that tells case apart.
+    // The last is not a file on a file system that tells case apart.
     assert!(refused > reads.len(), "{}", ran.stdout);
 }

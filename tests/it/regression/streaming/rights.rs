@@ -80,7 +80,7 @@ fn a_manifest_names_only_rights_that_there_are() {
     let table = [
         (
             "[hooks.post-reason]\nmay = [\"injekt\"]\n",
-            "may: `injekt` is no right of post-reason; its rights are text, inject, block",
+            "may: `injekt` is not a right of post-reason; its rights are text, inject, block",
         ),
         (
             "[hooks.turn-end]\nmay = [\"text\"]\n",

@@ -126,7 +126,7 @@ fn a_link_to_nothing_and_a_file_in_the_place_of_a_folder_are_told() {
     for (name, of_link, of_file) in [
         (
             "config",
-            "`[RIND_HOME]/config` leads to nothing",
+            "`[RIND_HOME]/config` is dangling: its target does not exist",
             "Not a directory",
         ),
         (
@@ -137,7 +137,7 @@ fn a_link_to_nothing_and_a_file_in_the_place_of_a_folder_are_told() {
         (
             "config/skills",
             "config/skills:1:1: the link leads nowhere; restore its target or remove it",
-            "config/skills:1:1: it is no folder; make it a folder of skills",
+            "config/skills:1:1: it is not a folder; replace it with a folder of skills",
         ),
         (
             "config/prompts",
@@ -205,7 +205,7 @@ fn something_else_in_the_place_of_a_projects_folder_is_told() {
         ),
         (
             "skills",
-            "[WORKSPACE]/.rind/skills:1:1: it is no folder; make it a folder of skills",
+            "[WORKSPACE]/.rind/skills:1:1: it is not a folder; replace it with a folder of skills",
         ),
         (
             "prompts",

@@ -124,7 +124,7 @@ const DATA: Files = &[
     ),
     (
         "mcp.json",
-        "tools of MCP servers that you said yes to",
+        "tools of MCP servers that you approved",
         "`rind mcp add` and `test`; questions at a terminal; `rind mcp remove NAME`",
     ),
     (

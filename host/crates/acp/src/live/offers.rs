@@ -28,7 +28,8 @@ impl LiveSession {
         config_options(self.switch().mode(), &lock(&self.models))
     }
 
-    /// Tells the client of the commands, the notes and, once the server listed them, the models.
+    /// Announces to the client the commands, the notes and, once the server has listed them, the
+    /// models.
     pub(crate) async fn announce(self: Arc<Self>) {
         self.send_commands();
         let notes = std::mem::take(&mut *lock(&self.notes));
@@ -75,7 +76,7 @@ impl LiveSession {
         self.send(SessionUpdate::ConfigOptionUpdate(update));
     }
 
-    /// Tells the client of the mode, if it changed since it was told.
+    /// Announces the mode to the client, if it changed since the last announcement.
     pub(super) fn send_mode(&self) {
         let mode = self.switch().mode();
         let before = std::mem::replace(&mut *lock(&self.told_mode), mode);

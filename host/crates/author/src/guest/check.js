@@ -44,7 +44,7 @@ export const isObject = (value) => typeof value === "object" && value !== null &
 
 function plainFault(ty, value) {
   if (ty === "string") {
-    if (typeof value !== "string") return `${named(value)} is no text`;
+    if (typeof value !== "string") return `${named(value)} is not a text`;
     return /[\uD800-\uDFFF]/u.test(value) ? "the text holds half of a character, which is no UTF-8" : undefined;
   }
   if (ty === "bool") return typeof value === "boolean" ? undefined : `${named(value)} is neither true nor false`;

@@ -105,7 +105,7 @@ def _nearest(name, known):
 
 def _text_fault(value):
     if not isinstance(value, str):
-        return f"{_named(value)} is no text"
+        return f"{_named(value)} is not a text"
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
@@ -140,7 +140,7 @@ def _fault(place, ty, value):
         if ty["list"] == "u8":
             return None if isinstance(value, bytes) else f"{place}: {_named(value)} is not of type bytes"
         if not isinstance(value, list):
-            return f"{place}: {_named(value)} is no list"
+            return f"{place}: {_named(value)} is not a list"
         faults = (_fault(f"{place}[{at}]", ty["list"], item) for at, item in enumerate(value))
         return next((fault for fault in faults if fault), None)
     shape = SHAPES.get(ty)

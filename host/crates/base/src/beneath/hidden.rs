@@ -58,8 +58,7 @@ impl HiddenFolders {
         self.folders.is_empty()
     }
 
-    /// Whether a walk from the root led into a hidden folder, or to one. An error of the system
-    /// counts as yes.
+    /// Whether a walk from the root led to or into a hidden folder. A system error counts as yes.
     pub fn hide_walked(&self, walked: &WalkedPath) -> bool {
         !self.is_empty()
             && (self.hide_names(walked.names.iter().map(String::as_str))

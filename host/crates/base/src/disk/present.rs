@@ -26,7 +26,7 @@ pub fn open_if_present(path: &Path) -> io::Result<Option<File>> {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return match path.ancestors().find(|path| is_dangling(path)) {
                 Some(link) => Err(io::Error::other(format!(
-                    "the link `{}` leads to nothing",
+                    "the link `{}` is dangling: its target does not exist",
                     link.display()
                 ))),
                 None => Ok(None),
@@ -40,7 +40,7 @@ pub fn open_if_present(path: &Path) -> io::Result<Option<File>> {
     Ok(Some(file))
 }
 
-/// Reads a regular file of text, at most `max_bytes` of it; `None` if nothing has its name.
+/// Reads a regular text file of at most `max_bytes`; `None` if it does not exist.
 ///
 /// # Errors
 /// Those of [`open_if_present`], and a file that is larger or is not UTF-8.
@@ -54,7 +54,7 @@ pub fn read_if_present(path: &Path, max_bytes: u64) -> io::Result<Option<String>
         .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max_bytes {
         return Err(io::Error::other(format!(
-            "it has {size} bytes, at most {max_bytes} are read"
+            "it has {size} bytes, at most {max_bytes} are supported"
         )));
     }
     let text = String::from_utf8(bytes).map_err(|e| io::Error::new(ErrorKind::InvalidData, e))?;
@@ -102,8 +102,14 @@ mod tests {
         for (name, words) in [
             ("large", "it has 6 bytes, at most 4 are read"),
             ("binary", "invalid utf-8"),
-            ("dangling", "dangling` leads to nothing"),
-            ("dangling/file", "dangling` leads to nothing"),
+            (
+                "dangling",
+                "dangling` is dangling: its target does not exist",
+            ),
+            (
+                "dangling/file",
+                "dangling` is dangling: its target does not exist",
+            ),
             ("pipe", "not a regular file"),
             ("", "not a regular file"),
         ] {

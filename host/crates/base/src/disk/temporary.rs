@@ -149,7 +149,8 @@ fn sweep_folders(prefix: &str, above: &Path) {
         let path = entry.path();
         if let Some(name) = name.strip_prefix(UNLOCKED) {
             if name.starts_with(prefix) && is_abandoned(&path) {
-                // Removes an empty folder only: before the lock nothing is put into one.
+                // Remove the folder only if it is empty: nothing is put into it before it is
+                // locked.
                 let _ = fs::remove_dir(&path);
             }
             continue;

@@ -22,7 +22,7 @@ pub(super) struct KeywordFilter {
 #[derive(Debug)]
 struct KeywordGroup {
     search: KeywordSearch,
-    /// Rules that may begin at each word.
+    /// Rules that may match at each word.
     candidates: Vec<Vec<usize>>,
 }
 
@@ -42,7 +42,7 @@ impl KeywordFilter {
             .flat_map(|rule| rule.keywords.iter().map(String::as_str))
             .collect();
         words.sort_unstable();
-        // A word with another one as its prefix is found by that prefix.
+        // A word that has another word as its prefix is found through that prefix.
         words.dedup_by(|next, kept| next.starts_with(&**kept));
         let (short, long) = words.into_iter().partition(|word| word.len() <= 3);
         Self {
@@ -126,7 +126,7 @@ fn in_buckets<'a>(sorted: &[&'a str]) -> Vec<&'a str> {
 
 pub(super) struct KeywordHits<'a> {
     groups: [&'a KeywordGroup; 2],
-    /// Next hit of each group: offset and word.
+    /// Next hit of each group: its offset and word.
     next: [Option<(usize, usize)>; 2],
     text: &'a [u8],
 }

@@ -29,12 +29,12 @@ struct SkillCall {
     agent: Arc<str>,
     id: String,
     name: String,
-    how: CallManner,
+    how: CallRule,
     /// Whether the call is still being judged.
     is_open: bool,
 }
 
-enum CallManner {
+enum CallRule {
     Allowed,
     Spared,
     Asked,
@@ -61,7 +61,7 @@ impl RunCalls {
             };
             call.is_open = false;
             if let Some(by) = refused_by {
-                call.how = CallManner::Refused(by.clone());
+                call.how = CallRule::Refused(by.clone());
             }
         };
         match &stamped.event {
@@ -76,7 +76,7 @@ impl RunCalls {
                 agent: stamped.agent.clone(),
                 id: call.id.clone(),
                 name: call.name.clone(),
-                how: CallManner::Allowed,
+                how: CallRule::Allowed,
                 is_open: true,
             }),
             _ => {}
@@ -88,10 +88,10 @@ impl RunCalls {
     pub(super) fn take(&self) -> (Vec<String>, Vec<String>) {
         let noted = std::mem::take(&mut *lock(&self.0));
         let told = |call: &SkillCall| match &call.how {
-            CallManner::Allowed => format!("{} allowed", call.name),
-            CallManner::Spared => format!("{} spared", call.name),
-            CallManner::Asked => format!("{} asked", call.name),
-            CallManner::Refused(by) => format!("{} refused by {by}", call.name),
+            CallRule::Allowed => format!("{} allowed", call.name),
+            CallRule::Spared => format!("{} spared", call.name),
+            CallRule::Asked => format!("{} asked", call.name),
+            CallRule::Refused(by) => format!("{} refused by {by}", call.name),
         };
         (noted.calls.iter().map(told).collect(), noted.asked)
     }
@@ -111,13 +111,13 @@ impl Policy for HeardPolicy {
     fn may_spare(&self, call: &PolicyCall<'_>) -> bool {
         let may = self.policy.may_spare(call);
         if may && let Some(judged) = lock(&self.calls.0).judged_call(&call.spec.name) {
-            judged.how = CallManner::Spared;
+            judged.how = CallRule::Spared;
         }
         may
     }
 }
 
-/// Approver with a listener. If the case has no answers, every answer is yes.
+/// Approver with a listener. If the case lists no answers, it approves every question.
 pub(super) struct HeardPerson {
     pub(super) person: Option<ScriptedPerson>,
     pub(super) calls: RunCalls,
@@ -128,7 +128,7 @@ impl Approver for HeardPerson {
         let mut noted = lock(&self.calls.0);
         noted.asked.push(question.tool.clone());
         if let Some(judged) = noted.judged_call(&question.tool) {
-            judged.how = CallManner::Asked;
+            judged.how = CallRule::Asked;
         }
         drop(noted);
         match &self.person {

@@ -149,7 +149,7 @@ async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
                 continue;
             }
         };
-        // A fault of the only case file is told at once, and not after a build.
+        // Report a fault of the only case file at once, and not after a build.
         let has_cases = suite.files.iter().any(|file| !file.cases.is_empty());
         if (has_cases || suite.faults.is_empty())
             && let Some(failed) = build_stale(&suite).await
@@ -174,8 +174,8 @@ async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
         report.write_report(*format, file)?;
     }
     render::case::show_total(&report.cases, ", each warm and cold");
-    // Without any case the result is a failure: a CI pipeline that tests nothing would always be
-    // green. One of many shares may be empty.
+    // Without any case the result is a failure: otherwise a CI pipeline that tests nothing would
+    // always be green. One of many shards may be empty.
     let is_empty_share = args.shard.is_some() && n_named > 0;
     let has_cases = is_empty_share || !report.cases.is_empty();
     let is_fine = has_cases && report.cases.iter().all(CaseRun::passed);
@@ -183,12 +183,12 @@ async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
 }
 
 /// Builds the plugin if its component is missing or older than its sources, so that the cases test
-/// the present code. If the build fails, returns it as a failed case.
+/// the current code. If the build fails, returns it as a failed case.
 async fn build_stale(suite: &CaseSuite) -> Option<CaseRun> {
     let path = suite.manifest.component_path(&suite.folder)?;
     let name = &suite.manifest.name;
     let fault = if path.symlink_metadata().is_err() {
-        // Without sources there is nothing to build; loading tells that the component is missing.
+        // Without sources there is nothing to build; loading reports the missing component.
         digest_sources(&suite.folder)?;
         render::print_note(&format!("{name}: it has no component yet; building it"));
         "it has no component yet and cannot be built"

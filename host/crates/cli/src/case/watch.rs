@@ -41,8 +41,8 @@ pub(super) async fn watch_cases(args: &TestArgs) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// Finds the files that cases depend on: manifests and components of the plugins and of those that
-/// they need, and everything in `tests`.
+/// Finds the files that cases depend on: manifests and components of the plugins and their
+/// dependencies, and everything in `tests`.
 fn watched_files(folders: &[PathBuf]) -> Files {
     let mut found = Files::new();
     let needed = folders

@@ -5,7 +5,7 @@
 use super::super::render::{DIM, GOOD, PLUGIN, WARN, format_dollars, one_line, style_text};
 use rind_lib::event::{Event, Stamped};
 
-/// Most lines of subagents; the others are counted.
+/// Maximum number of lines of subagents; the others are counted.
 const MAX_LINES: usize = 8;
 
 /// Longest task or arguments in a line, in characters.

@@ -24,9 +24,9 @@ pub(super) struct OpenQuestion {
     hint: Option<&'static str>,
     /// First row of the open page; `None` shows the question itself.
     page: Option<usize>,
-    /// Time from which on keys are taken; `None` until it is drawn.
+    /// Time from which key presses are accepted; `None` until the question is drawn.
     opens: Option<Instant>,
-    /// Whether keys are taken.
+    /// Whether key presses are accepted.
     is_open: bool,
     /// Whether the whole question was on the screen, page by page.
     is_seen: bool,
@@ -35,7 +35,7 @@ pub(super) struct OpenQuestion {
 /// Effect of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LineEffect {
-    /// The line asked for another page, so there is no answer yet.
+    /// The line requested another page, so there is no answer yet.
     NotYet,
     /// The line is not an answer.
     Invalid,
@@ -82,7 +82,7 @@ impl OpenQuestion {
         self.opens.filter(|_| !self.is_open)
     }
 
-    /// Notes that it is about to be drawn: from when it is due on, with the answers.
+    /// Records that it is about to be drawn: from when it is due on, with the answers.
     pub(super) fn draws_at(&mut self, now: Instant) {
         self.is_open |= self.opens.is_some_and(|opens| opens <= now);
     }
@@ -95,8 +95,8 @@ impl OpenQuestion {
         self.opens.get_or_insert(now + QUIET);
     }
 
-    /// Whether a key belongs to the answer. A key that comes too soon was meant for something else,
-    /// and restarts the wait.
+    /// Whether a key belongs to the answer. A key that is pressed too soon was meant for something
+    /// else, and restarts the wait.
     pub(super) fn takes_key(&mut self, now: Instant) -> bool {
         if !self.is_open && self.opens.is_some() {
             self.opens = Some(now + QUIET);
@@ -130,7 +130,7 @@ impl OpenQuestion {
         rows
     }
 
-    /// Returns the question as it goes into the scrollback.
+    /// Returns the question in its form for the scrollback.
     pub(super) fn kept_rows(&self, size: TerminalSize) -> Vec<String> {
         self.screen.screen_rows(size).0
     }

@@ -25,10 +25,10 @@ use rind_lib::tool::preview::preview;
 /// Seconds after which a running call shows its time.
 const CLOCK_AFTER: u64 = 1;
 
-/// Most ended calls that are kept; the oldest are forgotten first.
+/// Maximum number of ended calls that are kept; the oldest are forgotten first.
 const MAX_ENDED: usize = 200;
 
-/// Most bytes of their results, together.
+/// Maximum total size of their results, in bytes.
 const MAX_ENDED_BYTES: usize = 16 << 20;
 
 /// A call that runs.
@@ -135,7 +135,7 @@ pub(super) struct EndedCall {
 
 impl EndedCall {
     /// Says which plugins changed the result before it was kept, if any did.
-    pub(super) fn changed_words(&self) -> Option<String> {
+    pub(super) fn changes_text(&self) -> Option<String> {
         let by = one_line(&self.changed_by.join(", "), 200);
         (!by.is_empty()).then(|| format!("  this result was cut or changed by {by}"))
     }
@@ -274,7 +274,7 @@ mod tests {
         let call = |id: &str| ToolCall::new(id, "bash", serde_json::Value::Null);
         ended.add_call(call("d"), result("d", "x"));
         ended.add_call(call("c"), result("c", "x"));
-        let words = |number| ended.find_call(number).unwrap().changed_words();
+        let words = |number| ended.find_call(number).unwrap().changes_text();
         assert_eq!(words("1"), None);
         let by = "  this result was cut or changed by cutter";
         assert_eq!(words("2").as_deref(), Some(by));

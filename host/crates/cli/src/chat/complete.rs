@@ -50,7 +50,7 @@ pub(super) fn list_files(workspace: &Path) -> Vec<String> {
 
 /// Offset and prefix of the file name at the end of a text: the word after an `@` that begins a
 /// word.
-pub(super) fn file_begun(before: &str) -> Option<(usize, &str)> {
+pub(super) fn partial_file(before: &str) -> Option<(usize, &str)> {
     let word = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let begun = before.get(word..)?.strip_prefix('@')?;
     Some((word + 1, begun))
@@ -64,7 +64,7 @@ impl CompletionMenu {
         files: &[String],
         resources: &ChatResources,
     ) -> Self {
-        let items = if let Some((start, begun)) = file_begun(before) {
+        let items = if let Some((start, begun)) = partial_file(before) {
             let found = matching_files(files, begun).into_iter();
             let item = |text: &str| LineCompletion {
                 start,
@@ -89,7 +89,7 @@ impl CompletionMenu {
         }
     }
 
-    /// Proposes files for the last word of a command of the shell, when Tab asks for them.
+    /// Proposes files for the last word of a shell command when the user presses Tab.
     pub(super) fn of_shell(before: &str, workspace: &Path) -> Self {
         let items = shell_files(before, workspace);
         Self {
@@ -300,9 +300,9 @@ mod tests {
 
     #[test]
     fn a_file_is_begun_by_an_at_sign_at_the_start_of_a_word() {
-        assert_eq!(file_begun("see @src/m"), Some((5, "src/m")));
-        assert_eq!(file_begun("@"), Some((1, "")));
-        assert_eq!(file_begun("me@example"), None);
-        assert_eq!(file_begun("@a b"), None);
+        assert_eq!(partial_file("see @src/m"), Some((5, "src/m")));
+        assert_eq!(partial_file("@"), Some((1, "")));
+        assert_eq!(partial_file("me@example"), None);
+        assert_eq!(partial_file("@a b"), None);
     }
 }

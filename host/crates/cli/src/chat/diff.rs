@@ -17,7 +17,7 @@ use rind_lib::lock::lock;
 /// Largest file that is compared.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Most rows of a change that are shown.
+/// Maximum number of rows of a change that are shown.
 const MAX_ROWS: usize = 40;
 
 /// Built-in tools that write one file.
@@ -73,7 +73,7 @@ impl ChatDiffs {
         }
     }
 
-    /// Notes that the person approved the change of this call and saw all of it.
+    /// Records that the person approved the change of this call and saw all of it.
     pub(super) fn note_shown(&self, call: String) {
         lock(&self.0).shown.insert(call);
     }

@@ -40,7 +40,9 @@ impl LiveChat {
 
     pub(super) fn room(&self) -> TerminalRoom {
         let size = self.screen.size();
-        let laid = self.answer.lay_out(size.columns, (size.rows / 2).max(1));
+        let laid = self
+            .answer
+            .layout_rows(size.columns, (size.rows / 2).max(1));
         TerminalRoom {
             size,
             n_typed: laid.rows.len(),
@@ -60,7 +62,7 @@ impl LiveChat {
                 None => (self.above(), &self.editor, self.below()),
             },
         };
-        let laid = editor.lay_out(size.columns, (size.rows / 2).max(1));
+        let laid = editor.layout_rows(size.columns, (size.rows / 2).max(1));
         let n_beside = laid.rows.len() + below.len() + 1;
         let n_skipped = match &self.question {
             // Keep the head of a question; `Screen::fit_region` cuts rows only on very low screens.

@@ -22,7 +22,7 @@ const FIRST_PASTE: u32 = 0xf_0000;
 /// Maximum number of pastes in one text.
 const MAX_PASTES: u32 = 0xfff;
 
-/// Most states that can be undone.
+/// Maximum number of states that can be undone.
 const MAX_UNDO: usize = 100;
 
 /// Maximum bytes of a text that is inserted as if typed: each key redraws all of it.
@@ -58,7 +58,7 @@ pub(super) enum EditorPiece {
 
 /// The text in rows.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct LaidText {
+pub(super) struct LaidOutText {
     pub(super) rows: Vec<String>,
     /// Row and column of the cursor.
     pub(super) cursor: (usize, usize),
@@ -84,7 +84,7 @@ impl LineEditor {
         self.expand_pasted(&self.text)
     }
 
-    /// Returns the text as it is shown, with notes instead of pastes.
+    /// Returns the displayed text, with notes instead of pastes.
     pub(super) fn noted(&self) -> String {
         let letters = self
             .text
@@ -132,7 +132,7 @@ impl LineEditor {
         self.is_typing = false;
     }
 
-    /// Replaces everything with words of the person; the cursor is at the end.
+    /// Replaces the whole text with text of the user; the cursor is at the end.
     pub(super) fn set_text(&mut self, text: &str) {
         self.keep_undo();
         self.text.clear();
@@ -159,7 +159,7 @@ impl LineEditor {
     }
 
     /// Inserts a text before the current one, on lines of its own; the cursor is at the end.
-    pub(super) fn put_first(&mut self, pieces: &[EditorPiece]) {
+    pub(super) fn insert_before(&mut self, pieces: &[EditorPiece]) {
         self.keep_undo();
         let rest = std::mem::take(&mut self.text);
         self.at = 0;
@@ -222,7 +222,7 @@ impl LineEditor {
         true
     }
 
-    /// Deletes up to a target. Words and lines are kept for [`yank`](Self::yank_text).
+    /// Deletes up to a target. Deleted words and lines are kept for [`yank`](Self::yank_text).
     pub(super) fn delete_range(&mut self, to: EditTarget) {
         self.keep_undo();
         let mut target = self.target_offset(to);
@@ -256,7 +256,7 @@ impl LineEditor {
     }
 
     /// Lays the text out in rows of at most `columns`, and returns the rows around the cursor.
-    pub(super) fn lay_out(&self, columns: usize, max_rows: usize) -> LaidText {
+    pub(super) fn layout_rows(&self, columns: usize, max_rows: usize) -> LaidOutText {
         let mut rows = vec![MARK.to_owned()];
         let mut width = MARK.width();
         let mut cursor = (0, width);
@@ -291,7 +291,7 @@ impl LineEditor {
         let max_rows = max_rows.max(1);
         let first = (cursor.0 + 1).saturating_sub(max_rows);
         let rows: Vec<String> = rows.into_iter().skip(first).take(max_rows).collect();
-        LaidText {
+        LaidOutText {
             rows,
             cursor: (cursor.0 - first, cursor.1),
         }
@@ -342,7 +342,7 @@ impl LineEditor {
         self.at += letter.len_utf8();
     }
 
-    /// Puts words of the person, which are shown however many they are.
+    /// Inserts text of the user, which is shown in full whatever its length.
     fn put_own(&mut self, text: &str) {
         if text.len() > MAX_OWN_BYTES {
             return self.put_paste(text);
@@ -468,7 +468,7 @@ mod tests {
         editor.paste_text(&lines.concat());
         editor.type_letter('!');
         assert_eq!(editor.noted(), "see [paste 1: 500 lines]!");
-        let laid = editor.lay_out(16, 10);
+        let laid = editor.layout_rows(16, 10);
         assert_eq!(laid.rows, ["› see [paste 1:", "   500 lines]!"]);
         let whole = editor.whole();
         assert!(whole.starts_with("see line 0\nline 1\n") && whole.ends_with("line 499\n!"));
@@ -495,7 +495,7 @@ mod tests {
         assert_eq!(pieces, parts);
         let mut other = typed("rest ");
         other.paste_text(&long);
-        other.put_first(&pieces);
+        other.insert_before(&pieces);
         assert_eq!(
             other.noted(),
             "see [paste 2: 40 lines]\nrest [paste 1: 40 lines]"
@@ -514,7 +514,7 @@ mod tests {
         let editor = typed("日本語 and more of it\n\ttabbed\u{1b}[2J");
         for columns in 6..60 {
             for max_rows in 1..6 {
-                let laid = editor.lay_out(columns, max_rows);
+                let laid = editor.layout_rows(columns, max_rows);
                 assert!(laid.rows.len() <= max_rows);
                 assert!(
                     laid.rows.iter().all(|row| row.width() <= columns),

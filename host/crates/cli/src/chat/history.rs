@@ -13,7 +13,7 @@ use super::editor::EditorPiece;
 /// where a part was pasted.
 const FILE: &str = "history";
 
-/// Most texts that are read.
+/// Maximum number of texts that are read.
 const MAX_TEXTS: usize = 1_000;
 
 /// File size at which the file is rewritten with its last texts only.
@@ -69,7 +69,7 @@ impl HistoryText {
 }
 
 impl ChatHistory {
-    /// Reads the history. Without one it is empty: nothing depends on it.
+    /// Reads the history. If the file is missing, the history is empty.
     pub(super) fn open_history(data: &Path) -> Self {
         let path = data.join(FILE);
         let mut texts = Vec::new();

@@ -71,8 +71,8 @@ impl TypedKey {
     }
 }
 
-/// Asks for the color of the background, and then for something that every terminal answers: where
-/// only the second answer comes, there is no first.
+/// Asks for the color of the background, and then for something that every terminal answers: if
+/// only the second answer arrives, the terminal does not report its background.
 pub(super) const ASK_LOOKS: &str = "\x1b]11;?\x1b\\\x1b[c";
 
 const ESC: u8 = 0x1b;
@@ -90,13 +90,13 @@ pub(super) struct KeyDecoder {
     is_asked: bool,
 }
 
-/// Beginning of the pending bytes.
+/// Start of the pending bytes.
 enum SequenceBegin {
-    /// A key of this many bytes; `None` has no meaning here.
+    /// A complete key sequence of this many bytes; `None` if the sequence has no meaning here.
     Whole(Option<TypedKey>, usize),
     /// The mark before a paste.
     Paste(usize),
-    /// Word of the terminal, of this many bytes.
+    /// Report of the terminal, of this many bytes.
     Told(KeyInput, usize),
     Incomplete,
 }
@@ -137,8 +137,8 @@ impl KeyDecoder {
         self.is_asked = true;
     }
 
-    /// Whether an escape key was pressed, or the rest of a sequence is still to come. If nothing
-    /// comes, call [`flush`](Self::flush_bytes).
+    /// Whether an escape key was pressed, or the rest of a sequence is still missing. If nothing
+    /// follows, call [`flush`](Self::flush_bytes).
     pub(super) fn is_undecided(&self) -> bool {
         self.paste.is_none() && self.pending.first() == Some(&ESC)
     }
@@ -154,7 +154,7 @@ impl KeyDecoder {
         inputs
     }
 
-    /// Moves the pending bytes to the paste; returns it when it is whole.
+    /// Moves the pending bytes into the paste, and returns the paste once it is complete.
     fn take_pasted(&mut self) -> Option<String> {
         let paste = self.paste.as_mut()?;
         // The end mark may be split over two reads.

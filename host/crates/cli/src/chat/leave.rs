@@ -20,7 +20,7 @@ pub(super) async fn leave_chat(chat: &mut LiveChat) -> anyhow::Result<ChatExit> 
     for input in chat.tty.rest_inputs() {
         chat.keep_typed(input);
     }
-    chat.take_back_all();
+    chat.withdraw_all();
     end_screen(chat);
     chat.worker.close_worker();
     let mut kills = AnySignal::kills()?;

@@ -66,7 +66,7 @@ const FRAME: Duration = Duration::from_millis(5);
 /// Interval at which the seconds of a wait are counted.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Most events between two looks at everything else.
+/// Maximum number of events that are handled before other sources get their turn.
 const MAX_EVENTS: usize = 256;
 
 /// Messages of a resumed session that are shown.
@@ -92,9 +92,9 @@ pub(super) struct LiveChat {
     pub(super) waiting: HashMap<u64, TypedLine>,
     /// Time of the Ctrl-C that ended the turn.
     pub(super) interrupted: Option<Instant>,
-    /// Whether that Ctrl-C cleared a text that the history does not keep.
+    /// Whether the Ctrl-C cleared a text that is not kept in the history.
     pub(super) is_dropped: bool,
-    /// Time of the Ctrl-C on an empty line that the next one makes quit.
+    /// Time of a Ctrl-C on an empty line: a second Ctrl-C soon after it quits.
     pub(super) quitting: Option<Instant>,
     pub(super) menu: CompletionMenu,
     /// The open list of models or sessions.
@@ -362,7 +362,7 @@ impl LiveChat {
         }
     }
 
-    /// Whether a time on the screen goes on.
+    /// Whether a time on the screen continues.
     fn has_clock(&self) -> bool {
         self.worker.is_running() || self.shell.running().is_some() || self.view.status.has_clock()
     }
@@ -458,7 +458,7 @@ impl LiveChat {
 
     fn take_done(&mut self, done: Option<ChatJobDone>) {
         match done {
-            Some(ChatJobDone::Unsent(why)) => self.take_back_unsent(&why),
+            Some(ChatJobDone::Unsent(why)) => self.withdraw_unsent(&why),
             Some(ChatJobDone::Turn(Ok(outcome))) => {
                 self.resources.unsent = None;
                 self.resources.forget_listed();
@@ -476,10 +476,10 @@ impl LiveChat {
             Some(ChatJobDone::Turn(Err(Error::Session(_)))) => {
                 let words = "the text may be missing in the session; Up brings it back";
                 self.view.say_line(warning_text(words));
-                self.take_back_all();
+                self.withdraw_all();
             }
             Some(ChatJobDone::Turn(Err(error))) => {
-                self.take_back_all();
+                self.withdraw_all();
                 self.view.say_line(style_text(
                     BAD,
                     format_args!("the turn failed: {}", printable_text(&error.to_string())),

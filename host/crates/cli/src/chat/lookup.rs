@@ -13,21 +13,21 @@ use tokio_util::sync::CancellationToken;
 use super::super::command::LineCompletion;
 use super::super::render::session::{describe_choice, is_of_folder};
 use super::super::render::{one_line, warning_text};
-use super::complete::{CompletionMenu, file_begun, list_files};
+use super::complete::{CompletionMenu, list_files, partial_file};
 use super::keys::KeyInput;
 use super::live::LiveChat;
 use super::picker::{ChatPicker, PickerEffect, PickerEntry};
-use rind_lib::host::{BegunText, ListedResource};
+use rind_lib::host::{ListedResource, PartialText};
 use rind_lib::session::SessionStore;
 use rind_mcp::origin_of;
 
 /// Time after which the files of the workspace are looked for again.
 const STALE: Duration = Duration::from_secs(5);
 
-/// Longest wait for a server to list its models.
+/// Maximum wait for a server to list its models.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Most sessions to choose from.
+/// Maximum number of sessions to choose from.
 const MAX_SESSIONS: usize = 500;
 
 /// Commands that open a list when they are typed without an argument.
@@ -57,7 +57,7 @@ impl LiveChat {
         let before = self.editor.before();
         let is_stale = self.looked.is_none_or(|at| at.elapsed() >= STALE);
         let wants_models = before.starts_with("/model ");
-        if is_stale && file_begun(before).is_some() {
+        if is_stale && partial_file(before).is_some() {
             self.looked = Some(Instant::now());
             let (finder, workspace) = (self.finder.clone(), self.setup.paths.workspace.clone());
             // Ignore a closed channel: the chat may be over.
@@ -68,7 +68,7 @@ impl LiveChat {
         if wants_models && !self.has_asked_models {
             self.ask_models();
         }
-        let begun = file_begun(self.editor.before()).map(|(_, begun)| begun.to_owned());
+        let begun = partial_file(self.editor.before()).map(|(_, begun)| begun.to_owned());
         if let Some(server) = begun.and_then(|begun| self.resources.begin_listing(&begun)) {
             self.list_resources(server);
         }
@@ -77,7 +77,7 @@ impl LiveChat {
         self.menu = CompletionMenu::new(before, commands, &self.files, &self.resources);
     }
 
-    /// Asks a server which resources it has. It is started for that.
+    /// Asks a server which resources it has. The server is started if it does not run.
     fn list_resources(&self, server: String) {
         if self.worker.commands().is_dry_run() {
             return;
@@ -99,17 +99,19 @@ impl LiveChat {
             return false;
         }
         let of_resource = || {
-            let (start, begun) = file_begun(&before)?;
+            let (start, begun) = partial_file(&before)?;
             let (server, uri) = begun.split_once(':')?;
             let server = self
                 .resources
                 .servers()
                 .into_iter()
                 .find(|own| own == server)?;
-            let begun = BegunText::Address(uri.to_owned());
+            let begun = PartialText::Address(uri.to_owned());
             Some((server.clone(), begun, start + server.len() + 1))
         };
-        let Some((server, begun, start)) = commands.begun_at_server(&before).or_else(of_resource)
+        let Some((server, begun, start)) = commands
+            .partial_text_at_server(&before)
+            .or_else(of_resource)
         else {
             return false;
         };
@@ -184,7 +186,7 @@ impl LiveChat {
         });
     }
 
-    /// Notes a model that was just chosen, to warn if its server does not know it.
+    /// Records a model that was just chosen, to warn if its server does not know it.
     pub(super) fn check_model(&mut self, name: String) {
         self.unchecked_model = Some(name);
         self.ask_models();
@@ -221,7 +223,7 @@ impl LiveChat {
             let sessions = heads.map(|heads| {
                 let mut rows = heads.rows;
                 rows.retain(|row| row.aside.is_none() && row.id != own && row.turns > 0);
-                // Sessions of this folder come first; the others are shown with theirs.
+                // Sessions of this folder come first; other sessions are shown with their folder.
                 rows.sort_by_key(|row| !is_of_folder(row, &paths.workspace));
                 let entry = |row: &rind_lib::session::SessionHead| PickerEntry {
                     value: row.id.clone(),

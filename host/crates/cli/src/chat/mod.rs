@@ -54,10 +54,10 @@ use rind_lib::host::Session;
 use rind_lib::session::{SessionHead, SessionStore};
 use rind_operator::settings::SessionChoice;
 
-/// Most templates that cannot be used and are named at the start.
+/// Maximum number of templates that cannot be used and are named at the start.
 const MAX_FAULTS: usize = 5;
 
-/// Most sessions that are offered for continuing.
+/// Maximum number of sessions that are offered for continuing.
 const MAX_OFFERED: usize = 9;
 
 pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
@@ -110,19 +110,19 @@ pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
 fn farewell_line(id: &str, cost_usd: f64) -> String {
     let cost = render::format_dollars(cost_usd);
     let cost = cost.map_or_else(String::new, |usd| format!(" · {usd}"));
-    format!("session {id}{cost} · to go on: rind -c, or rind -r {id}")
+    format!("session {id}{cost} · to continue: rind -c, or rind -r {id}")
 }
 
 /// Turn that was interrupted when the program ended.
 struct InterruptedNote {
-    /// Line that tells of the turn.
+    /// Line that describes the interrupted turn.
     text: String,
-    /// Whether the turn continues without a word of the person.
+    /// Whether the turn continues without input of the user.
     continues: bool,
 }
 
-/// Tells of the turn that was interrupted when the program ended, and whether it continues by
-/// itself. `stop` is the key that stops it.
+/// Shows the turn that was interrupted when the program ended, and whether it continues by itself.
+/// `stop` is the key that stops it.
 ///
 /// The person did not end that turn: an interrupt ends a turn in order. A first prompt of the person
 /// takes the place of the rest, and a turn that was cut off again waits, as it may be what ends the
@@ -136,7 +136,7 @@ fn interrupted_note(session: &Session, has_prompt: bool, stop: &str) -> Option<I
     } else if continues {
         format!("it continues now, and {stop} stops it")
     } else {
-        "it was cut off again after it had been continued; /continue goes on with it".to_owned()
+        "it was cut off again after it had been continued; /continue resumes it".to_owned()
     };
     let text = format!("turn {turn} was interrupted; {what}");
     Some(InterruptedNote { text, continues })
@@ -191,7 +191,7 @@ fn is_dumb() -> bool {
     environment::variable("TERM").is_none_or(|term| term == "dumb")
 }
 
-/// Asks which session to continue, those of this folder first; `None` for none.
+/// Asks which session to continue, sessions of this folder first; `None` if the user chooses none.
 async fn pick_session(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Option<String>> {
     if !has_terminal {
         bail_usage!("choosing a session needs a terminal; name the session, as in `--resume last`");

@@ -59,7 +59,7 @@ pub(super) fn plan_answered(chat: &mut LiveChat, answer: Option<AskedAnswer>) {
     chat.switch.set(mode);
     let words = format!("mode {mode}: {}", mode.about());
     chat.view.say_line(style_text(DIM, words));
-    chat.view.add_said(CARRY_OUT_PLAN);
+    chat.view.show_user_text(CARRY_OUT_PLAN);
     chat.worker.start_turn(ChatPrompt {
         text: CARRY_OUT_PLAN.to_owned(),
         ..ChatPrompt::default()

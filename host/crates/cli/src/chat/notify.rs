@@ -1,4 +1,5 @@
-//! Calls the person whose terminal is not in front: when a turn ends, and when something is asked.
+//! Notifies a user whose terminal does not have the focus: when a turn ends, and when a question is
+//! open.
 //!
 //! The signal has fixed words only: no text of a model, a tool or a plugin reaches it. Start from
 //! [`ChatNotifier`].
@@ -24,7 +25,8 @@ impl NotifyReason {
 
 pub(super) struct ChatNotifier {
     way: ChatNotify,
-    /// Whether the terminal is in front, as it last told. One that never tells is taken to be.
+    /// Whether the terminal has the focus, as it last reported. A terminal that never reports its
+    /// focus counts as focused.
     is_in_front: bool,
 }
 

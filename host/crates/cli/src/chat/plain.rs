@@ -224,7 +224,7 @@ impl PlainChat {
     fn run_command(&mut self, line: &str) {
         if let Some(number) = permission_number(line) {
             let lines = super::permissions::permissions_command(&self.approvals, number);
-            self.worker.tell_permissions(&lines);
+            self.worker.show_permissions(&lines);
             lines.into_iter().for_each(render::say_line);
             return self.show_prompt();
         }

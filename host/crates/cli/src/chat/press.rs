@@ -280,7 +280,7 @@ impl LiveChat {
         self.closed = Some(Instant::now());
         let begun = self.answer.pieces();
         if !is_mere_answer(&self.answer.take_text()) {
-            self.editor.put_first(&begun);
+            self.editor.insert_before(&begun);
             self.propose_completions();
         }
     }
@@ -357,7 +357,7 @@ impl LiveChat {
         let is_new = self.worker.interrupt();
         if is_new {
             self.interrupted = Some(Instant::now());
-            self.take_back_all();
+            self.withdraw_all();
         }
         is_new
     }
@@ -368,7 +368,7 @@ impl LiveChat {
         if self.editor.go_line(true) {
             return;
         }
-        if self.editor.is_empty() && self.take_back_last() {
+        if self.editor.is_empty() && self.withdraw_last() {
             return;
         }
         let now = self.editor.pieces();

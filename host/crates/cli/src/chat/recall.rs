@@ -103,7 +103,8 @@ fn find_in_history(chat: &mut LiveChat, letters: String, before: Option<usize>) 
 pub(super) fn search_row(chat: &LiveChat) -> Option<String> {
     let search = chat.search.as_ref()?;
     let letters = one_line(&search.letters, WIDTH);
-    let words = format!("  history: {letters}▏ Ctrl-R goes on, Enter takes it, Esc leaves");
+    let words =
+        format!("  history: {letters}▏ Ctrl-R finds an older one, Enter uses it, Esc leaves");
     Some(match search.is_failed {
         true => style_text(WARN, format_args!("{words} · no older match")),
         false => style_text(DIM, words),

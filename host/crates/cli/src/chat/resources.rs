@@ -7,7 +7,7 @@ use super::super::resource::server_names;
 use super::waiting::TypedLine;
 use rind_lib::host::{ListedResource, SessionMaterials};
 
-/// Most resources that are proposed for one text.
+/// Maximum number of resources that are proposed for one text.
 const MAX_PROPOSED: usize = 50;
 
 /// Resources of the servers of a session.
@@ -44,12 +44,12 @@ impl ChatResources {
         })
     }
 
-    /// Notes the resources of a server.
+    /// Records the resources of a server.
     pub(super) fn note_listed(&mut self, server: String, resources: Vec<ListedResource>) {
         self.listed.insert(server, resources);
     }
 
-    /// Forgets the lists, so that they are asked for again.
+    /// Forgets the lists, so that they are requested again.
     pub(super) fn forget_listed(&mut self) {
         self.listed.clear();
     }

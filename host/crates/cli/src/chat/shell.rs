@@ -1,5 +1,5 @@
-//! Commands of the person's own: the model is told of `!COMMAND` with the next words, and not of
-//! `!!COMMAND`.
+//! Commands of the person's own: the model sees the output of `!COMMAND` with the next input, and
+//! never that of `!!COMMAND`.
 //!
 //! Commands run in the person's own shell, or confined like those of `bash` where the settings say so,
 //! and are ended with all their processes. No policy and no hook judges them: only the person can type one.
@@ -149,8 +149,8 @@ impl ChatShell {
         ran
     }
 
-    /// Takes the output that the model was not told yet.
-    pub(super) fn take_untold(&mut self) -> Vec<String> {
+    /// Takes the output that the model has not seen yet.
+    pub(super) fn take_unseen_output(&mut self) -> Vec<String> {
         std::mem::take(&mut self.untold)
     }
 

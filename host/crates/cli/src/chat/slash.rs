@@ -50,7 +50,7 @@ pub(super) fn run_command(chat: &mut LiveChat, line: &str) -> bool {
     }
     if let Some(number) = permission_number(line) {
         let lines = super::permissions::permissions_command(&chat.approvals, number);
-        chat.worker.tell_permissions(&lines);
+        chat.worker.show_permissions(&lines);
         lines.into_iter().for_each(|line| chat.view.say_line(line));
         return true;
     }

@@ -14,7 +14,7 @@ use rind_lib::text::one_line;
 use rind_lib::tool::background::{BackgroundCommand, BackgroundCommands};
 use rind_lib::tool::policy::{ApprovalMode, ModeSwitch};
 
-/// Most commands in the background that the status line names.
+/// Maximum number of commands in the background that the status line names.
 const MAX_NAMED: usize = 2;
 
 /// Tokens of a conversation from which on it is made shorter, which follow the window of the model:
@@ -57,7 +57,7 @@ pub(super) struct ChatStatus {
     holding: BTreeSet<String>,
     n_left_out: usize,
     n_skills_left_out: usize,
-    /// Lines of plugins of their own.
+    /// Status lines that plugins set, by plugin.
     lines: BTreeMap<String, String>,
     /// Active skills, oldest first.
     skills: Vec<String>,
@@ -92,7 +92,7 @@ impl ChatStatus {
     }
 
     /// Describes the commands in the background; empty without any.
-    fn background_words(&self) -> String {
+    fn background_text(&self) -> String {
         let running = self.background.running();
         let word = |command: &Arc<BackgroundCommand>| {
             let clock = format_clock(command.age().as_secs());
@@ -105,8 +105,8 @@ impl ChatStatus {
         }
     }
 
-    /// Describes the mode, in a few words.
-    pub(super) fn mode_words(&self) -> String {
+    /// Describes the mode briefly.
+    pub(super) fn mode_text(&self) -> String {
         let dry_run = if self.is_dry_run { " · dry run" } else { "" };
         match self.switch.mode() {
             ApprovalMode::Full => format!("full: nothing is asked{dry_run}"),
@@ -187,8 +187,8 @@ impl ChatStatus {
             _ => WARN,
         };
         let mut line = style_text(DIM, format_args!("{} · ", self.model));
-        line.push_str(&style_text(style, self.mode_words()));
-        let background = self.background_words();
+        line.push_str(&style_text(style, self.mode_text()));
+        let background = self.background_text();
         if !background.is_empty() {
             line.push_str(&style_text(WARN, format_args!(" · {background}")));
         }

@@ -19,13 +19,13 @@ use rind_lib::lock::lock;
 /// Timeout after which an escape byte without a sequence is the Escape key.
 const ESCAPE_WAIT: Duration = Duration::from_millis(30);
 
-/// Enables bracketed paste, distinct codes for modified keys, and word of whether the terminal is in
-/// front, where the terminal supports them.
+/// Enables bracketed paste, distinct codes for modified keys, and focus reports, if the terminal
+/// supports them.
 const ENTER: &str = "\x1b[?2004h\x1b[>4;1m\x1b[?1004h";
-/// All of that off, the cursor shown, attributes reset, an open update ended.
+/// Switches all modes of `ENTER` off, shows the cursor, resets attributes and ends an open update.
 const LEAVE: &str = "\x1b[?1004l\x1b[?2004l\x1b[>4;0m\x1b[?25h\x1b[0m\x1b[?2026l";
 
-/// Longest time that the terminal may take to tell its background before the chat begins. A later
+/// Maximum time that the terminal may take to report its background before the chat begins. A later
 /// answer holds from then on.
 const ANSWER_WAIT: Duration = Duration::from_millis(100);
 
@@ -49,9 +49,9 @@ pub(super) struct RawTerminal {
 struct KeyReader {
     decoder: KeyDecoder,
     read: UnboundedReceiver<Vec<u8>>,
-    /// Inputs that came while the terminal was asked something.
+    /// Inputs that arrived while the program waited for an answer of the terminal.
     early: Vec<KeyInput>,
-    /// Time at which an escape came last that may be the key, or the begin of a sequence.
+    /// Time of the last escape byte, which may be the key or the start of a sequence.
     undecided: Option<Instant>,
 }
 
@@ -77,7 +77,7 @@ impl RawTerminal {
         };
         tty.enter_raw()?;
         if asks_looks {
-            tty.keys.ask_looks()?;
+            tty.keys.query_background()?;
         }
         // Read on a thread: a terminal read cannot be cancelled, and the descriptor, which the
         // shell shares, must stay blocking.
@@ -118,7 +118,7 @@ impl RawTerminal {
         self.keys.next().await
     }
 
-    /// Returns whether the background is light, if the terminal has told it.
+    /// Returns whether the background is light, if the terminal has reported it.
     pub(super) fn background(&self) -> Option<bool> {
         self.keys.early.iter().find_map(|input| match input {
             KeyInput::Background(is_light) => Some(*is_light),
@@ -154,8 +154,8 @@ impl KeyReader {
         }
     }
 
-    /// Asks the terminal for its background. Keys that come before the answer are kept.
-    fn ask_looks(&mut self) -> std::io::Result<()> {
+    /// Queries the terminal for its background. Keys that are pressed before the answer are kept.
+    fn query_background(&mut self) -> std::io::Result<()> {
         self.decoder.expect_answers();
         put_text(ASK_LOOKS)?;
         let until = std::time::Instant::now() + ANSWER_WAIT;

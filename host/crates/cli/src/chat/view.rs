@@ -32,7 +32,7 @@ fn has_failed(messages: &[Message], call: &str) -> bool {
     results.any(|result| result.call_id == call && result.is_error)
 }
 
-/// Most rows of a call that are shown when it is opened.
+/// Maximum number of rows of a call that are shown when it is opened.
 const MAX_OPENED_LINES: usize = 400;
 
 /// Time without a change before the reason for the wait is shown.
@@ -41,9 +41,9 @@ const PATIENCE_MS: u128 = 400;
 /// Kind of the last finished line, for the blank row between two kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ViewLineKind {
-    /// Words of the model.
+    /// Text of the model.
     Answer,
-    /// Words of the person.
+    /// Text of the user.
     Said,
     #[default]
     Line,
@@ -70,7 +70,8 @@ pub(super) struct ChatView {
     agents: RunningAgents,
     /// The calls of this turn as the model made them, by their ids.
     made: HashMap<String, ToolCall>,
-    /// Number of the call that was opened last, and its lines that were shown, if it has more.
+    /// Number of the call that was opened last, and the number of its lines already shown, if there
+    /// are more.
     opened: Option<(String, usize)>,
     /// The calls that ended, to be opened.
     pub(super) ended: EndedCalls,
@@ -131,7 +132,7 @@ impl ChatView {
     }
 
     /// Shows a text of the person.
-    pub(super) fn add_said(&mut self, text: &str) {
+    pub(super) fn show_user_text(&mut self, text: &str) {
         let text = printable_prose(text.trim_end());
         self.plain.begin_turn();
         self.begin_kind(ViewLineKind::Said);
@@ -152,7 +153,7 @@ impl ChatView {
             }
             let text = message.joined_text();
             match message.role {
-                Role::User if message.is_users() => self.add_said(&text),
+                Role::User if message.is_users() => self.show_user_text(&text),
                 Role::Assistant => {
                     let rows = render_rows(&text, self.columns);
                     self.add_answer(rows);
@@ -290,7 +291,7 @@ impl ChatView {
         }
     }
 
-    /// Ends the unfinished answer, so that something else can follow below it.
+    /// Ends the unfinished answer, so that other output can follow below it.
     fn flush_stream(&mut self) {
         if !self.stream.is_empty() {
             self.stream.all().clone_into(&mut self.flushed);
@@ -318,7 +319,7 @@ impl ChatView {
                 // Show a text sent during the turn at the point where the model reads it.
                 if !std::mem::take(&mut self.is_input_due) {
                     self.flush_stream();
-                    self.add_said(&message.joined_text());
+                    self.show_user_text(&message.joined_text());
                 }
             }
             Role::Assistant => {
@@ -335,7 +336,7 @@ impl ChatView {
         }
     }
 
-    /// Notes that a question showed the whole change of this call.
+    /// Records that a question showed the whole change of this call.
     pub(super) fn note_shown(&self, call: String) {
         self.diffs.note_shown(call);
     }
@@ -345,7 +346,7 @@ impl ChatView {
         let end = StepsEnd::end_of_call(result, &text, duration_ms, None);
         let mark = if result.is_error { "✗" } else { "·" };
         let what = style_text(end.style, format_args!("{mark} {}", end.what));
-        // The last lines of a command follow: its end alone says what went wrong.
+        // Show the last lines of a command: its end explains the failure.
         let command = CommandEnd::of_result(result, &text);
         let ending = command.as_ref().filter(|end| end.is_failure(result));
         let why = one_line(ending.map_or(end.why, |end| end.ending), WHY_WIDTH);
@@ -406,7 +407,7 @@ impl ChatView {
             let words = format!("  … {n_more} more lines: Ctrl-O twice shows the next");
             return self.say_line(style_text(DIM, words));
         }
-        if let Some(words) = ended.changed_words() {
+        if let Some(words) = ended.changes_text() {
             self.say_line(style_text(WARN, words));
         }
     }

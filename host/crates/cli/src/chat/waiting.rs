@@ -1,6 +1,6 @@
 //! Texts that are sent: as a turn, or to the running turn, in whose queue they wait.
 //!
-//! A text waits together with the output of `!` commands that the model was not told yet. When it
+//! A text waits together with the output of `!` commands that the model has not seen yet. When it
 //! is taken back, the two are separated: the editor and the history get the typed text only.
 
 use super::super::attach;
@@ -17,7 +17,7 @@ pub(super) struct TypedLine {
     pub(super) text: String,
     /// The text with long pastes as notes: images are searched in typed words only.
     noted: String,
-    /// The text as it goes back into the editor.
+    /// Pieces of the text, to restore it in the editor.
     pieces: Vec<EditorPiece>,
     /// Output of `!` commands that is sent to the model before the text.
     untold: Vec<String>,
@@ -43,7 +43,7 @@ impl LiveChat {
         };
         self.editor.clear_text();
         self.history.add_pieces(&pieces);
-        let untold = self.shell.take_untold();
+        let untold = self.shell.take_unseen_output();
         let typed = TypedLine {
             text,
             noted,
@@ -53,7 +53,7 @@ impl LiveChat {
         let whole = typed.whole();
         let is_running = self.worker.is_running();
         if !is_running {
-            self.view.add_said(&typed.noted);
+            self.view.show_user_text(&typed.noted);
         }
         let images = self.find_images(&typed.noted, &typed.text);
         if !is_running {
@@ -115,10 +115,10 @@ impl LiveChat {
     }
 
     /// Puts a text whose resources could not be had back into the editor, and says why.
-    pub(super) fn take_back_unsent(&mut self, why: &str) {
+    pub(super) fn withdraw_unsent(&mut self, why: &str) {
         self.view
             .say_line(warning_text(&format!("not sent: {why}")));
-        self.take_back_all();
+        self.withdraw_all();
         if let Some(typed) = self.resources.unsent.take() {
             self.put_back(vec![typed]);
         }
@@ -141,14 +141,14 @@ impl LiveChat {
         images
     }
 
-    /// Sends the texts that came too late for the turn, or hands them back if the turn was blocked,
-    /// failed or reached its maximum of steps.
+    /// Sends the texts that arrived too late for the turn, or hands them back if the turn was
+    /// blocked, failed or reached its maximum of steps.
     pub(super) fn turn_ended(&mut self, outcome: &TurnOutcome) {
         // An interrupt has put the waiting texts back into the editor; later ones start the next
         // turn.
         match outcome.summary.stop {
             StopReason::Done | StopReason::Cancelled => self.send_waiting(),
-            _ => self.take_back_all(),
+            _ => self.withdraw_all(),
         }
     }
 
@@ -163,7 +163,7 @@ impl LiveChat {
         }
         let texts: Vec<&str> = waiting.iter().map(|typed| typed.text.as_str()).collect();
         let text = texts.join("\n\n");
-        self.view.add_said(&text);
+        self.view.show_user_text(&text);
         let noted: Vec<&str> = waiting.iter().map(|typed| typed.noted.as_str()).collect();
         let images = self.find_images(&noted.join("\n\n"), &text);
         let whole: Vec<String> = waiting.iter().map(TypedLine::whole).collect();
@@ -172,7 +172,7 @@ impl LiveChat {
     }
 
     /// Puts everything that waits back into the editor.
-    pub(super) fn take_back_all(&mut self) {
+    pub(super) fn withdraw_all(&mut self) {
         let waiting = self.take_waiting();
         if !waiting.is_empty() {
             self.put_back(waiting);
@@ -180,7 +180,7 @@ impl LiveChat {
     }
 
     /// Puts the text that was sent last back into the editor. Returns whether there was one.
-    pub(super) fn take_back_last(&mut self) -> bool {
+    pub(super) fn withdraw_last(&mut self) -> bool {
         let last = self.steering.waiting().pop();
         let typed = last.and_then(|last| self.take_back(last.number));
         typed.map(|typed| self.put_back(vec![typed])).is_some()
@@ -205,7 +205,7 @@ impl LiveChat {
             pieces.insert(0, EditorPiece::Own(" ".to_owned()));
         }
         self.shell.put_back(untold);
-        self.editor.put_first(&pieces);
+        self.editor.insert_before(&pieces);
         self.propose_completions();
     }
 

@@ -1,5 +1,5 @@
-//! The task that owns the session of a chat and does one thing with it at a time, so that keys are
-//! never waited for.
+//! The task that owns the session of a chat and handles one job at a time, so that key presses
+//! never wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,7 +79,7 @@ struct BesideSession {
 }
 
 impl BesideSession {
-    fn tell_event(&self, event: Event) {
+    fn emit_event_to_observers(&self, event: Event) {
         if self.is_open.load(Ordering::Acquire) {
             self.events.emit(event);
         } else {
@@ -146,16 +146,17 @@ impl ChatWorker {
         let events = self.events.clone();
         tokio::spawn(async move {
             let (outcome, event) = commands.run_alone(&call).await;
-            events.tell_event(event);
+            events.emit_event_to_observers(event);
             // Ignore a closed channel: the chat may be over.
             let _ = ended.send(ChatJobDone::Aside(outcome));
         });
     }
 
     /// Emits the event that the person listed or revoked approvals.
-    pub(super) fn tell_permissions(&self, lines: &[String]) {
+    pub(super) fn show_permissions(&self, lines: &[String]) {
         let text: Vec<String> = lines.iter().map(|line| bare_text(line)).collect();
-        self.events.tell_event(permissions_event(text.join("\n")));
+        self.events
+            .emit_event_to_observers(permissions_event(text.join("\n")));
     }
 
     /// Asks another model from the next turn on.
@@ -186,8 +187,8 @@ impl ChatWorker {
         let _ = self.jobs.send(ChatJob::Close);
     }
 
-    /// Waits for the end of a job; `None` when the task has ended, which it does by itself only
-    /// when something in it panics.
+    /// Waits for the end of a job; `None` if the task has ended, which happens only if a job
+    /// panics.
     pub(super) async fn next_done(&mut self) -> Option<ChatJobDone> {
         let done = match &mut self.task {
             None => self.done.try_recv().ok(),
@@ -217,7 +218,7 @@ async fn work_on_session(
 ) {
     while let Some(job) = jobs.recv().await {
         if !matches!(job, ChatJob::Model(_) | ChatJob::Close) {
-            session.tell_opening();
+            session.emit_opening();
             is_open.store(true, Ordering::Release);
         }
         let ended = match job {
@@ -236,7 +237,7 @@ async fn work_on_session(
                 continue;
             }
             ChatJob::Tell(event) => {
-                session.tell_command(event);
+                session.report_command(event);
                 continue;
             }
             ChatJob::Close => {

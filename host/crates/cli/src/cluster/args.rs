@@ -15,13 +15,13 @@ use rind_nats::worker::{ClusterStatus, TurnInbox};
 use rind_nats::{DeclaredSync, DurabilityReport, NatsConfig, NatsSessions};
 use rind_serve::remote::RemoteSessions;
 
-/// Arguments that say where the sessions are.
+/// Arguments that locate the shared store.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct NatsArgs {
     /// NATS servers with JetStream, as in nats://127.0.0.1:4222; several with commas between
     #[arg(long = "nats", value_name = "URL")]
     url: String,
-    /// Tenant whose sessions are meant; those of others are kept apart
+    /// Tenant whose sessions the command uses; sessions of other tenants are kept apart
     #[arg(long, value_name = "NAME", default_value = "default")]
     tenant: String,
     /// File with the credentials of the client (`.creds`)
@@ -38,7 +38,7 @@ pub(crate) struct NatsArgs {
     sync_interval: Option<String>,
 }
 
-/// Arguments that say where the sessions are, if they are not in files of this machine.
+/// Arguments that locate the sessions, if they are not files on this machine.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct SharedStoreArgs {
     /// NATS servers with JetStream that keep the sessions, as in nats://127.0.0.1:4222. `rind run` has
@@ -91,7 +91,7 @@ pub(crate) struct CheckArgs {
 }
 
 impl CheckArgs {
-    /// Looks at the servers and the workers, if servers are named.
+    /// Checks the servers and the workers, if servers are configured.
     ///
     /// # Errors
     /// The servers do not answer or cannot keep sessions, or an argument is wrong.

@@ -131,7 +131,7 @@ impl FollowedTurn {
                 event = events.next_event() => event?,
                 answered = ended(&mut asking) => {
                     let asked = asking.take();
-                    let again = asked.filter(|_| !self.tell_answered(answered));
+                    let again = asked.filter(|_| !self.report_answered(answered));
                     if let Some(again) = again {
                         questions.push_front(again.question);
                     }
@@ -179,7 +179,7 @@ impl FollowedTurn {
                 }
             }
             Some("question-closed") => {
-                // An answer that is on its way says itself what became of it.
+                // A submitted answer reports its own outcome.
                 let is_over =
                     |own: &AskingPerson<'_>| event["id"] == *own.question.id && !own.is_given.get();
                 if asking.take_if(|own| is_over(own)).is_some() {
@@ -208,8 +208,8 @@ impl FollowedTurn {
         }
     }
 
-    /// Waits for the person's answer, for ever where the input ends: another person may answer. Returns
-    /// the status of the holder's answer.
+    /// Waits for the person's answer, forever where the input ends: another person may answer.
+    /// Returns the status of the holder's answer.
     async fn answer_question(
         &self,
         question: &OpenQuestion,
@@ -233,8 +233,9 @@ impl FollowedTurn {
         Ok(answer.status())
     }
 
-    /// Says what became of an answer, unless it was taken. Returns whether the question is over.
-    fn tell_answered(&self, answered: Result<StatusCode, CallError>) -> bool {
+    /// Reports what became of an answer, unless it was accepted. Returns whether the question is
+    /// over.
+    fn report_answered(&self, answered: Result<StatusCode, CallError>) -> bool {
         match answered {
             Ok(status) if status.is_success() => true,
             Ok(StatusCode::NOT_FOUND) => {
@@ -242,7 +243,7 @@ impl FollowedTurn {
                 true
             }
             Ok(status) => {
-                render::print_warning(&format!("the answer was not taken: HTTP {status}"));
+                render::print_warning(&format!("the answer was not accepted: HTTP {status}"));
                 false
             }
             Err(error) => {
@@ -269,7 +270,7 @@ async fn ended(asking: &mut Option<AskingPerson<'_>>) -> Result<StatusCode, Call
     }
 }
 
-/// Words that answer a question at this terminal.
+/// Returns the words that answer a question at this terminal.
 fn words_of(about: &QuestionAbout) -> Vec<&'static str> {
     match about {
         QuestionAbout::Approval {

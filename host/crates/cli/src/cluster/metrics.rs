@@ -16,7 +16,7 @@ const ENDPOINTS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
 ];
 
-/// Pause between two looks at the queue.
+/// Interval between two checks of the queue.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Time for the last values at the end of the worker.
@@ -86,7 +86,7 @@ pub(super) struct WorkerMetrics {
 }
 
 impl WorkerMetrics {
-    /// Starts sending, if the environment asks for it.
+    /// Starts sending, if the environment configures an endpoint.
     pub(super) fn from_env(watch: WorkerWatch, worker: &str) -> Self {
         let none = Self {
             sent: None,
@@ -102,7 +102,7 @@ impl WorkerMetrics {
         let read = move |name: &'static str| value_of(&own, &seen, name);
         match SentNumbers::start(&NUMBERS, &attributes, Arc::new(read)) {
             Ok(sent) => {
-                let looking = tokio::spawn(look_at_queue(watch, age));
+                let looking = tokio::spawn(check_queue(watch, age));
                 Self {
                     sent: Some(sent),
                     looking: Some(looking.abort_handle()),
@@ -153,7 +153,7 @@ fn value_of(watch: &WorkerWatch, age: &AtomicU64, name: &str) -> u64 {
     }
 }
 
-async fn look_at_queue(watch: WorkerWatch, age: Arc<AtomicU64>) {
+async fn check_queue(watch: WorkerWatch, age: Arc<AtomicU64>) {
     loop {
         match watch.queue_age().await {
             Ok(ms) => age.store(ms, Ordering::Relaxed),

@@ -25,7 +25,7 @@ pub(super) use args::{CheckArgs, ClusterCommand, FrontArgs, RemoteArgs, WorkerAr
 pub(super) use run::run_remote;
 pub(super) use worker::run_worker;
 
-/// Most dead letters of a session that are listed.
+/// Maximum number of dead letters of a session that are listed.
 const MAX_DEAD: usize = 100;
 
 /// Longest part of a dead letter that is shown on a line, in characters.
@@ -117,7 +117,7 @@ fn print_status(status: &ClusterStatus) {
     for queue in &status.queues {
         let class = render::printable_text(&queue.class);
         render::answer_line(format!(
-            "class {class}: {} sessions to look at, the first for {} s",
+            "class {class}: {} sessions with work, the oldest waiting for {} s",
             queue.wakes,
             queue.oldest_ms / 1000
         ));

@@ -105,7 +105,7 @@ impl RemoteSessions for NatsRemote {
             let told = boards
                 .into_iter()
                 .map(|board| serde_json::from_value::<Vec<RemoteState>>(board.told));
-            // A program of another version may tell something else.
+            // A program of another version may send unknown records: skip them.
             Ok(told.filter_map(Result::ok).flatten().collect())
         })
     }

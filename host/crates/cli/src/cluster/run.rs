@@ -43,7 +43,7 @@ pub(crate) async fn run_remote(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let id = args.input_id.unwrap_or_else(rind_lib::clock::new_id);
     inbox.send(&session, &remote.class, &id, &prompt).await?;
     render::print_note(&format!(
-        "session {session}, input {id}; Ctrl-C interrupts the turn, and it goes on if this program ends otherwise"
+        "session {session}, input {id}; Ctrl-C interrupts the turn; it continues if this program ends in any other way"
     ));
     let turn = FollowedTurn {
         calls: SessionCalls::new(&sessions),
@@ -57,7 +57,7 @@ pub(crate) async fn run_remote(args: RunArgs) -> anyhow::Result<ExitStatus> {
     };
     let end = inbox.wait_for_end(&sessions, &session, &id);
     let Some(ended) = follow_to_end(&turn, end).await? else {
-        render::print_note("the turn goes on; `rind cluster status` shows its worker");
+        render::print_note("the turn continues; `rind cluster status` shows its worker");
         return Ok(ExitStatus::Interrupted);
     };
     if turn.is_json {
@@ -114,7 +114,7 @@ async fn follow_to_end(
             }
         }
     };
-    // The store may tell the end before all events are here.
+    // The store may report the end before all events have arrived.
     if turn.has_begun() && !is_followed {
         let _ = tokio::time::timeout(LAST_EVENTS, follow).await;
     }

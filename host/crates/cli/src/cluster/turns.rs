@@ -22,7 +22,7 @@ pub(super) struct ServedTurns {
 }
 
 impl ServedTurns {
-    /// Begins to tell which sessions are held here.
+    /// Starts to publish which sessions are open here.
     pub(super) async fn open(
         sessions: &NatsSessions,
         holder: SessionHolder,
@@ -86,7 +86,7 @@ impl ClaimedSession for ServedSession {
 
     fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
         Box::pin(async move {
-            // No request begins something in a session that closes.
+            // A session that closes accepts no request that starts something.
             drop(self.answered);
             self.held.close().await;
         })

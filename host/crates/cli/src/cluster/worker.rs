@@ -69,7 +69,7 @@ async fn served_turns(
         None => host.policy(),
     };
     let workspace = WorkspaceHost::new(host.host.clone(), policy, run.plugins.clone());
-    // Without questions to people, plugins get the defaults of theirs at once.
+    // If no user is asked, questions of plugins get their defaults at once.
     let answer_time = Duration::from_secs(ask.unwrap_or(0));
     let holder = SessionHolder::new(workspace, answer_time).context("make random numbers")?;
     Ok(ServedTurns::open(sessions, holder).await?)

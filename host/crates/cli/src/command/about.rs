@@ -162,7 +162,7 @@ fn estimate_message(message: &Message) -> u64 {
     message.content.iter().map(of).sum()
 }
 
-/// Writes the conversation to a file that is not there yet, and says where.
+/// Writes the conversation to a new file, and returns a message with its path.
 pub(super) fn export_session(session: &Session, file: Option<&str>) -> anyhow::Result<String> {
     let messages = session.messages();
     if messages.is_empty() {

@@ -32,7 +32,7 @@ struct ArgumentWord<'a> {
 /// ```
 ///
 /// # Errors
-/// Faults of arguments, in words.
+/// Faults of arguments, as text.
 pub(super) fn read_arguments(schema: &Value, text: &str) -> Result<Value, String> {
     let properties = schema_properties(schema);
     let words = split_words(text)?;
@@ -67,7 +67,7 @@ pub(super) fn read_arguments(schema: &Value, text: &str) -> Result<Value, String
 /// Fills in values that were given by name, as text or as JSON, and checks them against `schema`.
 ///
 /// # Errors
-/// Faults of arguments, in words.
+/// Faults of arguments, as text.
 pub(super) fn given_arguments(schema: &Value, named: Map<String, Value>) -> Result<Value, String> {
     let properties = schema_properties(schema);
     let mut given = Map::new();
@@ -94,7 +94,7 @@ pub(super) fn described_arguments(schema: &Value) -> Vec<PromptArgument> {
 }
 
 /// Returns the permitted values of an argument that begin with a text, where they can be listed.
-pub(super) fn begun_values(schema: &Value, name: &str, begun: &str) -> Vec<String> {
+pub(super) fn partial_values(schema: &Value, name: &str, begun: &str) -> Vec<String> {
     let properties = schema_properties(schema).into_iter();
     let values = properties
         .filter(|(own, _)| *own == name)
@@ -123,7 +123,7 @@ fn check_given(schema: &Value, given: Map<String, Value>) -> Result<Value, Strin
     Ok(given)
 }
 
-/// One line on the arguments, as in `<path> [depth=quick|thorough]`.
+/// Returns a usage line of the arguments, such as `<path> [depth=quick|thorough]`.
 pub(super) fn argument_usage(schema: Option<&Value>) -> String {
     let Some(schema) = schema else {
         return "[text]".to_owned();
@@ -143,7 +143,7 @@ pub(super) fn argument_usage(schema: Option<&Value>) -> String {
     each.collect::<Vec<_>>().join(" ")
 }
 
-/// One line for each argument that has a description.
+/// Returns one line for each argument that has a description.
 pub(super) fn argument_help(schema: &Value) -> Vec<String> {
     let describe = |(name, of): &(&str, &Value)| {
         let text = of.get("description")?.as_str()?;
@@ -204,7 +204,7 @@ pub(super) fn complete_argument(schema: &Value, text: &str, offset: usize) -> Ve
 
 /// The argument that the end of a text begins.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct BegunArgument {
+pub(super) struct PartialArgument {
     pub(super) name: String,
     pub(super) value: String,
     /// Offset of the value in the text.
@@ -215,7 +215,7 @@ pub(super) struct BegunArgument {
 
 /// Finds the argument that is being typed at the end of `text`; `None` if there is no further one,
 /// or the text is in quotes.
-pub(super) fn begun_argument(schema: &Value, text: &str) -> Option<BegunArgument> {
+pub(super) fn partial_argument(schema: &Value, text: &str) -> Option<PartialArgument> {
     let start = text.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let (before, begun) = text.split_at(start.min(text.len()));
     if begun.contains(['"', '\'', '\\']) {
@@ -237,7 +237,7 @@ pub(super) fn begun_argument(schema: &Value, text: &str) -> Option<BegunArgument
     if let Some((key, value)) = begun.split_once('=')
         && properties.iter().any(|(name, _)| *name == key)
     {
-        return Some(BegunArgument {
+        return Some(PartialArgument {
             name: key.to_owned(),
             value: value.to_owned(),
             start: text.len() - value.len(),
@@ -246,7 +246,7 @@ pub(super) fn begun_argument(schema: &Value, text: &str) -> Option<BegunArgument
     }
     let mut free = properties.iter().filter(|(name, _)| is_free(&others, name));
     let name = free.next()?.0.to_owned();
-    Some(BegunArgument {
+    Some(PartialArgument {
         name,
         value: begun.to_owned(),
         start,
@@ -259,8 +259,9 @@ fn argument_description(of: &Value) -> String {
     text.unwrap_or_default().to_owned()
 }
 
-/// The properties of a schema in the order in which words fill them: the required ones in the order
-/// of `required`, because generated schemas sort their properties by name; then the others.
+/// The properties of a schema in the order in which positional words fill them: first the required
+/// ones in the order of `required`, because generated schemas sort their properties by name; then
+/// the others.
 fn schema_properties(schema: &Value) -> Vec<(&str, &Value)> {
     let all = schema.get("properties").and_then(Value::as_object);
     let all = all.into_iter().flatten();
@@ -318,7 +319,7 @@ fn put_value(given: &mut Map<String, Value>, name: &str, of: &Value, text: &str)
     }
 }
 
-/// Converts a word to the type of its property. A word of another type stays text, and the schema
+/// Converts a word to the type of its property. A word that does not fit stays text, and the schema
 /// check then reports it.
 fn typed_value(of: &Value, text: &str) -> Value {
     let parsed = match value_kind(of) {

@@ -30,7 +30,7 @@ const MAX_MESSAGES: usize = 200;
 /// Name of the agent of a session.
 const MAIN: &str = "main";
 
-/// Reason for the end of a command, for the model too.
+/// Reason for the end of a command, which the model sees too.
 const BY_USER: &str = "by the user";
 
 /// An open session, as it can be read while a turn has it.

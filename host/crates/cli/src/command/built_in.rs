@@ -172,7 +172,7 @@ const TABLE: &[BuiltIn] = &[
     BuiltIn::new(
         "context",
         BuiltInWork::Context,
-        "Show what fills the window of the model",
+        "Show what fills the model's context window",
     )
     .about_session()
     .beside_turn(),

@@ -41,8 +41,8 @@ impl CommandList {
         other.map(|other| &**other)
     }
 
-    /// Returns the name by which a command is called: with its source where another one is meant by
-    /// the bare name, and for every prompt of a server.
+    /// Returns the name that calls a command: prefixed by its source if the bare name calls another
+    /// command, and for every prompt of a server.
     pub(super) fn shown_name(&self, at: usize, entry: &CommandEntry) -> String {
         match self.shadowed_entry(at, entry) {
             None if !entry.is_of_server() => entry.name.clone(),

@@ -38,7 +38,7 @@ use self::template::CommandTemplate;
 use super::open::Asker;
 use rind_lib::agent::CompactConfig;
 use rind_lib::grant::held::HeldFolder;
-use rind_lib::host::BegunText;
+use rind_lib::host::PartialText;
 use rind_lib::lock::lock;
 use rind_lib::message::Attachment;
 use rind_lib::paths::Paths;
@@ -90,8 +90,8 @@ struct CommandEntry {
     /// JSON Schema of the arguments; a command without one takes the text after its name.
     arguments: Option<Value>,
     origin: CommandOrigin,
-    /// Permissions of the plugin that runs it, in plain words; empty for a command that only makes
-    /// text.
+    /// Permissions of the plugin that runs it, in plain language; empty for a command that only
+    /// produces text.
     may: Vec<String>,
     kind: CommandKind,
 }
@@ -149,7 +149,7 @@ impl CommandCall {
 
 #[derive(Debug)]
 pub(super) enum CommandCallResult {
-    /// Text for the person. It may hold text of others, and is made printable where it is shown.
+    /// Text for the person. It may contain untrusted text, and is escaped where it is shown.
     Text(String),
     /// Input of a turn.
     Prompt {
@@ -202,7 +202,7 @@ pub(super) struct LineCompletion {
     /// Byte offset in the line from which `text` replaces the rest.
     pub(super) start: usize,
     pub(super) text: String,
-    /// A few words on it; may be empty.
+    /// Short help text; may be empty.
     pub(super) help: String,
 }
 
@@ -306,7 +306,7 @@ impl CommandSet {
         *lock(&self.asker) = asker;
     }
 
-    /// Notes the open session, so that commands about it answer while a turn has it.
+    /// Records the open session, so that commands about it can answer while a turn borrows it.
     pub(super) fn note_open(&self, open: OpenFacts) {
         *lock(&self.open) = Some(open);
     }
@@ -316,7 +316,7 @@ impl CommandSet {
         *lock(&self.open) = None;
     }
 
-    /// Notes the model that the open session asks from now on.
+    /// Records the model that the open session asks from now on.
     pub(super) fn note_model(&self, selected: &Selected) {
         if let Some(open) = &mut *lock(&self.open) {
             open.provider = selected.provider.clone();
@@ -434,12 +434,12 @@ impl CommandSet {
         self.about.is_dry_run
     }
 
-    /// Whether a call needs a conversation that it is about: without one it can only say so.
+    /// Whether a call needs a conversation: without one the command can only report that.
     pub(super) fn is_about_session(&self, call: &CommandCall) -> bool {
         matches!(&call.entry.kind, CommandKind::BuiltIn(command) if command.is_about_session)
     }
 
-    /// Whether a call is of a built-in command.
+    /// Whether a call invokes a built-in command.
     pub(super) fn is_built_in(&self, call: &CommandCall) -> bool {
         matches!(call.entry.kind, CommandKind::BuiltIn(_))
     }
@@ -460,7 +460,10 @@ impl CommandSet {
     /// Proposes completions for a line that begins with a slash: names, then arguments. For a
     /// prompt of an MCP server, returns the server, the argument that is being typed, and the
     /// offset of its value.
-    pub(super) fn begun_at_server(&self, line: &str) -> Option<(String, BegunText, usize)> {
+    pub(super) fn partial_text_at_server(
+        &self,
+        line: &str,
+    ) -> Option<(String, PartialText, usize)> {
         let rest = line.strip_prefix('/')?;
         let (name, text) = rest.split_at(rest.find(char::is_whitespace)?);
         let list = self.list();
@@ -470,9 +473,9 @@ impl CommandSet {
         else {
             return None;
         };
-        let begun = arguments::begun_argument(entry.arguments.as_ref()?, text.trim_start())?;
+        let begun = arguments::partial_argument(entry.arguments.as_ref()?, text.trim_start())?;
         let start = line.len() - text.trim_start().len() + begun.start;
-        let begun = BegunText::Argument {
+        let begun = PartialText::Argument {
             prompt: prompt.clone(),
             name: begun.name,
             value: begun.value,

@@ -34,7 +34,7 @@ impl CommandOrigin {
         }
     }
 
-    /// The word before the colon in a name that says which of several commands is meant.
+    /// Returns the prefix before the colon that selects one of several commands with the same name.
     pub(super) fn qualifier(&self) -> &str {
         match self {
             Self::BuiltIn => "rind",

@@ -272,7 +272,7 @@ fn session_rows(commands: &CommandSet) -> anyhow::Result<Vec<(String, String)>> 
     Ok(here.take(MAX_LISTED).map(row).collect())
 }
 
-/// Models to propose, once the server was asked for them.
+/// Returns models to propose, if the server has already listed them.
 pub(super) fn model_values(commands: &CommandSet) -> Vec<(String, String)> {
     let names = commands.models().into_iter();
     names.map(|name| (name, String::new())).collect()

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::arguments::{begun_values, described_arguments, given_arguments};
+use super::arguments::{described_arguments, given_arguments, partial_values};
 use super::{CommandEntry, CommandKind, CommandSet};
 use rind_lib::skill::{Skill, SkillArguments, Skills};
 use rind_lib::text::clean_line;
@@ -42,7 +42,7 @@ impl ServedPrompts for CommandPrompts {
     fn complete_argument(&self, prompt: &str, argument: &str, begun: &str) -> Vec<String> {
         let entry = self.find_entry(prompt);
         let schema = entry.as_ref().and_then(|entry| entry.arguments.as_ref());
-        let values = schema.map(|schema| begun_values(schema, argument, begun));
+        let values = schema.map(|schema| partial_values(schema, argument, begun));
         values.unwrap_or_default()
     }
 

@@ -1,8 +1,8 @@
 //! `/undo` and `/rewind`: takes turns back, in the conversation, in files, or in both.
 //!
 //! At a terminal the person sees the diff and chooses. Elsewhere the words of the call decide, and
-//! without words only the conversation is taken back. A file that was changed since stays unless
-//! the person says otherwise for these files. Start from [`run_undo`] and [`run_rewind`].
+//! without words only the conversation is undone. A file that was changed since stays unless the
+//! person says otherwise for these files. Start from [`run_undo`] and [`run_rewind`].
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::approve::{NO, OwnQuestion, ask_own_question};
 use crate::exit_code::bail_usage;
 use crate::open::Asker;
 use crate::question::{QuestionLine, QuestionScreen};
-use crate::render::changes::{ShownChange, change_lines, change_words};
+use crate::render::changes::{ShownChange, change_lines, change_text};
 use crate::render::{self, BOLD, DIM, WARN};
 use rind_lib::checkpoint::{Checkpoints, PlannedChange, RewindPlan, RewindResult};
 use rind_lib::host::Session;
@@ -132,7 +132,7 @@ fn list_turns(session: &Session) -> anyhow::Result<String> {
     })
 }
 
-/// Turns to undo, and the reason why the conversation cannot be, if there is one.
+/// Turns to undo, and the reason why the conversation cannot be undone, if there is one.
 struct RewindScope {
     turn: u32,
     turns: Vec<Undone>,
@@ -291,7 +291,7 @@ fn files_text(plan: &RewindPlan, result: &RewindResult) -> Vec<String> {
         n => format!("brought back {}:", render::format_count(n, "path")),
     });
     let restored = result.restored.iter().map(|change| {
-        let words = change_words(&change.present, &change.target);
+        let words = change_text(&change.present, &change.target);
         (change.path.as_str(), words)
     });
     list_paths(restored, &mut lines);

@@ -1,4 +1,4 @@
-//! Runs calls of commands, and says so as events.
+//! Runs calls of commands, and emits events about them.
 
 use std::time::Instant;
 
@@ -38,14 +38,14 @@ impl CommandSet {
     ) -> anyhow::Result<CommandCallResult> {
         let entry = &call.entry;
         if let Some(session) = session.as_deref_mut() {
-            session.tell_opening();
+            session.emit_opening();
         }
         let started = Instant::now();
         let outcome = Self::run_entry(self, entry, call, session.as_deref_mut(), cancel).await;
         // The session itself emits the event of a plugin's command.
         let is_told = matches!(entry.kind, CommandKind::Plugin(_));
         if let Some(session) = session.filter(|_| !is_told) {
-            session.tell_command(command_event(entry, &outcome, started));
+            session.report_command(command_event(entry, &outcome, started));
         }
         outcome
     }

@@ -57,7 +57,7 @@ fn read_disk(skill: &Skill) -> Result<SkillFiles, String> {
         return Ok([(vec![FILE.to_owned()], text.into_bytes())].into());
     }
     if !skill.is_in_place() {
-        return Err("its folder was replaced since it was found".to_owned());
+        return Err("its folder was replaced after it was found".to_owned());
     }
     let folder = HeldFolder::read(&skill.real_dir).map_err(|error| error.to_string())?;
     let files = folder.into_files().into_iter();

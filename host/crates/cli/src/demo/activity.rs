@@ -33,7 +33,7 @@ pub(in super::super) enum ActivityKind {
     Failed,
     /// Points at which its hooks were called.
     CalledAt,
-    /// Points at which a hook changed, refused, said or measured something.
+    /// Points at which a hook changed, refused, reported or measured something.
     ActedAt,
 }
 

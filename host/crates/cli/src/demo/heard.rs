@@ -11,7 +11,7 @@ use tracing_subscriber::registry::LookupSpan;
 use rind_cases::log::{PluginLogLine, TARGET};
 use rind_lib::lock::lock;
 
-/// Most lines that are kept; a demo has some dozens.
+/// Maximum number of lines that are kept; a demo has some dozens.
 const MAX_LINES: usize = 10_000;
 
 /// The lines. A subscriber is one for the whole process, and so is this.

@@ -151,7 +151,7 @@ fn judge_demo(
             None => {
                 let lines = render::format_count(checked.lines.len() as u64, "line");
                 let whole = format!(
-                    "a log of {lines}; verified: each line holds the hash of the line before it"
+                    "a log of {lines}; verified: each line contains the hash of the line before it"
                 );
                 acted.add_activity(PLUGIN, ActivityKind::Left, whole);
             }

@@ -46,7 +46,7 @@ fn check_workers(status: &ClusterStatus) -> DoctorCheck {
         status.waiting,
         status.dead
     );
-    // Turns do not begin while no worker takes from the queue.
+    // No turn begins while no worker reads from the queue.
     let late: Vec<&str> = status
         .queues
         .iter()

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::DoctorCheck;
 use rind_lib::paths::Paths;
 
-/// Bits of a folder's mode: others may do anything with it, others may change it.
+/// Permission bits that give other users any access, and write access.
 const OTHERS: u32 = 0o077;
 const OTHERS_WRITE: u32 = 0o022;
 
@@ -29,7 +29,7 @@ fn check_folder(path: &Path, holds: &str, unwanted: u32, paths: &Paths) -> Docto
         let found = format!("{shown}, which the workspace is in");
         return DoctorCheck::required_check(found)
             .with_meaning(format!(
-                "it holds {holds}, and the model's tools could change them: no turn runs in this workspace"
+                "it contains {holds}, and the model's tools could change them: no turn runs in this workspace"
             ))
             .with_todo("work in another folder, or set RIND_HOME to one outside");
     }

@@ -11,7 +11,7 @@ use rind_operator::model;
 use rind_operator::settings::ModelSelection;
 use rind_operator::setup::OperatorSetup;
 
-/// Longest wait for the server to list its models.
+/// Maximum wait for the server to list its models.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Advice for a machine without a model.

@@ -1,4 +1,4 @@
-//! Checks the operator's files and variables for what would silently have no effect.
+//! Checks the operator's files and variables for content that has no effect.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ fn check(lines: &[String]) -> Option<DoctorCheck> {
 
 /// Returns warnings about settings that name tools which do not exist.
 async fn without_tools(found: &DoctorPlugins, skills: &Skills) -> anyhow::Result<Vec<String>> {
-    // The confinement and the scripts are checks of their own, which show what is wrong.
+    // The confinement and the scripts have checks of their own that report their faults.
     let setup = found.setup().clone().with_warnings(Arc::new(|_| {}));
     let tools = tools::specs(&setup, found.plugins.clone()).await?;
     let policy: ToolPolicy = setup.config.section()?;

@@ -8,7 +8,7 @@ use rind_lib::skill::{Skills, discover};
 use rind_operator::machine::OperatorMachine;
 use rind_operator::skills;
 
-/// Most skills that are named.
+/// Maximum number of skills that are named.
 const MAX_NAMED: usize = 20;
 
 /// Finds the skills of such a session.

@@ -17,7 +17,7 @@ use rind_lib::paths::{ADMIN_POLICY, PROJECT_FOLDER, Paths};
 use rind_lib::session::{self, SessionStore};
 use rind_lib::tool::approval::DenyAll;
 use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
-use rind_operator::environment::{OperatorEnvironment, SaidWarnings};
+use rind_operator::environment::{OperatorEnvironment, ShownWarnings};
 use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, SessionChoice};
 use rind_operator::start::{PreparedRun, ReadyRun, RunFrontend};
 
@@ -25,13 +25,13 @@ use rind_operator::start::{PreparedRun, ReadyRun, RunFrontend};
 /// Rind has.
 pub(super) const UNSUITED: [&str; 1] = ["tool-output-sandbox"];
 
-/// Most hosts that are kept.
+/// Maximum number of hosts that are kept.
 const MAX_HOSTS: usize = 8;
 
 /// Levels of folders whose files count for the stamp: a folder of plugins, and the files of each.
 const STAMP_DEPTH: usize = 2;
 
-/// Most files of a folder that count for the stamp.
+/// Maximum number of files of a folder that count for the stamp.
 const MAX_STAMPED: usize = 500;
 
 /// Time in which the session of a daemon that ended must be free.
@@ -194,7 +194,7 @@ fn is_open_elsewhere(error: &rind_lib::host::Error) -> bool {
 async fn make_host(folder: &Path) -> anyhow::Result<ReadyRun> {
     let environment = Arc::new(OperatorEnvironment {
         on_warning: Arc::new(|text: &str| tracing::warn!("{text}")),
-        said: SaidWarnings::default(),
+        said: ShownWarnings::default(),
         ..OperatorEnvironment::clone(&environment::operator_environment())
     });
     let settings = RunSettings {

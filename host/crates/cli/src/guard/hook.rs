@@ -21,19 +21,20 @@ use rind_operator::managed::MANAGED_VARIABLE;
 /// Time for the whole run, the reading of standard input too: a little less than the agents wait.
 const DEADLINE: Duration = Duration::from_secs(48);
 
-/// Most bytes that are read. The crate that judges them has the real limit, and says it.
+/// Maximum number of bytes that are read. The crate that judges them has the real limit, and says
+/// it.
 const MAX_INPUT: u64 = 17 << 20;
 
 /// Largest log of the daemon that is written on, in bytes.
 const MAX_LOG: u64 = 1 << 20;
 
-/// Name of the small program, which starts faster because it has nothing of the host in it.
+/// Name of the small program, which starts faster because it does not contain the host.
 const HOOK_PROGRAM: &str = "rind-guard-hook";
 
 /// Variable that keeps the program from starting a daemon, to try a hook without one.
 pub(super) const START_VARIABLE: &str = "RIND_GUARD_START";
 
-/// Words of a hook.
+/// Arguments of the hook program.
 struct HookWords {
     agent: GuardedAgent,
     point: GuardPoint,
@@ -52,7 +53,7 @@ pub(in super::super) fn run_hook(mut args: impl Iterator<Item = OsString>) -> Op
     Some(answer_words(&words))
 }
 
-/// Answers at the hook that these words name.
+/// Answers the hook call with these arguments.
 pub(in super::super) fn answer_words(words: &[OsString]) -> ExitCode {
     let answer = match read_words(words) {
         Ok(words) => answer_in_time(words),
@@ -70,15 +71,15 @@ fn read_words(words: &[OsString]) -> Result<HookWords, String> {
         (Some(flag), Some(home)) if flag == OsStr::new("--home") && words.len() == 4 => {
             Some(PathBuf::from(home))
         }
-        _ => return Err(unknown_words()),
+        _ => return Err(unknown_arguments_text()),
     };
     match (agent, point) {
         (Some(agent), Some(point)) => Ok(HookWords { agent, point, home }),
-        _ => Err(unknown_words()),
+        _ => Err(unknown_arguments_text()),
     }
 }
 
-fn unknown_words() -> String {
+fn unknown_arguments_text() -> String {
     "the hook was called with unknown arguments; run `rind guard install` again".to_owned()
 }
 
@@ -87,7 +88,7 @@ fn unknown_words() -> String {
 fn answer_in_time(words: HookWords) -> HookAnswer {
     let (sender, receiver) = mpsc::channel();
     let begun = std::thread::Builder::new().spawn(move || {
-        // The receiver may have given up.
+        // The receiver may have timed out.
         let _ = sender.send(answer_hook(words));
     });
     if let Err(error) = begun {

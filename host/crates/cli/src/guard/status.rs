@@ -50,8 +50,8 @@ fn cover_of(agent: GuardedAgent, name: &str, points: &[&str]) -> PluginCover {
     }
 }
 
-/// Returns the cover of hooks at these points under each agent that has a guard here. An agent whose
-/// files cannot be read is passed over: `rind guard status` says why.
+/// Returns under which agents with an installed guard the hooks at these points take effect. An
+/// agent whose files cannot be read is skipped: `rind guard status` says why.
 pub(in super::super) fn installed_covers(
     name: &str,
     points: &[&str],

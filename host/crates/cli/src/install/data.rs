@@ -23,7 +23,7 @@ pub(in super::super) enum StoredData {
 
 /// Moves aside the data that the plugin has stored under its name in `plugins`. Returns the new
 /// folder, if there was data.
-pub(super) fn put_aside(
+pub(super) fn move_data_aside(
     plugins: &Path,
     name: &str,
     source: Option<&PluginSource>,
@@ -51,7 +51,7 @@ pub(super) fn settle_data(
     let mut changes = Vec::new();
     // The owner of existing data is unknown: a plugin that was copied there by hand, or one that an
     // earlier version of Rind removed.
-    changes.extend(put_aside(plugins, name, None)?.map(StoredData::PutAside));
+    changes.extend(move_data_aside(plugins, name, None)?.map(StoredData::PutAside));
     let aside = aside_path(plugins, name, Some(source));
     if fs::symlink_metadata(&aside).is_ok() {
         fs::rename(aside, plugins.join(name))?;
@@ -90,7 +90,7 @@ mod tests {
             fs::write(plugins.join("p/key"), text).unwrap();
         };
         let stored = || fs::read_to_string(plugins.join("p/key")).ok();
-        let remove = |source: &PluginSource| put_aside(plugins, "p", Some(source)).unwrap();
+        let remove = |source: &PluginSource| move_data_aside(plugins, "p", Some(source)).unwrap();
         let install = |source: &PluginSource| settle_data(plugins, "p", source).unwrap();
 
         assert_eq!((install(&one), remove(&one)), (vec![], None));

@@ -58,7 +58,7 @@ pub(in super::super) enum InstallChange {
     Installed,
     /// There was this version.
     Updated(semver::Version),
-    /// No change: these files were there already.
+    /// No change: the files were already installed.
     Unchanged,
     /// Files of this version were put back: they had been changed or taken away.
     Restored,
@@ -126,7 +126,7 @@ impl PluginInstallation {
             .collect()
     }
 
-    /// Returns the message for a name that was not installed.
+    /// Returns the error message for a name that is not installed.
     pub(super) fn unknown_plugin(&self, name: &str) -> String {
         let shown = name.escape_debug();
         // Reject a `/`: the name is not validated yet.
@@ -234,7 +234,7 @@ impl PluginInstallation {
         let source = new.source.clone();
         if let Err(error) = self.put_plugin(staged, &place, &name, new, &change) {
             if stored.contains(&StoredData::Back) {
-                let _ = data::put_aside(&self.stores(), &name, Some(&source));
+                let _ = data::move_data_aside(&self.stores(), &name, Some(&source));
             }
             return Err(error);
         }
@@ -334,7 +334,7 @@ impl PluginInstallation {
         // Remove the answers too: a remaining answer would make the plugin count as missing.
         let n_answers = Answers::read(&self.paths.grants())?.revoke(name)?;
         let config = user_setup()?.config;
-        let aside = data::put_aside(&self.stores(), name, Some(&source))
+        let aside = data::move_data_aside(&self.stores(), name, Some(&source))
             .with_context(|| format!("{name} is removed, but its stored data cannot be moved"))?;
         Ok(RemovedPlugin {
             name: name.to_owned(),

@@ -31,7 +31,7 @@ impl WiderPart {
     fn is_accepted(&self, plugin: &str, flag: &GrantFlag) -> bool {
         match self {
             Self::Capability(capability) => flag.gives(plugin, capability),
-            // Only a grant of everything covers a higher trust.
+            // Only a grant of all permissions covers a higher trust.
             Self::Trust(_) => flag.plugin() == plugin && flag.is_for_all(),
         }
     }

@@ -32,7 +32,7 @@ pub(in super::super) enum McpCommand {
 pub(in super::super) struct McpAddArgs {
     /// Name of the server: a-z, 0-9 and `-`
     pub(super) name: String,
-    /// Address of a server over Streamable HTTP, in place of a program
+    /// Address of a server over Streamable HTTP, instead of a program
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     url: Option<String>,
     /// Header of every request, as in `authorization=Bearer {TOKEN}` with the name of a secret
@@ -152,7 +152,8 @@ pub(in super::super) struct McpTestArgs {
 pub(in super::super) struct McpLoginArgs {
     /// Name of the server
     pub(super) name: String,
-    /// Ask for this scope, besides those of the present login, in place of those of the settings or of the server
+    /// Ask for this scope, besides those of the current login, instead of those of the settings or
+    /// of the server
     #[arg(long, value_name = "SCOPE")]
     pub(super) scope: Vec<String>,
     /// Port on 127.0.0.1 to which the browser is led back; any that is free by default

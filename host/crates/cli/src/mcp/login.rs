@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const PAGE_TIME: Duration = Duration::from_millis(300);
 
 /// An address to which the browser was led, and the way to its page.
-type Led = (String, oneshot::Sender<RedirectPage>);
+type BrowserVisit = (String, oneshot::Sender<RedirectPage>);
 
 pub(super) async fn log_in(args: McpLoginArgs) -> anyhow::Result<ExitStatus> {
     let setup = environment::user_setup()?;
@@ -78,8 +78,8 @@ pub(super) async fn log_in(args: McpLoginArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-/// Adds the scopes of the present login at this address: a server that wants one more for a call
-/// names that one alone, and a login without the others would lose them (SEP-2350).
+/// Adds the scopes of the current login at this address: a server that needs one more scope for a
+/// call names only that scope, and a login without the others would lose them (SEP-2350).
 fn with_held_scopes(mut scopes: Vec<String>, file: &Path, url: &str) -> Vec<String> {
     // A login that cannot be read is replaced by this one.
     let held = StoredLogin::read(file).ok().flatten();
@@ -161,7 +161,7 @@ fn show_flow(name: &str, url: &str, flow: &LoginFlow) {
 
 /// Waits until the browser or the person brings the answer to the login.
 async fn wait_for_login(flow: &LoginFlow, listener: ApiListener) -> Result<StoredLogin, String> {
-    let (sender, mut led) = mpsc::channel::<Led>(1);
+    let (sender, mut led) = mpsc::channel::<BrowserVisit>(1);
     let base = listener.address_text();
     let cancel = CancellationToken::new();
     let _stop = cancel.clone().drop_guard();

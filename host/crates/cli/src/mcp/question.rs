@@ -61,7 +61,7 @@ fn start_screen(server: &McpServer, place: &str) -> QuestionScreen {
 /// Returns the question about a start as text, for a program that shows it.
 pub(in super::super) fn start_text(server: &McpServer, place: &str) -> String {
     let text = format!(
-        "Start the MCP server {} of this project, which {place} names, to list its tools? It may: {}",
+        "Start the MCP server {} of this project, which {place} names, to list its tools? Its permissions: {}",
         server.name,
         server.permissions().join("; ")
     );
@@ -75,13 +75,13 @@ pub(in super::super) fn question_text(question: &ServerQuestion<'_>) -> String {
         offer,
         changes,
     } = question;
-    let offered = offer_words(offer);
+    let offered = offer_text(offer);
     let mut lines = vec![
         format!(
             "Use the tools of the MCP server {}? It offers {offered}.",
             server.name
         ),
-        format!("It may: {}", server.permissions().join("; ")),
+        format!("Its permissions: {}", server.permissions().join("; ")),
         format!(
             "It calls itself {}, protocol {}",
             offer.server, offer.protocol
@@ -116,7 +116,7 @@ fn server_screen(question: ServerQuestion<'_>) -> QuestionScreen {
         offer,
         changes,
     } = question;
-    let offered = offer_words(offer);
+    let offered = offer_text(offer);
     let head = QuestionLine::new("")
         .styled_words(WARN.bold(), "? ")
         .own_words("use the tools of the MCP server ")
@@ -162,8 +162,8 @@ fn server_screen(question: ServerQuestion<'_>) -> QuestionScreen {
     }
 }
 
-/// Returns the numbers of tools and prompts, in words.
-pub(in super::super) fn offer_words(offer: &ServerOffer) -> String {
+/// Returns the numbers of tools and prompts, as text.
+pub(in super::super) fn offer_text(offer: &ServerOffer) -> String {
     let tools = format_count(offer.tools.len() as u64, "tool");
     match offer.prompts.len() as u64 {
         0 => tools,

@@ -83,7 +83,7 @@ pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus>
     })
 }
 
-/// Checks that all components that were named run, and tells of functions that are not offered.
+/// Checks that all named components run, and reports functions that are not offered.
 fn check_components(plugins: &PluginSet, n_components: usize) -> anyhow::Result<()> {
     let running = plugins.plugins.iter().filter(|plugin| plugin.is_foreign());
     let refused = running

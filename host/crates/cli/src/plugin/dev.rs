@@ -54,7 +54,7 @@ pub(in super::super) struct DevArgs {
 pub(in super::super) async fn run_dev(mut args: DevArgs) -> anyhow::Result<ExitStatus> {
     if !args.dir.join(FILE_NAME).is_file() {
         bail_usage!(
-            "{} has no {FILE_NAME}, so it is no plugin",
+            "{} has no {FILE_NAME}, so it is not a plugin",
             args.dir.display()
         );
     }
@@ -227,7 +227,7 @@ impl DevFollower {
                 Err(why) => (
                     Level::Error,
                     format!(
-                        "{changed} changed, and the last version of plugin {} goes on: {why}",
+                        "{changed} changed, and the last version of plugin {} keeps running: {why}",
                         self.name
                     ),
                 ),

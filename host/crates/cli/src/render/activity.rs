@@ -7,7 +7,7 @@ use super::{
 use crate::demo::activity::{ActivityKind, PluginActivity, TurnActivity};
 use crate::environment;
 
-/// Columns of a line where `COLUMNS` says nothing else.
+/// Width of a line, unless `COLUMNS` sets another.
 const WIDTH: usize = 100;
 
 /// Fewest columns: below that nothing can be read.
@@ -16,7 +16,7 @@ const LEAST_WIDTH: usize = 60;
 /// Columns before the text of a line.
 const LABEL: usize = 17;
 
-/// Most lines of one kind in a block.
+/// Maximum number of lines of one kind in a block.
 const MAX_LINES: usize = 2;
 
 /// Shows a block for each of `plugins`, in this order.

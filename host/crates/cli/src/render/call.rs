@@ -1,6 +1,6 @@
 //! Arguments of a call in colors: commands as those of a shell, files by their names, all else as JSON.
 //!
-//! The module must not know who looks at them, or how lines are escaped. Start from [`CallColors`].
+//! The module must not know who displays them, or how lines are escaped. Start from [`CallColors`].
 
 use anstyle::Style;
 
@@ -17,7 +17,7 @@ pub(in super::super) struct CallColors<'a> {
 }
 
 impl<'a> CallColors<'a> {
-    /// Makes them for a call with these lines.
+    /// Creates the colors for a call with these lines.
     pub(in super::super) fn of_lines(lines: &'a [ShownLine]) -> Self {
         let file = lines.iter().find(|own| own.mark == "file: ");
         Self {
@@ -33,7 +33,7 @@ impl<'a> CallColors<'a> {
         mark: &'static str,
         line: &str,
     ) -> Vec<(Style, String)> {
-        // A command goes on in lines with another mark.
+        // A command continues in lines with another mark.
         let goes_on = self.mark == mark || (self.mark, mark) == ("$ ", "> ");
         if !goes_on {
             self.code = match mark {

@@ -73,14 +73,14 @@ pub(in super::super) fn change_lines(change: &ShownChange<'_>, most: usize) -> V
 /// Returns path and kind of a change, such as `src/a.rs: changed`.
 pub(in super::super) fn heading(change: &ShownChange<'_>) -> String {
     let path = printable_prose(change.path).replace('\n', "\\n");
-    format!("{path}: {}", change_words(change.from, change.to))
+    format!("{path}: {}", change_text(change.from, change.to))
 }
 
 /// Describes the change from one state to another.
-pub(in super::super) fn change_words(from: &FileState, to: &FileState) -> String {
+pub(in super::super) fn change_text(from: &FileState, to: &FileState) -> String {
     match (from, to) {
-        (FileState::Absent, to) => format!("new {}", state_words(to)),
-        (from, FileState::Absent) => format!("removed, {}", state_words(from)),
+        (FileState::Absent, to) => format!("new {}", state_text(to)),
+        (from, FileState::Absent) => format!("removed, {}", state_text(from)),
         (FileState::Folder { mode: from }, FileState::Folder { mode: to }) => {
             format!("mode {from:o}, then {to:o}")
         }
@@ -108,11 +108,11 @@ pub(in super::super) fn change_words(from: &FileState, to: &FileState) -> String
         (FileState::Unkept { .. }, FileState::Unkept { .. }) => {
             "changed; its content is not kept".to_owned()
         }
-        (from, to) => format!("{}, then {}", state_words(from), state_words(to)),
+        (from, to) => format!("{}, then {}", state_text(from), state_text(to)),
     }
 }
 
-fn state_words(state: &FileState) -> String {
+fn state_text(state: &FileState) -> String {
     match state {
         FileState::Absent => "nothing".to_owned(),
         FileState::File { bytes, mode, .. } => {

@@ -1,5 +1,5 @@
-//! Skills that are derived: their files, how they differ from those that are there, and how they
-//! are used.
+//! Skills that are derived: their files, how they differ from those that exist, and how they are
+//! used.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -86,7 +86,7 @@ pub(in super::super) fn show_made(
         let plugin = plugin
             .map(|path| format!(" --plugin {}", printable_prose(&path.display().to_string())));
         print_note(&format!(
-            "`rind skill check {shown}{}` tells whether it can be used here",
+            "`rind skill check {shown}{}` checks whether it can be used here",
             plugin.unwrap_or_default()
         ));
     }
@@ -105,12 +105,12 @@ pub(in super::super) fn show_summarized(turn: &TurnSummary) {
     ));
 }
 
-/// Tells why there is no summary.
+/// Prints why there is no summary.
 pub(in super::super) fn not_summarized(why: &str) {
     print_warning(&format!("there is no summary: {}", printable_prose(why)));
 }
 
-/// Tells that only the beginning of a summary is kept.
+/// Prints that only the beginning of a summary is kept.
 pub(in super::super) fn show_cut(limit: usize) {
     print_warning(&format!(
         "the summary is longer than {} KiB and is cut",

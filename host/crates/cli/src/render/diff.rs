@@ -14,11 +14,11 @@ use super::{BAD, DIM, GOOD, printable_prose};
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
 
-/// Longest time in which the fewest changed lines are looked for. The turn waits for it; from then
-/// on more may be shown as changed.
+/// Maximum time for finding a minimal diff. The turn waits for it; after that the diff may show
+/// more lines as changed.
 const DEADLINE: Duration = Duration::from_millis(50);
 
-/// Words below a changed line that is the last of its text and has no line break.
+/// Note below a changed last line that has no line break.
 const NO_BREAK: &str = "\\ no line break at the end";
 
 /// Row of a diff.
@@ -65,7 +65,7 @@ impl DiffRow {
 /// Texts to compare, and how their rows are shown.
 #[derive(Clone, Copy)]
 pub(in super::super) struct ComparedTexts<'a> {
-    /// Name of the file, which tells its language.
+    /// Name of the file, which determines its language.
     pub(in super::super) path: &'a str,
     pub(in super::super) before: &'a str,
     pub(in super::super) after: &'a str,
@@ -74,7 +74,7 @@ pub(in super::super) struct ComparedTexts<'a> {
 }
 
 impl<'a> ComparedTexts<'a> {
-    /// Compares them for somebody who only reads the result.
+    /// Compares texts for a reader who only needs the result.
     pub(in super::super) fn of_prose(path: &'a str, before: &'a str, after: &'a str) -> Self {
         Self {
             path,
@@ -97,7 +97,7 @@ pub(in super::super) fn diff_rows(texts: ComparedTexts<'_>, most: usize) -> (Vec
     let diff = config.timeout(DEADLINE).diff_lines(before, after);
     let n_lines = before.lines().count().max(after.lines().count());
     let width = n_lines.to_string().len();
-    // Line ends that all lines have say nothing.
+    // If every line has the same line ending, do not show it.
     let is_crlf = has_crlf(before) && has_crlf(after);
     let groups = diff.grouped_ops(CONTEXT);
     let (mut rows, mut n_remarks) = (Vec::new(), 0);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{
     BAD, BOLD, DIM, GOOD, WARN, answer_line, indent_text, one_line, printable_text, style_text,
 };
-use rind_lib::grant::answers::{GrantAnswer, Lasting};
+use rind_lib::grant::answers::{AnswerLifetime, GrantAnswer};
 use rind_lib::grant::decide::{Decision, Standing};
 use rind_lib::grant::project::TrustedProject;
 use rind_lib::grant::{Request, Trust, in_words};
@@ -30,7 +30,7 @@ pub(in super::super) fn short_digest(digest: &str) -> &str {
 }
 
 /// Prints why a plugin is not loaded, and every way to grant its permissions.
-pub(in super::super) fn held_words(request: &Request, decision: &Decision) -> String {
+pub(in super::super) fn held_text(request: &Request, decision: &Decision) -> String {
     let mut text = String::from("it needs permissions that you have not granted:");
     let mut allow = Vec::new();
     for capability in decision.of(Standing::Waiting) {
@@ -110,8 +110,8 @@ pub(in super::super) fn list_answers(
 ) {
     for answer in answers {
         let lasting = match &answer.lasting {
-            Lasting::Always => "always".to_owned(),
-            Lasting::Session(id) => format!("session {id}"),
+            AnswerLifetime::Always => "always".to_owned(),
+            AnswerLifetime::Session(id) => format!("session {id}"),
         };
         answer_line(format_args!(
             "{} {} {:<8} {} {} {}",

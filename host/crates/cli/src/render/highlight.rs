@@ -23,13 +23,14 @@ use super::style_text;
 /// Longest line that is colored.
 const MAX_LINE_BYTES: usize = 2_000;
 
-/// Most lines of one block that are colored.
+/// Maximum number of lines of one block that are colored.
 const MAX_LINES: usize = 5_000;
 
-/// Longest time for one block; the rest of it stays without colors.
+/// Maximum time for one block; the rest of the block is not colored.
 const BUDGET: Duration = Duration::from_secs(2);
 
-/// Most blocks that may take that long. From then on there are no colors: somebody wastes time.
+/// Maximum number of blocks that may take that long. From then on there are no colors: somebody
+/// wastes time.
 const MAX_SLOW: usize = 3;
 
 /// Blocks that took too long.

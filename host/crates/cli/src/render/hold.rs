@@ -13,7 +13,8 @@ use tokio::sync::mpsc::UnboundedSender;
 pub(in super::super) use super::output::at_once;
 use rind_lib::lock::lock;
 
-/// Most bytes that are held. More would scroll away the lines that led to the next question.
+/// Maximum number of bytes that are held. More would scroll away the lines that led to the next
+/// question.
 const MAX_HELD_BYTES: usize = 16 << 10;
 
 struct HeldOutput {

@@ -112,7 +112,7 @@ pub(in super::super) fn show_installed(outcome: &InstallOutcome) {
     ));
 }
 
-/// One line for a plugin that was not updated, with the reason.
+/// Prints the line for a plugin that was not updated, with the reason.
 pub(in super::super) fn not_updated(name: &str, error: &anyhow::Error) {
     let text = format!("{name} is not updated: {error:#}");
     say_line(format_args!(

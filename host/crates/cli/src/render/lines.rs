@@ -1,7 +1,7 @@
 //! Limits the lines that each loop may show in a minute: its events and its log together.
 //!
-//! A noisy loop would scroll away the lines of others. Events and log count together, because a
-//! loop could evade a limit on only one of them.
+//! A noisy loop would scroll away the lines of other loops. Events and log count together, because
+//! a loop could evade a limit on only one of them.
 
 use std::collections::BTreeMap;
 use std::fmt;

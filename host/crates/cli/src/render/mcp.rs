@@ -1,4 +1,4 @@
-//! MCP servers: their offers, and the list of them.
+//! Prints MCP servers: their offers, and the list of servers.
 
 use super::{BOLD, DIM, PLUGIN, WARN, answer_line, format_count, print_note, style_text};
 use crate::mcp::{ListedServer, ServerStanding};
@@ -50,7 +50,7 @@ pub(in super::super) fn show_offer(server: &McpServer, offer: &ServerOffer) {
     }
 }
 
-/// Shows the changes since the operator said yes.
+/// Shows the changes since the operator approved the offer.
 pub(in super::super) fn show_changes(changes: &[OfferChange]) {
     for change in changes {
         let change = one_line(&change.to_string());

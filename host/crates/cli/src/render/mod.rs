@@ -106,7 +106,7 @@ pub(super) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An error with everything that led to it, on standard error.
+/// Prints an error with its chain of causes to standard error.
 pub(super) fn print_error(error: &anyhow::Error) {
     let mut head = style_text(BAD.bold(), "error:");
     let mut before = String::new();
@@ -156,7 +156,7 @@ pub(super) fn format_duration(micros: f64) -> String {
     }
 }
 
-/// Formats seconds as a clock of something that runs.
+/// Formats elapsed seconds as a clock.
 pub(super) fn format_clock(seconds: u64) -> String {
     match (seconds / 3600, seconds / 60 % 60) {
         (0, 0) => format!("{seconds} s"),
@@ -185,7 +185,7 @@ fn format_cost(turn: &TurnSummary) -> Option<String> {
     }
 }
 
-/// Dollars with as many digits as tell something; `None` for nothing.
+/// Formats US dollars with as many digits as are significant; `None` for zero.
 pub(super) fn format_dollars(usd: f64) -> Option<String> {
     match usd {
         usd if usd <= 0.0 => None,

@@ -1,7 +1,7 @@
 //! Writing to standard output and standard error, and whether that worked.
 //!
 //! A failed write does not stop a turn, whose tools may be half done. It is remembered, and
-//! [`output_failure`] tells it at the end of the program: exit code 0 means that the whole answer
+//! [`output_failure`] returns it at the end of the program: exit code 0 means that the whole answer
 //! was written.
 
 use std::fmt::Display;
@@ -16,7 +16,7 @@ use crate::terminal::terminal_columns;
 /// Name of standard output in messages.
 const STDOUT: &str = "standard output";
 
-/// The first write that failed, in words.
+/// The first write that failed, as text.
 static FAILURE: OnceLock<String> = OnceLock::new();
 
 /// Whether the program that read standard output is gone.
@@ -55,7 +55,7 @@ pub(in super::super) fn output_failure() -> Option<&'static str> {
     FAILURE.get().map(String::as_str)
 }
 
-/// Whether nobody reads standard output any more, so that a command that goes on for ever may end.
+/// Whether nobody reads standard output any more, so that a command that continues forever may end.
 pub(in super::super) fn is_output_unread() -> bool {
     IS_UNREAD.load(Ordering::Relaxed)
 }

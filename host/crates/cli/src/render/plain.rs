@@ -27,18 +27,18 @@ pub(in super::super) struct PlainView {
     more_with: Option<&'static str>,
     refusals: BTreeMap<String, u32>,
     notices: BTreeMap<String, u32>,
-    /// The calls that run, in words.
+    /// The calls that run, as text.
     calls: HashMap<TurnPart, String>,
-    /// The call that the last line tells the start of.
+    /// The call whose start the last line shows.
     above: Option<TurnPart>,
-    /// Causes outside the program that a line of this turn has told.
+    /// Causes outside the program that a line of this turn has reported.
     told: BTreeSet<&'static str>,
-    /// Whether a failed hook told of such a cause.
+    /// Whether a failed hook reported such a cause.
     has_hook_told: bool,
 }
 
-/// Causes that make many things fail at once, in lower case. One line tells each: the others say
-/// nothing new.
+/// Causes that make many operations fail at once, in lower case. Each cause is shown once: further
+/// lines would say nothing new.
 const SHARED_CAUSES: [&str; 3] = [
     "no space left on device",
     "disk quota exceeded",
@@ -125,7 +125,7 @@ impl PlainView {
         self.has_hook_told = false;
     }
 
-    /// Whether a line does not only repeat a cause that was told in this turn.
+    /// Whether a line reports more than a cause that was already reported in this turn.
     fn is_news(&mut self, line: &str, is_hook: bool) -> bool {
         let lower = line.to_lowercase();
         let cause = SHARED_CAUSES.iter().find(|cause| lower.contains(**cause));
@@ -247,7 +247,7 @@ fn described_call(row: TableRow, text: &str) -> String {
 
 fn failed_hook(record: &TraceRecord) -> String {
     let (style, word) = steps::hook_outcome(record.outcome);
-    let took = steps::took_words(record.was_called(), record.micros);
+    let took = steps::duration_text(record.was_called(), record.micros);
     let row = TableRow::at_level(1)
         .add_text(DIM, &format!("{:<24}", record.point))
         .then_text(PLUGIN, &format!("{:<24}", record.plugin))

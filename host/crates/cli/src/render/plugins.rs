@@ -41,7 +41,7 @@ pub(in super::super) fn on_compile() -> OnCompile {
 /// Said of a component that exports nothing which this host calls.
 pub(in super::super) const NEVER_CALLED: &str = "it is never called, because it exports no hook, tool, command or loop of the contract `rind:plugin`; it may be for another host";
 
-/// One line for a plugin that runs.
+/// Prints the line for a plugin that runs.
 pub(in super::super) fn print_row(report: &Report) {
     let mut parts: Vec<String> = report.hooks.iter().map(hook_line).collect();
     parts.extend(report.tools.iter().map(|tool| format!("{}()", tool.name)));
@@ -129,7 +129,7 @@ fn hook_line(hook: &HookReport) -> String {
         set.push(format!("{} ms", hook.deadline_ms));
     }
     if hook.on_failure != own.on_failure {
-        set.push(failure_words(hook.on_failure).to_owned());
+        set.push(failure_text(hook.on_failure).to_owned());
     }
     format!("{point} ({})", set.join(", "))
 }
@@ -137,11 +137,11 @@ fn hook_line(hook: &HookReport) -> String {
 fn hook_options(priority: u16, deadline_ms: u64, on_failure: OnFailure) -> String {
     format!(
         "priority {priority}, {deadline_ms} ms, {}",
-        failure_words(on_failure)
+        failure_text(on_failure)
     )
 }
 
-pub(super) fn failure_words(on_failure: OnFailure) -> &'static str {
+pub(super) fn failure_text(on_failure: OnFailure) -> &'static str {
     match on_failure {
         OnFailure::Block => "blocks when it fails",
         OnFailure::Skip => "is skipped when it fails",
@@ -180,7 +180,7 @@ pub(in super::super) fn left_out(left: &LeftOut) {
     print_idle(&mark, &left.name, &trust, &left_out_reason(left), reliance);
 }
 
-/// One line for a plugin that was configured and not found.
+/// Prints the line for a plugin that is configured but was not found.
 pub(in super::super) fn print_absent(absent: &Absent) {
     let reliance = Some(&absent.reliance);
     print_idle(&style_text(BAD, "✗"), &absent.name, "-", ABSENT, reliance);
@@ -205,7 +205,7 @@ fn print_idle(mark: &str, name: &str, trust: &str, why: &str, reliance: Option<&
 
 pub(in super::super) fn left_out_reason(left: &LeftOut) -> String {
     match &left.why {
-        Why::Held(plugin) => super::grants::held_words(&plugin.request, &plugin.decision),
+        Why::Held(plugin) => super::grants::held_text(&plugin.request, &plugin.decision),
         why => why.to_string(),
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::plugins::{NAME_COLUMN, failure_words};
+use super::plugins::{NAME_COLUMN, failure_text};
 use super::{BOLD, DIM, GOOD, answer_line, printable_text, style_text};
 use rind_lib::point::registry::HookSpec;
 use rind_lib::point::streaming;
@@ -31,7 +31,7 @@ fn hook_line(script: &Script, spec: &HookSpec) -> String {
     if let Some(matcher) = script.matcher() {
         about.push(format!("tools {matcher}"));
     }
-    about.push(failure_words(spec.on_failure).to_owned());
+    about.push(failure_text(spec.on_failure).to_owned());
     format!("{} ({})", spec.point, about.join(", "))
 }
 

@@ -34,7 +34,7 @@ struct LoopView {
 }
 
 impl LoopRenderer {
-    /// Shows loops, which are named by the ids of their sessions, as far as they have lines left.
+    /// Shows loops by the ids of their sessions, until their budget of lines is used up.
     pub(in super::super) fn new(
         loops: BTreeMap<Arc<str>, String>,
         lines: &Arc<LineCounts>,
@@ -144,12 +144,12 @@ fn about_run(event: &Event) -> Option<String> {
                 0 => format!("{reason} {}", style_text(DIM, format_args!("· {next}"))),
                 1 => format!(
                     "{} {reason} {}",
-                    failed_words(),
+                    failed_text(),
                     style_text(WARN, format_args!("· {next}"))
                 ),
                 n => {
                     let next = style_text(WARN, format_args!("· {n} times in a row · {next}"));
-                    format!("{} {reason} {next}", failed_words())
+                    format!("{} {reason} {next}", failed_text())
                 }
             })
         }
@@ -178,7 +178,7 @@ fn about_turn(turn: u32, summary: &TurnSummary, session: Option<&str>) -> String
     format!("{} {}", style_text(style, state), style_text(DIM, rest))
 }
 
-fn failed_words() -> String {
+fn failed_text() -> String {
     style_text(BAD, "failed:")
 }
 

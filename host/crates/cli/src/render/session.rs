@@ -97,7 +97,7 @@ fn print_parts(turn: &TurnLedger, is_first: bool) {
         let part = &row.part;
         answer_line(format_args!(
             "{mark} {:<8} {key:<key_width$}  {}  {:>8} {:>6} tokens  {}",
-            tier_words(part.tier),
+            tier_text(part.tier),
             style_text(PLUGIN, format_args!("{source:<source_width$}")),
             format_bytes(part.bytes as u64),
             part.tokens,
@@ -124,7 +124,7 @@ fn print_cost(turn: &TurnLedger) {
         answer_line(format_args!(
             "  {} no cache boundary after the {} tier: the text before it was changed",
             style_text(WARN, "▲"),
-            tier_words(*lost)
+            tier_text(*lost)
         ));
     }
     if let Some(broken) = &turn.broken {
@@ -132,7 +132,7 @@ fn print_cost(turn: &TurnLedger) {
         answer_line(format_args!(
             "  {} the cache is invalid from {} on: {}",
             style_text(WARN, "▲"),
-            border_words(broken.border),
+            border_text(broken.border),
             by.join(", ")
         ));
     }
@@ -152,7 +152,7 @@ fn cached_share(usage: Usage) -> String {
     )
 }
 
-fn tier_words(tier: Tier) -> &'static str {
+fn tier_text(tier: Tier) -> &'static str {
     match tier {
         Tier::Stable => "stable",
         Tier::Context => "context",
@@ -160,7 +160,7 @@ fn tier_words(tier: Tier) -> &'static str {
     }
 }
 
-fn border_words(border: CacheBorder) -> &'static str {
+fn border_text(border: CacheBorder) -> &'static str {
     match border {
         CacheBorder::Tools => "the tools",
         CacheBorder::Stable => "the stable tier",

@@ -33,7 +33,7 @@ pub(in super::super) fn show_installed(
         printable_text(&format!("{what}{}", signed.collect::<String>())),
         style_text(DIM, printable_text(&format!("from {}", locked.origin()))),
     ));
-    tell_kept(kept);
+    print_kept(kept);
 }
 
 /// Line for a skill of a collection that is left out, with the reason.
@@ -51,11 +51,11 @@ pub(in super::super) fn show_removed(name: &str, kept: Option<&Path>) {
         style_text(GOOD, "✓"),
         style_text(BOLD, printable_text(name))
     ));
-    tell_kept(kept);
+    print_kept(kept);
 }
 
 /// Names skills that were installed and are gone.
-pub(in super::super) fn show_gone(names: &[String]) {
+pub(in super::super) fn print_missing_skills(names: &[String]) {
     for name in names {
         print_note(&format!(
             "{name} was installed and its folder is gone; install it again, or run `rind skill remove {name}`"
@@ -63,7 +63,7 @@ pub(in super::super) fn show_gone(names: &[String]) {
     }
 }
 
-fn tell_kept(kept: Option<&Path>) {
+fn print_kept(kept: Option<&Path>) {
     if let Some(kept) = kept {
         print_note(&format!("the previous files are in {}", kept.display()));
     }

@@ -1,4 +1,4 @@
-//! Skills: the list, one of them, findings.
+//! Skills: the list, one skill, findings.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(in super::super) fn list_skills(skills: &Skills, catalogue: &Catalogue, cont
         answer_line(skill_head(skill));
         answer_line(format_args!("  {}", one_line(&skill.description, WIDTH)));
         if let Some(origin) = &skill.installed {
-            answer_line(format_args!("  {}", installed_words(origin)));
+            answer_line(format_args!("  {}", installed_text(origin)));
         }
         if !skill.missing.is_empty() {
             let missing = skill.missing.join(", ");
@@ -147,7 +147,7 @@ pub(in super::super) fn warn_left_out(skills: &Skills) {
 }
 
 /// The source of a skill that was installed, and whether it was changed since.
-fn installed_words(origin: &Origin) -> String {
+fn installed_text(origin: &Origin) -> String {
     let from = style_text(
         DIM,
         format_args!("installed from {}", one_line(&origin.from, 300)),
@@ -175,7 +175,7 @@ fn skill_head(skill: &Skill) -> String {
         style_text(style, mark),
         style_text(BOLD, one_line(&skill.id, WIDTH)),
         style_text(PLUGIN, one_line(&skill.source.to_string(), WIDTH)),
-        invoker_words(skill),
+        invoker_text(skill),
         style_text(
             DIM,
             format_args!("{} characters", Skills::cost_chars(skill))
@@ -183,7 +183,7 @@ fn skill_head(skill: &Skill) -> String {
     )
 }
 
-pub(in super::super) fn invoker_words(skill: &Skill) -> &'static str {
+pub(in super::super) fn invoker_text(skill: &Skill) -> &'static str {
     match (skill.invocation, skill.user_invocable) {
         (Invocation::Auto, true) => "model and user",
         (Invocation::Auto, false) => "model only",
@@ -209,7 +209,7 @@ pub(in super::super) fn print_skill(skill: &Skill) {
     row("file", skill.file.display().to_string());
     row("trust", skill.trust.to_string());
     if let Some(origin) = &skill.installed {
-        answer_line(format_args!("  {}", installed_words(origin)));
+        answer_line(format_args!("  {}", installed_text(origin)));
     }
     let names = |patterns: &[rind_lib::skill::ToolPattern]| {
         let names: Vec<&str> = patterns

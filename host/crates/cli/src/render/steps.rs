@@ -140,7 +140,7 @@ pub(super) fn shorten_event(event: &Event) -> Result<String, &str> {
     }
 }
 
-/// The most telling argument, or all of them.
+/// Returns the most informative argument, or all arguments.
 pub(in super::super) fn call_arguments(call: &ToolCall) -> String {
     let telling = ["command", "path", "pattern", "regex", "query"]
         .into_iter()
@@ -239,7 +239,7 @@ pub(super) fn hook_outcome(outcome: TraceOutcome) -> (Style, &'static str) {
 }
 
 /// Formats the time in hooks, if any of them was called.
-pub(super) fn took_words(was_called: bool, micros: f64) -> String {
+pub(super) fn duration_text(was_called: bool, micros: f64) -> String {
     if was_called {
         format_duration(micros)
     } else {

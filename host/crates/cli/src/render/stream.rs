@@ -18,7 +18,7 @@ pub(in super::super) struct AnswerStream {
     all: String,
     /// The line that ends the open block of code, without its blanks.
     fence: Option<String>,
-    /// Colors of that block, as they go on in its next line.
+    /// Color state of the block at the end of its last line.
     colors: Option<CodeHighlighter>,
     /// The last block of this answer in the scrollback.
     last: Option<StreamBlock>,

@@ -1,4 +1,5 @@
-//! The open end of an answer on a terminal: drawn as it looks now, and drawn over when more comes.
+//! The open end of an answer on a terminal: drawn as it looks now, and redrawn when more text
+//! arrives.
 //!
 //! Must be [erased](DrawnTail::erase) before anything else is written to the terminal. Start from
 //! [`DrawnTail::draw`].
@@ -33,7 +34,8 @@ impl DrawnTail {
         self.drawn.is_none_or(|drawn| drawn.elapsed() >= INTERVAL)
     }
 
-    /// Draws rows in place of those before; only the last ones if the screen has no room for all.
+    /// Replaces the drawn rows; if the screen has no room for all rows, only the last ones are
+    /// drawn.
     pub(super) fn draw(&mut self, rows: Vec<String>) {
         self.erase();
         let room = terminal_size().rows.saturating_sub(FREE_ROWS).max(1);
@@ -62,7 +64,7 @@ impl DrawnTail {
 
     /// Ends the rows with a line feed if they are just these and whole on the screen. Returns
     /// whether they were.
-    pub(super) fn keep_if(&mut self, rows: &[String]) -> bool {
+    pub(super) fn retain_rows(&mut self, rows: &[String]) -> bool {
         let is_whole = self.n_shown > 0 && self.n_shown == rows.len() && self.rows == rows;
         if is_whole {
             print_answer("\n");

@@ -52,17 +52,17 @@ pub(in super::super) struct TurnRenderer {
     n_lines: u64,
     /// Whether no output reaches the terminal, so that it need not pause for a question.
     is_elsewhere: bool,
-    /// Whether the model's words are shown as they come.
+    /// Whether the model's text is shown while it streams.
     is_live: bool,
     waiting: WaitLine,
-    /// Columns of the terminal that the model's words are laid out for, as in the chat; `None` where
-    /// they are written as they are.
+    /// Columns of the terminal to which the model's text is wrapped, as in the chat; `None` to
+    /// print it unwrapped.
     columns: Option<usize>,
-    /// The part of the model's words that is not laid out yet.
+    /// The part of the model's text that is not laid out yet.
     answer: AnswerStream,
-    /// The same part, as it is drawn.
+    /// The same part, in its drawn form.
     tail: DrawnTail,
-    /// Whether more of the part has come since it was drawn.
+    /// Whether more of the part has arrived since it was drawn.
     is_tail_stale: bool,
     /// Text of the last step's message that was shown live.
     streamed: String,
@@ -206,7 +206,7 @@ impl TurnRenderer {
         }
     }
 
-    /// Ends the view; call it when no more events come.
+    /// Ends the view; call it after the last event.
     pub(in super::super) fn finish_turn(&mut self) {
         self.waiting.stop_wait();
         self.flush_answer();
@@ -216,7 +216,7 @@ impl TurnRenderer {
     }
 
     /// Redraws the waiting line; call it every [`TICK`](super::waiting::TICK) or so.
-    pub(in super::super) fn tick_wait(&mut self) {
+    pub(in super::super) fn redraw_waiting_line(&mut self) {
         let ids = self.running.keys();
         let lines = ids.flat_map(|id| self.live.last_lines(MAIN, id, 1));
         let last = lines.last().unwrap_or_default();
@@ -318,7 +318,7 @@ impl TurnRenderer {
         }
         self.waiting.stop_wait();
         self.flush_answer();
-        // Steering from here on starts on lines of its own.
+        // Start later steering on a line of its own.
         self.end_line();
         let text = message.joined_text();
         if self.trace.is_none()
@@ -350,7 +350,7 @@ impl TurnRenderer {
         say_line(line);
     }
 
-    /// Shows the rest of the model's words.
+    /// Prints the rest of the model's text.
     fn flush_answer(&mut self) {
         if let Some(columns) = self.columns
             && !self.answer.is_empty()
@@ -358,14 +358,14 @@ impl TurnRenderer {
             self.waiting.hide_line();
             self.is_tail_stale = false;
             let rows = self.answer.end_stream(columns);
-            if !self.tail.keep_if(&rows) {
+            if !self.tail.retain_rows(&rows) {
                 self.tail.erase();
                 print_rows(&rows);
             }
         }
     }
 
-    /// Shows an answer, or a part of it, that was not streamed.
+    /// Prints an answer, or a part of an answer, that was not streamed.
     fn print_whole(&self, text: &str) {
         match self.columns {
             Some(columns) => print_rows(&render_rows(text, columns)),

@@ -88,7 +88,7 @@ impl WaitLine {
             one_line(what, WIDTH),
             waited.as_secs()
         );
-        text.push_str(&output_words(output, text_width(&text)));
+        text.push_str(&output_text(output, text_width(&text)));
         erase_line();
         put_line(style_text(DIM, text));
         self.is_shown = true;
@@ -96,7 +96,7 @@ impl WaitLine {
 }
 
 /// Returns the last line of an output as the rest of a line that has so many columns already.
-fn output_words(output: &str, n_before: usize) -> String {
+fn output_text(output: &str, n_before: usize) -> String {
     let columns = terminal_columns(std::io::stderr())
         .unwrap_or(WIDTH)
         .min(MAX_COLUMNS);

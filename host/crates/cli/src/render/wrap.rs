@@ -25,8 +25,8 @@ const RESET: &str = "\u{1b}[0m";
 /// Indentation of the rows after the first, where no column of the line gives one.
 const HANG: usize = 2;
 
-/// The text with every line broken to `columns`, where that is known. A word that is wider than a
-/// row stays whole, so that a path or digest can be copied.
+/// Wraps every line to `columns`, if it is known. A word that is wider than a row is not broken, so
+/// that a path or digest can be copied.
 pub(in super::super) fn wrap_text(text: &str, columns: Option<usize>) -> Cow<'_, str> {
     match columns {
         Some(columns) if text.lines().any(|line| text_width(line) > columns) => {
@@ -80,8 +80,8 @@ pub(in super::super) fn text_width(text: &str) -> usize {
     shown_characters(text).map(|(_, width)| width).sum()
 }
 
-/// Beginning of the rows after the first: the marks that say whose text it is, and blanks up to its
-/// last column.
+/// Prefix of the continuation rows: the marks for the author of the text, and spaces up to the
+/// text's column.
 fn line_margin(line: &str, columns: usize) -> String {
     let is_mark = |character: &char| matches!(character, ' ' | '│');
     let marks: String = shown_characters(line)

@@ -36,7 +36,7 @@ pub(in super::super) struct SessionShowArgs {
     /// Show only this turn; 0 is what happened before the first one
     #[arg(long, value_name = "N", conflicts_with = "entry")]
     pub(super) turn: Option<u32>,
-    /// Show only this step of the turn: a request to the model, and what came of it
+    /// Show only this step of the turn: a request to the model, and its outcome
     #[arg(long, value_name = "S", requires = "turn", conflicts_with = "call")]
     pub(super) step: Option<u32>,
     /// Show only the tool call with this id, with what hooks decided about it
@@ -75,7 +75,7 @@ pub(in super::super) struct SessionDiffArgs {
     /// Id of the session, the beginning of it, or `last`
     #[arg(default_value = "last", value_name = "ID", add = completion::complete_sessions())]
     pub(super) session: String,
-    /// Turn to show, in place of the last one that changed files
+    /// Turn to show, instead of the last one that changed files
     #[arg(long, value_name = "N")]
     pub(super) turn: Option<u32>,
     /// Cut no diff, however long it is
@@ -120,7 +120,7 @@ pub(in super::super) struct SessionExportArgs {
     /// Form of the file
     #[arg(long, value_enum, default_value_t = ExportFormat::Markdown)]
     pub(super) format: ExportFormat,
-    /// Write to this file, in place of standard output
+    /// Write to this file, instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 }
@@ -129,7 +129,7 @@ pub(in super::super) struct SessionExportArgs {
 pub(in super::super) struct SessionImportArgs {
     /// File that `rind session export --format jsonl` wrote
     pub(super) file: PathBuf,
-    /// Id that the session gets, in place of its own
+    /// Id that the session gets, instead of its own
     #[arg(long)]
     pub(super) id: Option<String>,
 }

@@ -121,7 +121,7 @@ fn views(store: &SessionStore, id: &str) -> anyhow::Result<Vec<SessionView>> {
     Ok(views)
 }
 
-/// Writes to a file that appears once it is whole, or to standard output.
+/// Writes to a file that appears once it is complete, or to standard output.
 fn put(
     to: Option<&Path>,
     write: &mut dyn FnMut(&mut dyn Write) -> Result<(), Error>,

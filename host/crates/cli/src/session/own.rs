@@ -28,7 +28,7 @@ pub(super) fn import(paths: &Paths, args: &SessionImportArgs) -> anyhow::Result<
         .for_each(|text| render::print_warning(text));
     answer_line(one_line(&imported.id, 96));
     render::print_note(&format!(
-        "imported; to look at it: rind session show {0}; to continue: rind run --resume {0}",
+        "imported; to view it: rind session show {0}; to continue: rind run --resume {0}",
         imported.id
     ));
     Ok(ExitStatus::Done)
@@ -131,7 +131,8 @@ pub(super) async fn rm(paths: &Paths, args: &SessionRmArgs) -> anyhow::Result<Ex
     Ok(ExitStatus::status_of(remove(&store, &ids)))
 }
 
-/// Removes sessions, and tells of each. One that fails stops no other; whether all were removed.
+/// Removes sessions, and prints a line for each. One that fails stops no other; whether all were
+/// removed.
 fn remove(store: &SessionStore, ids: &[String]) -> bool {
     let mut is_done = true;
     for id in ids {

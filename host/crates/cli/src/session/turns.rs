@@ -8,7 +8,7 @@ use super::super::render::{
 use rind_lib::message::Role;
 use rind_lib::session::{CallView, Decision, Item, ItemView, SessionView, TurnView};
 
-/// Space that the numbers of lines take, and what stands below them.
+/// Indentation that replaces line numbers in continuation rows.
 const INDENT: &str = "        ";
 
 /// Longest name, folder or reason that stands within a line, in characters.

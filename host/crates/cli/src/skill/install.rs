@@ -1,5 +1,5 @@
 //! `rind skill install`: shows the skills of a source, and installs them into the user's folder
-//! after a yes.
+//! after the user agrees.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,10 +42,10 @@ pub(in super::super) struct SkillInstallArgs {
     /// Take all of the skill's folder, where files beside it look like those of a project
     #[arg(long)]
     whole: bool,
-    /// Name to install it under, in place of its own
+    /// Name to install it under, instead of its own
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     name: Option<String>,
-    /// Branch, tag or commit of a repository, in place of HEAD
+    /// Branch, tag or commit of a repository, instead of HEAD
     #[arg(long, value_name = "REV")]
     rev: Option<String>,
     /// Take the place of a skill that you wrote or changed, which is moved to `.kept` in the folder
@@ -65,7 +65,7 @@ pub(super) struct ReadyInstall {
     pub(super) bundle: CandidateBundle,
     pub(super) skill: Skill,
     pub(super) findings: Vec<Diagnostic>,
-    /// Files of other skills that it would be used instead of.
+    /// Files of other skills that it would shadow.
     pub(super) shadows: Vec<PathBuf>,
     pub(super) locked: LockedSkill,
     pub(super) change: SkillChange,
@@ -82,7 +82,7 @@ pub(super) async fn run_install(args: SkillInstallArgs) -> anyhow::Result<ExitSt
         ));
     }
     let (chosen, mut left_out) = choose_candidates(found.all, &fetched, &args)?;
-    let mut store = SkillStore::open_store(&paths.config, preview::tell_waiting)?;
+    let mut store = SkillStore::open_store(&paths.config, preview::report_waiting)?;
     let around = SkillSurroundings::new().await;
     let mut all = Vec::new();
     for candidate in &chosen {

@@ -37,7 +37,7 @@ pub(in super::super) struct SkillMigrateArgs {
     /// Replace the file; without this, what would change is printed
     #[arg(long, conflicts_with = "out")]
     write: bool,
-    /// Write to this file in place of the skill's own
+    /// Write to this file instead of the skill's own
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Replace the file even where restrictions are lost, or the skill was installed

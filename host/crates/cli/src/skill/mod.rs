@@ -151,7 +151,7 @@ async fn found_with_surroundings(args: &PluginArgs) -> anyhow::Result<(Skills, S
     Ok((skills, around))
 }
 
-/// Files of skills outside the user's folder that one of this name would be used instead of.
+/// Files of skills outside the user's folder that a new skill of this name would shadow.
 fn shadowed_by(skills: &Skills, name: &str) -> Vec<PathBuf> {
     let others = skills
         .places()
@@ -176,13 +176,13 @@ async fn list_skills(args: SkillListArgs) -> anyhow::Result<ExitStatus> {
         render::print_json(&as_json(&skills, &catalogue))?;
     } else {
         render::skills::list_skills(&skills, &catalogue, SHOWN_CONTEXT_TOKENS);
-        render::skill_install::show_gone(&gone_skills()?);
+        render::skill_install::print_missing_skills(&missing_skills()?);
     }
     Ok(ExitStatus::status_of(skills.unusable().is_empty()))
 }
 
 /// Names of the skills that were installed and whose folders are gone.
-fn gone_skills() -> anyhow::Result<Vec<String>> {
+fn missing_skills() -> anyhow::Result<Vec<String>> {
     let paths = find_paths(None)?;
     let lock_path = paths.config.join(LockedSkill::FILE_NAME);
     let installed = verify_skills(

@@ -10,13 +10,13 @@ use super::super::exit_code::{ExitStatus, Usage, bail_usage};
 use super::super::{environment, render};
 use super::{found_without_plugins, shadowed_by};
 use rind_lib::skill::{FILE, FOLDER, FORMAT, is_plain_name, is_skipped, key, parse_text};
-use rind_package::skill::taken_names;
+use rind_package::skill::names_in_use;
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SkillNewArgs {
     /// Name of the skill and its folder: a-z, 0-9 and `-`
     name: String,
-    /// Make it in this folder, in place of the user's
+    /// Make it in this folder, instead of the user's
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
 }
@@ -43,7 +43,7 @@ pub(super) async fn new(args: &SkillNewArgs) -> anyhow::Result<ExitStatus> {
     if folder.symlink_metadata().is_ok() {
         bail_usage!("{} already exists; choose another name", folder.display());
     }
-    let mut taken = taken_names(&skills).into_iter();
+    let mut taken = names_in_use(&skills).into_iter();
     if let Some((_, other)) = taken.find(|(taken, _)| *taken == key(name)) {
         bail_usage!("{} has the same name; choose another name", other.display());
     }
@@ -51,7 +51,7 @@ pub(super) async fn new(args: &SkillNewArgs) -> anyhow::Result<ExitStatus> {
         for file in shadowed_by(&found_without_plugins().await, name) {
             let file = file.display();
             render::print_warning(&format!(
-                "it is used in place of {file}, which has the same name"
+                "it is used instead of {file}, which has the same name"
             ));
         }
     }

@@ -52,7 +52,7 @@ pub(super) async fn accept_preview(screen: &QuestionScreen) -> bool {
 }
 
 /// Says that another command has to end first.
-pub(super) fn tell_waiting() {
+pub(super) fn report_waiting() {
     render::print_note("waiting for another `rind skill` command to end");
 }
 
@@ -96,7 +96,7 @@ fn preview_lines(one: &ReadyInstall) -> Vec<QuestionLine> {
     }
     row(
         "who may start it",
-        render::skills::invoker_words(skill).to_owned(),
+        render::skills::invoker_text(skill).to_owned(),
     );
     if skill.context == Context::Fork {
         row("runs", "in a subagent without the conversation".to_owned());

@@ -29,11 +29,11 @@ pub(super) async fn run_remove(args: SkillRemoveArgs) -> anyhow::Result<ExitStat
     let name = &args.name;
     let shown = name.escape_debug();
     if name.is_empty() || name.contains('/') || name.starts_with('.') {
-        bail_usage!("`{shown}` is no name of a skill; `rind skill list` lists all");
+        bail_usage!("`{shown}` is not a name of a skill; `rind skill list` lists all");
     }
     let mut store = SkillStore::open_store(
         &environment::find_paths(None)?.config,
-        preview::tell_waiting,
+        preview::report_waiting,
     )?;
     let name = &store.spelled_name(name);
     let place = store.skill_place(name);
@@ -69,7 +69,7 @@ pub(super) async fn run_remove(args: SkillRemoveArgs) -> anyhow::Result<ExitStat
                 ..QuestionScreen::default()
             };
             if !preview::accept_preview(&screen).await {
-                bail!("{name} is not removed: you did not say yes");
+                bail!("{name} is not removed, because you did not confirm it");
             }
         }
         SkillPlace::Own(_) | SkillPlace::Edited | SkillPlace::Installed | SkillPlace::Gone => {}

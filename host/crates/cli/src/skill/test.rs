@@ -84,7 +84,7 @@ pub(super) async fn test(args: SkillTestArgs) -> anyhow::Result<ExitStatus> {
         true => render::print_json(&report.json())?,
         false => render::case::show_total(&report.cases, ""),
     }
-    // A pipeline without a single case would be green for ever.
+    // A pipeline without a single case would be green forever.
     let is_fine = !report.cases.is_empty() && report.cases.iter().all(CaseRun::passed);
     Ok(ExitStatus::status_of(is_fine))
 }

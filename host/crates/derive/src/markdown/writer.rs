@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 6;
 /// Maximum length of inline code, in bytes.
 const MAX_CODE_BYTES: usize = 400;
 
-/// HTML tags that occur in Markdown documents; any other tag is taken for a generic type.
+/// HTML tags that occur in Markdown documents; any other tag is treated as a generic type.
 const TAGS: [&str; 26] = [
     "a", "b", "br", "center", "code", "dd", "details", "div", "dl", "dt", "em", "h1", "h2", "h3",
     "hr", "i", "img", "kbd", "p", "picture", "source", "span", "strong", "sub", "summary", "sup",

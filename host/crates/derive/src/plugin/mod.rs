@@ -66,7 +66,7 @@ pub(crate) fn draft_plugin_skill(package: &PluginPackage) -> SkillDraft {
         package.hooks.iter().for_each(|hook| body.push_str(hook));
         body.push('\n');
     }
-    body.push_str(&touched_words(package));
+    body.push_str(&requested_text(package));
     if let Some(settings) = package
         .settings
         .as_ref()
@@ -150,12 +150,12 @@ fn tool_line(tool: &ToolSpec) -> String {
     format!(
         "- {} ({}): {} {arguments}\n",
         code_span(&tool.name, 64),
-        effect_words(tool.effect_class),
+        effect_text(tool.effect_class),
         as_sentence(&text)
     )
 }
 
-fn effect_words(class: EffectClass) -> &'static str {
+fn effect_text(class: EffectClass) -> &'static str {
     match class {
         EffectClass::Read => "only reads",
         EffectClass::Write => "changes files",
@@ -169,7 +169,7 @@ fn tool_page(tool: &ToolSpec, examples: &[CallExample]) -> String {
         "## {}\n\n{}\n\nEffect: {}.\n",
         code_span(&tool.name, 64),
         render_prose(&tool.description, BlockKind::Plain, MAX_DESCRIPTION_BYTES),
-        effect_words(tool.effect_class)
+        effect_text(tool.effect_class)
     );
     let arguments = schema::list_properties(&tool.parameters);
     match arguments.is_empty() {
@@ -234,7 +234,7 @@ fn command_line(command: &PackageCommand) -> String {
 }
 
 /// Lists the requested permissions and the required plugins.
-fn touched_words(package: &PluginPackage) -> String {
+fn requested_text(package: &PluginPackage) -> String {
     let mut text = "## What it may touch\n\n".to_owned();
     if package.permissions.is_empty() {
         text.push_str("It asks for no permission: it reaches no files, no network and no model.\n");

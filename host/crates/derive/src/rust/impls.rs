@@ -139,7 +139,7 @@ fn is_plain(item: &ItemImpl) -> bool {
     generics.where_clause.is_none() && generics.params.iter().all(is_free) && are_own
 }
 
-/// Returns the header of an `impl` whose items were taken out.
+/// Returns the header of an `impl` block without its items.
 fn impl_header(item: &ItemImpl) -> String {
     let mut item = item.clone();
     item.attrs.clear();

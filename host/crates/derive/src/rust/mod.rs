@@ -53,7 +53,7 @@ pub(crate) struct CrateOutline {
     name: String,
     /// Public modules, the root first.
     modules: Vec<ModuleOutline>,
-    /// Notes about parts that could not be resolved.
+    /// Records about parts that could not be resolved.
     pub(crate) notes: Vec<String>,
 }
 
@@ -84,7 +84,7 @@ struct ModuleOutline {
 /// Reexported names from one path.
 #[derive(Debug, Default, PartialEq)]
 struct ReexportedNames {
-    /// Macros that generate the items at that path.
+    /// Macros that generate the items at the path.
     made_by: Option<String>,
     /// Names with their conditions; `*` stands for all names.
     names: BTreeMap<String, Vec<String>>,
@@ -112,7 +112,7 @@ struct TypeOutline {
 /// Methods and constants of one `impl`.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct ImplOutline {
-    /// Header, if it says more than the name of the type.
+    /// Header, if it contains more than the name of the type.
     header: Option<String>,
     conditions: Vec<String>,
     items: Vec<RustItemOutline>,

@@ -194,7 +194,7 @@ fn render_page(module: &ModuleOutline, docs: &str) -> String {
     if !module.made.is_empty() {
         page.push_str("## Methods of types that macros make\n\n");
         for (name, made) in &module.made {
-            made_part(name, made, &mut page);
+            macro_part(name, made, &mut page);
         }
     }
     if !module.sources.is_empty() {
@@ -242,7 +242,7 @@ fn write_elsewhere(module: &ModuleOutline, page: &mut String) {
     }
 }
 
-fn made_part(name: &str, made: &TypeOutline, page: &mut String) {
+fn macro_part(name: &str, made: &TypeOutline, page: &mut String) {
     page.push_str(&format!("### {}\n\n", code_span(name, 200)));
     write_traits(made.implements.iter(), page);
     write_impls(&made.impls, page);

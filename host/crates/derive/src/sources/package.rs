@@ -64,7 +64,7 @@ pub fn read_crate(path: &Path) -> Result<CrateSource, SourceError> {
     let library = match of_lib("path") {
         Some(path) => {
             let own = path_within(&path).filter(|own| folder.is_file(own));
-            let why = format!("`[lib]` has the path {path:?}, which is no file of the package");
+            let why = format!("`[lib]` has the path {path:?}, which is not a file of the package");
             Some(own.ok_or_else(|| refuse_source(CARGO, why))?)
         }
         None => Some("src/lib.rs".to_owned()).filter(|path| folder.is_file(path)),

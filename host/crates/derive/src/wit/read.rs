@@ -65,7 +65,9 @@ pub(crate) fn read_component(name: &str, bytes: &[u8]) -> Result<WitOutline, Str
     let (resolve, id) = match decode(bytes).map_err(|error| format!("{error:#}"))? {
         DecodedWasm::Component(resolve, id) => (resolve, id),
         DecodedWasm::WitPackage(..) => {
-            return Err("it is WIT in binary form: name the folder of its texts".to_owned());
+            return Err(
+                "it is a binary WIT package: pass the folder with its `.wit` files".to_owned(),
+            );
         }
     };
     let reader = WitReader {

@@ -103,7 +103,7 @@ pub(super) fn read_event(
         // A prompt may be an image alone.
         GuardPoint::TurnStart => {
             let prompt = needed_value(payload, "prompt")?.as_str();
-            HookAct::Prompt(prompt.ok_or("`prompt` is no text")?.to_owned())
+            HookAct::Prompt(prompt.ok_or("`prompt` is not a text")?.to_owned())
         }
         GuardPoint::PreTool => {
             let tool = needed_name(payload, FIELDS.tool)?;

@@ -68,7 +68,7 @@ const ROWS: &[ToolRow] = &[
     },
 ];
 
-/// Most replacements of an edit.
+/// Maximum number of replacements of an edit.
 const MAX_EDITS: usize = 200;
 
 /// Splits an edit with several replacements.

@@ -64,7 +64,7 @@ impl LoginEgress {
         lock(&self.failure).take()
     }
 
-    /// Checks an address that metadata names, and returns what a request to it may reach.
+    /// Checks an address from the server's metadata, and returns what a request to it may reach.
     ///
     /// # Errors
     /// A sentence about the rule that refuses it.

@@ -54,13 +54,13 @@ pub struct LoginRequest<'a> {
 pub enum Redirected {
     /// The address does not belong to this login, which continues.
     Other(String),
-    /// Failure of the login, in words that continue "the login".
+    /// Failure of the login, phrased to follow "the login".
     Failed(String),
     /// The tokens are in the file.
     Done(Box<StoredLogin>),
 }
 
-/// A login that waits for the person to say yes in a browser.
+/// A login that waits for the user's approval in a browser.
 pub struct LoginFlow {
     manager: AuthorizationManager,
     egress: Arc<LoginEgress>,
@@ -86,7 +86,7 @@ impl LoginFlow {
     /// for the browser.
     ///
     /// # Errors
-    /// Reason, in words that continue "the login".
+    /// Reason, phrased to follow "the login".
     pub async fn begin(request: LoginRequest<'_>) -> Result<Self, String> {
         let LoginRequest { name, url, .. } = request;
         let egress = LoginEgress::new(name, url, request.is_private, Arc::new(NoSession))?;
@@ -119,7 +119,7 @@ impl LoginFlow {
                 }
                 let secret = config.client_secret.clone();
                 let configured = manager.configure_client(config);
-                configured.map_err(|error| auth_words(&error, &egress))?;
+                configured.map_err(|error| auth_error_text(&error, &egress))?;
                 secret
             }
             None if !can_register => {
@@ -133,12 +133,12 @@ impl LoginFlow {
                 let registered = manager.register_client(CLIENT_NAME, request.redirect, &words);
                 let registered = registered.await;
                 registered
-                    .map_err(|error| auth_words(&error, &egress))?
+                    .map_err(|error| auth_error_text(&error, &egress))?
                     .client_secret
             }
         };
         let page = manager.get_authorization_url(&words).await;
-        let page = page.map_err(|error| auth_words(&error, &egress))?;
+        let page = page.map_err(|error| auth_error_text(&error, &egress))?;
         let login = StoredLogin::new(url, &issuer, request.redirect, secret);
         let store = LoginStore::new(request.file, login);
         manager.set_credential_store(store.clone());
@@ -197,7 +197,7 @@ impl LoginFlow {
         );
         match exchanged.await {
             Ok(_) => Redirected::Done(Box::new(self.store.login())),
-            Err(error) => Redirected::Failed(auth_words(&error, &self.egress)),
+            Err(error) => Redirected::Failed(auth_error_text(&error, &self.egress)),
         }
     }
 
@@ -215,7 +215,7 @@ impl LoginFlow {
             found.map_err(|()| other(&format!("it has `{name}` twice")))
         };
         if one("state")?.as_deref() != Some(&*self.state) || self.state.is_empty() {
-            return Err(other("its `state` is another one"));
+            return Err(other("its `state` does not match the request"));
         }
         let issuer = one("iss")?;
         if let Some(issuer) = issuer.as_deref().filter(|issuer| *issuer != self.issuer) {
@@ -256,7 +256,7 @@ pub(super) async fn manager_of(
     egress: &Arc<LoginEgress>,
 ) -> Result<AuthorizationManager, String> {
     let made = AuthorizationManager::new_with_oauth_http_client(url, egress.clone()).await;
-    made.map_err(|error| auth_words(&error, egress))
+    made.map_err(|error| auth_error_text(&error, egress))
 }
 
 /// Sends a first message without a token, and returns the challenge of the answer.
@@ -285,7 +285,7 @@ async fn discover(
     challenge: Option<&str>,
 ) -> Result<AuthorizationMetadata, String> {
     let found = manager.resolve_metadata_from_challenge(challenge).await;
-    let found = found.map_err(|error| auth_words(&error, egress))?;
+    let found = found.map_err(|error| auth_error_text(&error, egress))?;
     if !found.source.is_discovered() {
         return Err(
             "is not offered: the server publishes no metadata about its authorization server"
@@ -340,15 +340,15 @@ pub(super) enum MetadataFault {
     Unavailable(AuthError),
     /// The server names another authorization server now.
     OtherIssuer,
-    /// Reason for which they are not accepted, in words that continue "the login".
+    /// Reason for which they are not accepted, phrased to follow "the login".
     Refused(String),
 }
 
 impl MetadataFault {
-    /// Describes the fault to the person, in words that continue "the login".
+    /// Describes the fault to the person, phrased to follow "the login".
     pub(super) fn describe(&self, issuer: &str, egress: &LoginEgress) -> String {
         match self {
-            Self::Unavailable(error) => auth_words(error, egress),
+            Self::Unavailable(error) => auth_error_text(error, egress),
             Self::OtherIssuer => format!(
                 "was given by {}, which is not the authorization server that the server names now",
                 clean_line(issuer, MAX_ERROR_BYTES)
@@ -418,8 +418,8 @@ pub(super) async fn renew_login(
     }
 }
 
-/// Describes an error of the flow to the person, in words that continue "the login".
-fn auth_words(error: &AuthError, egress: &LoginEgress) -> String {
+/// Describes an error of the flow to the person, phrased to follow "the login".
+fn auth_error_text(error: &AuthError, egress: &LoginEgress) -> String {
     let mut text = format!("failed: {error}");
     if let Some(cause) = egress.take_failure().filter(|cause| !text.contains(cause)) {
         text = format!("{text}: {cause}");

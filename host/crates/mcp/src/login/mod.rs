@@ -51,7 +51,7 @@ pub(crate) fn challenge_parameter(challenge: &str, name: &str) -> Option<String>
 
 /// Describes what to do when a server refuses a request for lack of a login. The command asks for the
 /// scopes that the challenge names: at another request the server may name others.
-pub(crate) fn login_words(name: &str, challenge: &str) -> String {
+pub(crate) fn login_text(name: &str, challenge: &str) -> String {
     let lacks_scope =
         challenge_parameter(challenge, "error").as_deref() == Some("insufficient_scope");
     let flags = scope_flags(challenge);
@@ -107,9 +107,9 @@ mod tests {
             assert_eq!(found.as_deref(), expected, "{name}");
         }
         assert!(
-            login_words("docs", challenge).ends_with("`rind mcp login docs --scope=a --scope=b`")
+            login_text("docs", challenge).ends_with("`rind mcp login docs --scope=a --scope=b`")
         );
-        let words = login_words("docs", "Bearer scope=\"a\"");
+        let words = login_text("docs", "Bearer scope=\"a\"");
         assert!(words.starts_with("wants authorization; run `rind mcp login docs --scope=a`"));
     }
 
@@ -128,10 +128,10 @@ mod tests {
             "",
         ] {
             let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
-            let words = login_words("docs", &challenge);
+            let words = login_text("docs", &challenge);
             assert!(words.contains("run `rind mcp login docs` with"), "{words}");
             let challenge = format!("Bearer scope=\"{scope}\"");
-            let words = login_words("docs", &challenge);
+            let words = login_text("docs", &challenge);
             assert!(words.contains("run `rind mcp login docs`, or"), "{words}");
         }
     }

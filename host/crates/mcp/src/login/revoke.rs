@@ -32,7 +32,7 @@ pub enum TokenRevocation {
 /// changed. `is_private` says whether names may lead to private addresses.
 ///
 /// # Errors
-/// Reason, in words that continue "its tokens". Tokens are not shown.
+/// Reason, phrased to follow "its tokens". Tokens are not shown.
 pub async fn revoke_login(
     name: &str,
     login: &StoredLogin,

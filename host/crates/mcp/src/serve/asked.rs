@@ -1,9 +1,9 @@
 //! Calls whose user is asked while they run, and calls that wait for the client to come back with the
 //! answer.
 //!
-//! In the older protocol the server asks in the middle of a call. In the newer one it ends the request
-//! with its question, and the client sends the request again with the answer and a state that names the
-//! call. The call itself goes on: hooks and policy see it once.
+//! In the older protocol the server asks in the middle of a call. In the newer one it ends the
+//! request with its question, and the client sends the request again with the answer and a state
+//! that names the call. The call itself continues: hooks and policy see it once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

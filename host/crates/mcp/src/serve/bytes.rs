@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::ResourceContents;
 
-/// Describes bytes at an address: as text where their media type says that they are.
+/// Describes bytes at an address: as text if their media type is textual.
 pub(super) fn describe_bytes(bytes: Vec<u8>, uri: &str, media_type: &str) -> ResourceContents {
     let read = match is_text(media_type) {
         true => String::from_utf8(bytes).map_err(|error| error.into_bytes()),

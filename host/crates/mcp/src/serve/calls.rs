@@ -1,5 +1,5 @@
-//! Calls of tools: begun in the session of the client, asked about, told of, and continued when the
-//! client comes back with an answer.
+//! Calls of tools: started in the session of the client, with questions and progress, and resumed
+//! when the client sends an answer.
 
 use std::sync::Arc;
 
@@ -49,11 +49,11 @@ impl ServerEnd {
         let ended = loop {
             tokio::select! {
                 biased;
-                line = progress.next_line() => progress.tell_line(line).await,
+                line = progress.next_line() => progress.send_progress_line(line).await,
                 ended = &mut finished => break ended,
             }
         };
-        progress.tell_rest().await;
+        progress.send_remaining_lines().await;
         ended
     }
 
@@ -69,8 +69,7 @@ impl ServerEnd {
         };
         let Some(spec) = tools.iter().find(|spec| spec.name == *request.name) else {
             let name = clean_line(&request.name, 64);
-            let text =
-                format!("there is no tool `{name}`; `tools/list` names those that there are");
+            let text = format!("there is no tool `{name}`; `tools/list` lists the tools");
             return Err(ErrorData::invalid_params(text, None));
         };
         let (asks, asked) = mpsc::channel(1);
@@ -158,7 +157,7 @@ impl ServerEnd {
             return Err(ErrorData::invalid_params(text, None));
         };
         if pending.asked.reply.is_closed() {
-            // The question is over, and the call goes on or has ended.
+            // The question is over, and the call continues or has ended.
             let lines = pending.call.session.progress.subscribe();
             return Ok(Resumed::Running(Box::new(pending.call), lines));
         }
@@ -177,7 +176,7 @@ impl ServerEnd {
 
 /// A call to which the client came back.
 enum Resumed {
-    /// Call that goes on, and its lines of progress.
+    /// Call that continues, and its lines of progress.
     Running(Box<RunningCall>, broadcast::Receiver<ProgressLine>),
     /// Question that was not answered, and is asked again.
     Asked(Box<CallToolResponse>),
@@ -218,7 +217,8 @@ fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// Returns the name of the client for the session. The client chooses it, so it proves nothing.
+/// Returns the client's name for the session. The client chooses its name, so the name proves
+/// nothing.
 fn client_name(context: &RequestContext<RoleServer>) -> Arc<str> {
     let name = context
         .client_info()

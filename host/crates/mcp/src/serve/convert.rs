@@ -93,7 +93,7 @@ pub(super) fn describe_question(question: &Question) -> Option<ElicitRequest> {
             false => question.may.join("; "),
         };
         // Writing to a text cannot fail.
-        let _ = writeln!(text, "It is of {plugin}, which may: {may}");
+        let _ = writeln!(text, "It belongs to {plugin}, whose permissions are: {may}");
     }
     for (plugin, reason) in &question.reasons {
         let _ = writeln!(text, "{plugin} asks: {reason}");

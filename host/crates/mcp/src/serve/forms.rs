@@ -65,7 +65,7 @@ fn describe_field(kind: &QuestionKind) -> PrimitiveSchemaDefinition {
 pub(super) fn read_form(kind: &QuestionKind, result: &ElicitResult) -> Option<PersonAnswer> {
     let given = result.content.as_ref().and_then(|own| own.get(FIELD));
     match (&result.action, kind, given) {
-        // To decline a question about yes or no is to say no.
+        // A declined yes-or-no question counts as "no".
         (ElicitationAction::Decline, QuestionKind::Confirm { .. }, _) => {
             Some(PersonAnswer::Yes(false))
         }

@@ -80,8 +80,8 @@ impl ServerEnd {
         opened.map_err(|why| session_error(&why))
     }
 
-    /// Returns a session for a call of the client. If calls wait for their clients in all of them, the
-    /// oldest of these is given up: its client may never come back.
+    /// Returns a session for a call of the client. If all sessions have calls that wait for their
+    /// clients, the oldest of these calls is abandoned: its client may never return.
     pub(super) async fn call_session(&self) -> Result<ServedSession, ErrorData> {
         loop {
             let ready = self.state.ready_session(self.pool()).await;

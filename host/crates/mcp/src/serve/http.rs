@@ -23,8 +23,8 @@ use super::session::ServingState;
 /// Path of the server.
 const PATH: &str = "/mcp";
 
-/// Most connections of the older protocol, and requests of the newer one, at once. A connection that
-/// is idle for five minutes ends.
+/// Maximum number of connections of the older protocol, and requests of the newer one, at once. A
+/// connection that is idle for five minutes ends.
 const MAX_OPEN: usize = 256;
 
 /// Largest body of a request, in bytes.

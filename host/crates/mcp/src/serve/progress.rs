@@ -7,7 +7,7 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use super::session::ProgressLine;
 
-/// Tells a client of the progress of one call, if it wants to know.
+/// Sends the progress of one call to a client that requested it.
 pub(super) struct CallProgress {
     peer: Peer<RoleServer>,
     /// Token of the client for this request.
@@ -34,8 +34,8 @@ impl CallProgress {
         }
     }
 
-    /// Waits for the next line. It is told apart from waiting: what is cut off while it is sent may arrive
-    /// behind the next one.
+    /// Waits for the next line. Sending and waiting are separate states: a message that is cut off
+    /// while it is sent may arrive after the next one.
     pub(super) async fn next_line(&mut self) -> ProgressLine {
         loop {
             match self.lines.recv().await {
@@ -46,19 +46,19 @@ impl CallProgress {
         }
     }
 
-    /// Tells the lines that came before the result: nothing may follow that.
-    pub(super) async fn tell_rest(&mut self) {
+    /// Sends the lines that arrived before the result, because nothing may follow the result.
+    pub(super) async fn send_remaining_lines(&mut self) {
         loop {
             match self.lines.try_recv() {
-                Ok(line) => self.tell_line(line).await,
+                Ok(line) => self.send_progress_line(line).await,
                 Err(TryRecvError::Lagged(_)) => {}
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return,
             }
         }
     }
 
-    /// Tells a line, if it is of the plugin that runs this call.
-    pub(super) async fn tell_line(&mut self, line: ProgressLine) {
+    /// Sends a line of progress if the plugin that runs this call wrote it.
+    pub(super) async fn send_progress_line(&mut self, line: ProgressLine) {
         let is_own = self.origin.as_ref() == Some(&line.origin) && !line.text.is_empty();
         let Some(token) = self.token.clone().filter(|_| is_own) else {
             return;

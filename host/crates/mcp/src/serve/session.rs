@@ -19,10 +19,10 @@ use super::skills::SkillCatalog;
 /// Time in which sessions must have closed when the server ends. The others are dropped.
 const GRACE: Duration = Duration::from_secs(8);
 
-/// Most lines about progress that wait for a slow client.
+/// Maximum number of lines about progress that wait for a slow client.
 const MAX_PROGRESS: usize = 16;
 
-/// Most sessions of one pool.
+/// Maximum number of sessions of one pool.
 const MAX_POOLED: usize = 8;
 
 /// Longest line about progress, in bytes.
@@ -45,7 +45,7 @@ pub(super) struct ServedSession {
 }
 
 impl ServedSession {
-    /// Notes that a call waits for its client, until the result is dropped.
+    /// Records that a call waits for its client, until the result is dropped.
     pub(super) fn begin_wait(&self) -> WaitingClient {
         self.n_waiting.fetch_add(1, Ordering::AcqRel);
         WaitingClient(self.n_waiting.clone())
@@ -144,7 +144,7 @@ impl ServingState {
         let told = progress.clone();
         session.observe(move |stamped| {
             if let Event::Status { plugin, text } = &stamped.event {
-                // There may be no listener.
+                // Ignore the error: there may be no listener.
                 let _ = told.send(ProgressLine {
                     origin: plugin.clone(),
                     text: clean_line(text, MAX_PROGRESS_BYTES),
@@ -160,7 +160,7 @@ impl ServingState {
         })
     }
 
-    /// Returns the skills, which are read at the first request for them.
+    /// Returns the skills. The first request reads them.
     pub(super) async fn skills(&self) -> &SkillCatalog {
         let read = self.serving.skills.clone();
         let read = async {
@@ -193,7 +193,7 @@ async fn run_session(mut session: Session, calls: OutsideCalls, cancel: Cancella
         tracing::error!(
             session = &*id,
             error = error_chain(&error),
-            "calls cannot be served any more"
+            "the session has ended, so it serves no further calls"
         );
     }
     let is_unused = session.turn_number() == 0;

@@ -14,14 +14,14 @@ use url::Url;
 use super::bytes::describe_bytes;
 use rind_lib::text::clean_line;
 
-/// Most files and bytes of a skill; clients need not take more.
+/// Maximum number of files and bytes of a skill; clients need not accept more.
 const MAX_FILES: usize = 512;
 const MAX_BYTES: usize = 16 << 20;
 
-/// Most bytes of all skills.
+/// Maximum size of all skills, in bytes.
 const MAX_ALL_BYTES: usize = 128 << 20;
 
-/// A skill with its files, as they were read at one time.
+/// A skill with its files, read once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServedSkill {
     /// Path of its address; the last part is its name.
@@ -52,7 +52,9 @@ impl SkillCatalog {
             let size: usize = skill.files.values().map(Vec::len).sum();
             let added = match is_new && n_bytes + size <= MAX_ALL_BYTES {
                 true => catalog.add_skill(skill, size),
-                false => Err("its name is taken, or all skills are too large together".to_owned()),
+                false => Err(
+                    "its name is already in use, or all skills together are too large".to_owned(),
+                ),
             };
             match added {
                 Ok(()) => n_bytes += size,

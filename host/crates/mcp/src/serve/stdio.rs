@@ -20,7 +20,7 @@ use rind_lib::text::clean_line;
 /// Longest message of a client, in bytes.
 const MAX_LINE_BYTES: usize = 16 << 20;
 
-/// Messages that are read before they are needed.
+/// Maximum number of messages that are read in advance.
 const MAX_READ_AHEAD: usize = 16;
 
 /// Messages that wait to be written.
@@ -29,8 +29,8 @@ const MAX_UNWRITTEN: usize = 64;
 /// Time in which the last messages must have been written.
 const WRITE_GRACE: Duration = Duration::from_secs(2);
 
-/// Most answers to lines that are no messages: a client that sends answers back as requests would
-/// keep both busy for ever.
+/// Maximum number of answers to lines that are not messages: a client that sends answers back as
+/// requests would keep both busy forever.
 const MAX_COMPLAINTS: usize = 100;
 
 /// A line of a client.
@@ -40,7 +40,7 @@ enum ReadLine {
 }
 
 /// Serves one client over a pair of streams until it closes its end or `cancel` is set. Reading and
-/// writing happen on threads of their own, which may block for ever.
+/// writing happen on threads of their own, which may block forever.
 ///
 /// # Errors
 /// Reason, as a sentence: the client did not begin as the protocol says.
@@ -81,7 +81,7 @@ pub async fn serve_lines(
             Ok(())
         }
         Err(error) => Err(format!(
-            "the client did not begin as the protocol says: {}",
+            "the client did not begin as the protocol requires: {}",
             clean_line(&error.to_string(), 300)
         )),
     };
@@ -146,7 +146,7 @@ fn write_lines(
 struct LineTransport {
     lines: mpsc::Receiver<ReadLine>,
     writer: mpsc::Sender<Vec<u8>>,
-    /// Whether a request has come. Notifications before the first one are ignored.
+    /// Whether a request has arrived. Notifications before the first one are ignored.
     has_begun: bool,
     n_complaints: usize,
 }

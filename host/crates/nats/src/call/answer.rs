@@ -17,7 +17,7 @@ use super::parts::{FROM, PART, PATH, PartKind, head_headers, read_request};
 use crate::NatsError;
 use crate::worker::root_address;
 
-/// Interval in which a caller is told that its answer takes longer.
+/// Interval at which a caller is notified that its answer takes longer.
 const BEAT: Duration = Duration::from_secs(4);
 
 /// Time in which a caller must take a part of the answer.
@@ -47,7 +47,7 @@ impl Drop for AnsweredSession {
 }
 
 /// The caller no longer waits for the answer.
-struct CallerGone;
+struct CallerDropped;
 
 impl SessionCalls {
     /// Answers the requests to a session, which this program holds, until the result is dropped.
@@ -130,7 +130,7 @@ impl SessionCalls {
     }
 }
 
-/// The program that asked, and the answer to it.
+/// The program that asked, and the channel for the answer to it.
 struct Caller {
     client: Client,
     to: async_nats::Subject,
@@ -142,7 +142,7 @@ impl Caller {
     async fn send_answer(
         &self,
         mut answer: BoxFuture<'static, Response<BoxStream<'static, Bytes>>>,
-    ) -> Result<(), CallerGone> {
+    ) -> Result<(), CallerDropped> {
         let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + BEAT, BEAT);
         let answer = loop {
             tokio::select! {
@@ -171,7 +171,7 @@ impl Caller {
         }
     }
 
-    async fn refuse(&self, status: http::StatusCode) -> Result<(), CallerGone> {
+    async fn refuse(&self, status: http::StatusCode) -> Result<(), CallerDropped> {
         let mut answer = Response::new(());
         *answer.status_mut() = status;
         let head = head_headers(&answer);
@@ -179,7 +179,7 @@ impl Caller {
         self.send_empty(PartKind::End).await
     }
 
-    async fn send_empty(&self, kind: PartKind) -> Result<(), CallerGone> {
+    async fn send_empty(&self, kind: PartKind) -> Result<(), CallerDropped> {
         self.send(kind, HeaderMap::new(), Bytes::new()).await
     }
 
@@ -189,7 +189,7 @@ impl Caller {
         kind: PartKind,
         mut headers: HeaderMap,
         payload: Bytes,
-    ) -> Result<(), CallerGone> {
+    ) -> Result<(), CallerDropped> {
         headers.insert(PART, kind.name());
         headers.insert(FROM, self.from.as_str());
         let part = async_nats::Request::new()
@@ -197,6 +197,6 @@ impl Caller {
             .payload(payload)
             .timeout(Some(TAKEN));
         let taken = self.client.send_request(self.to.clone(), part).await;
-        taken.map(drop).map_err(|_| CallerGone)
+        taken.map(drop).map_err(|_| CallerDropped)
     }
 }

@@ -13,11 +13,11 @@ use super::{MAX_CALL_BYTES, SessionCalls};
 use crate::NatsError;
 use crate::worker::root_address;
 
-/// Time without a part of the answer after which the holder is given up. A holder sends a part at
-/// least every four seconds.
+/// Time without a part of the answer after which the holder counts as gone. A holder sends a part
+/// at least every four seconds.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Time in which a program that took a lease answers for the session.
+/// Maximum time until a program that took a lease answers for the session.
 const OPENING: Duration = Duration::from_millis(200);
 
 /// Reason why a request was not answered.
@@ -33,7 +33,7 @@ pub enum CallError {
         MAX_CALL_BYTES >> 10
     )]
     TooLarge,
-    /// The holder has not answered in time. It may have done what was asked.
+    /// The holder has not answered in time. It may have carried out the request.
     #[error(
         "the program that has the session open does not answer; it may have received the request. If it died, another \
          worker continues the session soon"
@@ -133,7 +133,7 @@ impl SessionCalls {
 struct AnswerReader {
     client: Client,
     parts: Subscriber,
-    /// Id of the answer that came first. A program that was paused may answer as well.
+    /// Id of the answer that arrived first. A program that was paused may answer as well.
     from: Option<String>,
 }
 
@@ -149,7 +149,7 @@ impl AnswerReader {
                 Err(_) => return Err(CallError::Silent),
             };
             if message.status == Some(StatusCode::NO_RESPONDERS) {
-                // The server says it at once, before any part.
+                // The server reports this at once, before any part.
                 if self.from.is_none() {
                     return Err(CallError::NoHolder);
                 }

@@ -1,4 +1,4 @@
-//! Boards: each holder tells about its sessions when a program lists all of them.
+//! Boards: each holder publishes its sessions when a program lists all of them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const MAX_LOOKED_AT: usize = 64;
 /// Maximum number of holders whose boards are read.
 const MAX_BOARDS: usize = 1_000;
 
-/// Maximum size of what a holder tells, in bytes.
+/// Maximum size of the list that a holder publishes, in bytes.
 const MAX_BOARD_BYTES: usize = 700 << 10;
 
 /// Answer of a holder about its sessions.
@@ -40,7 +40,7 @@ pub struct HolderBoard {
     pub from: String,
     /// Ids of the sessions that it holds.
     pub sessions: Vec<String>,
-    /// State of them, as the holder describes it.
+    /// State of the sessions, as published by the holder.
     pub told: Value,
 }
 
@@ -56,7 +56,7 @@ impl Drop for AnsweredBoards {
 
 impl SessionCalls {
     /// Answers questions about the sessions of this program until the result is dropped. `tell`
-    /// returns their ids and what is told about them.
+    /// returns their ids and the facts that are published about them.
     ///
     /// # Errors
     /// The servers cannot be reached.
@@ -98,7 +98,7 @@ impl SessionCalls {
         Ok(AnsweredBoards(task.abort_handle()))
     }
 
-    /// Gathers what the other holders tell about their sessions.
+    /// Collects the sessions that the other holders publish.
     ///
     /// # Errors
     /// The servers cannot be reached.
@@ -130,7 +130,7 @@ impl SessionCalls {
         Ok(boards)
     }
 
-    /// Whether every session with a lease is on a board or is held here.
+    /// Whether every session with a lease is on a board or is held by this program.
     async fn are_complete(&self, boards: &[HolderBoard]) -> Result<bool, NatsError> {
         let names = &self.parts.streams.names;
         let stream = names.lease_stream();

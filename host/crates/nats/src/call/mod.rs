@@ -71,7 +71,7 @@ impl SessionCalls {
         format!("rind.{tenant}.call.{}", session_token(at.root()))
     }
 
-    /// Returns the subject on which a program says that it holds a session from now on.
+    /// Returns the subject on which a program announces that it now holds a session.
     fn held_subject(&self, at: &SessionAddress) -> String {
         let tenant = self.parts.streams.names.tenant();
         format!("rind.{tenant}.held.{}", session_token(at.root()))

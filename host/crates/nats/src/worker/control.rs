@@ -13,7 +13,7 @@ use super::inbox::TurnInbox;
 use super::work::{WorkerConfig, WorkerReport};
 use crate::NatsError;
 
-/// State of a worker, as it tells it.
+/// State of a worker, as the worker reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerStatus {
     /// Name of the worker.
@@ -28,16 +28,16 @@ pub struct WorkerStatus {
     pub is_draining: bool,
     /// Turns that ended since it began.
     pub turns: u64,
-    /// Sessions that others took over since it began.
+    /// Sessions that other workers took over since this one started.
     pub fenced: u64,
-    /// Inputs that it gave up since it began.
+    /// Inputs that it gave up on since it started.
     pub dead: u64,
     /// Sessions that it opened since it began.
     #[serde(default)]
     pub claims: u64,
 }
 
-/// Looks at a worker of this program while it runs.
+/// Handle to observe a running worker of this program.
 #[derive(Clone, Debug)]
 pub struct WorkerWatch {
     pub(crate) state: Arc<ControlState>,
@@ -108,7 +108,7 @@ impl ControlState {
     }
 }
 
-/// Answers questions and follows orders for ever.
+/// Answers questions and follows orders forever.
 pub(crate) async fn answer_control(
     inbox: TurnInbox,
     state: Arc<ControlState>,

@@ -1,4 +1,5 @@
-//! Inputs whose turn failed again and again: kept with the cause, out of the way of others.
+//! Inputs whose turn failed again and again: kept with the cause, so that they do not block other
+//! inputs.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use rind_lib::session::SessionAddress;
 /// Longest cause that is kept, in bytes.
 const MAX_CAUSE_BYTES: usize = 2_000;
 
-/// An input that workers gave up.
+/// An input that workers gave up on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadInput {
     /// Id of the session.
@@ -27,7 +28,7 @@ pub struct DeadInput {
     pub attempts: u32,
     /// Reason of the last failure, made printable.
     pub cause: String,
-    /// Time at which it was given up, in milliseconds since 1970.
+    /// Time at which workers gave up on it, in milliseconds since 1970.
     pub time: i64,
 }
 
@@ -62,7 +63,7 @@ impl TurnInbox {
         }))
     }
 
-    /// Notes attempts at an input.
+    /// Records attempts at an input.
     pub(crate) async fn set_attempts(
         &self,
         at: &SessionAddress,

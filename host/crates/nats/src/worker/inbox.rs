@@ -96,7 +96,7 @@ impl TurnInbox {
         self.wake(&at, class).await
     }
 
-    /// Tells workers of a class to look at a session.
+    /// Wakes the workers of a class for a session.
     pub(crate) async fn wake(&self, at: &SessionAddress, class: &str) -> Result<(), NatsError> {
         let subject = self.names.wake(class, at);
         self.publish(subject, HeaderMap::new(), Bytes::new()).await
@@ -109,7 +109,7 @@ impl TurnInbox {
         headers: HeaderMap,
         payload: Bytes,
     ) -> Result<(), NatsError> {
-        /// No room for the subject or the stream.
+        /// No free subject or stream.
         const FULL: u64 = 10077;
         let began = Instant::now();
         loop {

@@ -10,7 +10,7 @@ use crate::names::session_token;
 use crate::sessions::StoreParts;
 use crate::setup::ensure_stream;
 
-/// Most inputs that wait for one session. More are refused.
+/// Maximum number of inputs that wait for one session. More are refused.
 const MAX_INPUTS: i64 = 1_000;
 
 /// Streams and subjects of the queue of a tenant.

@@ -27,7 +27,7 @@ pub(crate) struct SessionWork {
     pub(crate) max_attempts: u32,
     /// Class of the worker.
     pub(crate) class: String,
-    /// No further turn begins once it is set.
+    /// No further turn begins once this token is cancelled.
     pub(crate) stop: CancellationToken,
     /// Running turns are interrupted once it is set.
     pub(crate) now: CancellationToken,
@@ -102,7 +102,7 @@ impl SessionWork {
             Err(TurnFailure::Busy) => return Ok(WakeEnd::Again(BUSY_PAUSE)),
             Err(TurnFailure::Fenced) => {
                 outcome.is_fenced = true;
-                tell_fenced(at);
+                report_fenced(at);
                 return Ok(WakeEnd::Again(BUSY_PAUSE));
             }
             Err(TurnFailure::Failed(cause)) => {
@@ -184,7 +184,7 @@ impl SessionWork {
                 }
                 Some(Err(TurnFailure::Fenced)) => {
                     outcome.is_fenced = true;
-                    tell_fenced(at);
+                    report_fenced(at);
                     return Ok(WakeEnd::Again(BUSY_PAUSE));
                 }
                 None => {
@@ -260,7 +260,7 @@ impl SessionWork {
     }
 }
 
-fn tell_fenced(at: &SessionAddress) {
+fn report_fenced(at: &SessionAddress) {
     tracing::warn!(
         session = at.as_str(),
         "another worker has continued the session and runs its turn; this worker stops writing to it"

@@ -44,7 +44,7 @@ pub struct QueueLength {
 }
 
 impl TurnInbox {
-    /// Looks at the cluster.
+    /// Inspects the cluster.
     ///
     /// # Errors
     /// The servers do not answer.

@@ -15,7 +15,7 @@ use crate::names::last_id;
 /// Interval of the sweeps of a worker.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// Sweeps for ever.
+/// Sweeps forever.
 pub(crate) async fn sweep_inputs(inbox: TurnInbox) {
     loop {
         if let Err(error) = sweep_once(&inbox).await {

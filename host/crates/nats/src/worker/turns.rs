@@ -7,9 +7,9 @@ use super::QueuedInput;
 /// The reason why a turn did not end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnFailure {
-    /// Another program works on the session. The turn is tried again later.
+    /// Another program works on the session. The turn is retried later.
     Busy,
-    /// Another program has taken the session over. It has the turn now.
+    /// Another program has taken over the session, and with it the turn.
     Fenced,
     /// Another failure. The turn is tried again a few times, then it is a dead letter with this cause.
     Failed(String),

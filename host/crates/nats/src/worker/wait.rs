@@ -10,10 +10,10 @@ use super::inbox::{TurnInbox, root_address};
 use crate::setup::LINES;
 use crate::{NatsError, NatsSessions};
 
-/// Pause between two looks at a session.
+/// Interval between two checks of a session.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Most dead letters that are looked through for an input.
+/// Maximum number of dead letters that are looked through for an input.
 const MAX_DEAD: usize = 1_000;
 
 /// A turn that ended, wherever it ran.
@@ -65,7 +65,7 @@ impl TurnInbox {
         }
     }
 
-    /// Returns the error of an input that workers gave up.
+    /// Returns the error of an input that workers gave up on.
     async fn check_alive(&self, session: &str, input_id: &str) -> Result<(), NatsError> {
         let at = root_address(session)?;
         let dead = self

@@ -34,7 +34,7 @@ pub struct WorkerConfig {
     pub class: String,
     /// Name for people.
     pub name: String,
-    /// Number of sessions that it works on at once.
+    /// Number of sessions that the worker runs at once.
     pub slots: usize,
     /// Number of attempts after which an input is a dead letter.
     pub max_attempts: u32,
@@ -75,7 +75,7 @@ pub struct WorkerReport {
     pub claims: u64,
 }
 
-/// Runs the turns of a class until it is told to stop.
+/// Runs the turns of a class until it is stopped.
 pub struct NatsWorker {
     sessions: NatsSessions,
     inbox: TurnInbox,
@@ -112,7 +112,7 @@ impl NatsWorker {
         })
     }
 
-    /// Returns a look at the worker while it runs.
+    /// Returns a handle to observe the worker while it runs.
     #[must_use]
     pub fn watch(&self) -> WorkerWatch {
         WorkerWatch {

@@ -142,7 +142,7 @@ fn a_package_without_a_plugin_or_with_two_is_refused_with_what_is_expected() {
     let none = message(vec![file("package/index.js", b"")]);
     assert_eq!(
         none,
-        format!("x.tgz holds no plugin: {expected}, and none of its 1 files is a `.wasm`")
+        format!("x.tgz contains no plugin: {expected}, and none of its 1 files is a `.wasm`")
     );
     let other = message(vec![
         file("package/a.wasm", bare),
@@ -151,7 +151,7 @@ fn a_package_without_a_plugin_or_with_two_is_refused_with_what_is_expected() {
     assert_eq!(
         other,
         format!(
-            "x.tgz holds no plugin: {expected}, and its `.wasm` files have no manifest: `package/a.wasm`, `package/b.wasm`"
+            "x.tgz contains no plugin: {expected}, and its `.wasm` files have no manifest: `package/a.wasm`, `package/b.wasm`"
         )
     );
     let two = message(vec![file("a.wasm", &packed), file("b.wasm", &packed)]);

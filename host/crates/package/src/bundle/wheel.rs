@@ -15,8 +15,8 @@ use crate::zip::write_zip;
 /// Tag of wheels for all platforms.
 const TAG: &str = "py3-none-any";
 
-/// Folder that the plugin is installed into, below that of the environment. In `share/rind/plugins`
-/// it would be among those that come with a Rind of that environment, which need no permissions.
+/// Folder that the plugin is installed into, relative to the environment. In `share/rind/plugins`
+/// it would count as a plugin that ships with Rind, and need no permissions.
 const SHARE: &str = "share/rind-packages";
 
 pub(super) fn make_wheel(parts: BundleParts<'_>) -> anyhow::Result<PackageBundle> {

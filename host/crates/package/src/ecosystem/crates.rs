@@ -45,7 +45,7 @@ pub(super) async fn find_file(
         MAX_CONFIG_BYTES,
     );
     let config: IndexConfig = serde_json::from_slice(&config.await?)
-        .context("the configuration of the index is not that of a sparse index")?;
+        .context("the configuration of the index is not of the type sparse")?;
     let noun = format!("crate {}", reference.name);
     let path = index_path(&reference.name);
     let lines = fetch_index(download, &path, &noun, MAX_DOCUMENT_BYTES).await?;

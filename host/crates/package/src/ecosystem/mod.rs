@@ -66,10 +66,10 @@ impl LockedPackage {
     }
 }
 
-/// Beginning of claims on where a package was built.
+/// Prefix of claims on where a package was built.
 const ATTESTATION: &str = "attestation ";
 
-/// Beginning of claims on the key that signed a package.
+/// Prefix of claims on the key that signed a package.
 const SIGNATURE: &str = "signature of key ";
 
 /// File of one version, as the registry lists it.

@@ -21,8 +21,8 @@ const ACCEPT: &str = "application/vnd.npm.install-v1+json; q=1.0, application/js
 /// Tag of the version that is installed by default.
 const LATEST: &str = "latest";
 
-/// Document of a package. A version is parsed when it is selected, so that odd ones among the others
-/// have no effect.
+/// Document of a package. A version is parsed only when it is selected, so that malformed versions
+/// have no effect on others.
 #[derive(Deserialize)]
 struct NpmDocument {
     name: String,
@@ -91,7 +91,7 @@ pub(super) async fn find_file(
         noun: &noun,
     });
     let document: NpmDocument = serde_json::from_slice(&bytes.await?)
-        .with_context(|| format!("the list of versions of {noun} is not that of npm"))?;
+        .with_context(|| format!("the list of versions of {noun} does not have npm's format"))?;
     ensure!(
         document.name == reference.name,
         "the registry answered with the package `{}` instead of {}",

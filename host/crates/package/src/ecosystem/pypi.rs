@@ -95,7 +95,7 @@ pub(super) async fn find_file(
     }
     ensure!(
         !wheels.is_empty(),
-        "{noun} holds no plugin: of its {n_files} files, none is a wheel for all platforms (`py3-none-any`), as \
+        "{noun} contains no plugin: of its {n_files} files, none is a wheel for all platforms (`py3-none-any`), as \
          `rind plugin pack --pypi` makes it"
     );
     let at = select_wheel(&wheels, reference, installed)?;

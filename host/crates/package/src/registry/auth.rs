@@ -84,7 +84,7 @@ async fn fetch_token(
         let found = all.find(|(own, _)| own.eq_ignore_ascii_case(name))?;
         Some(found.1.to_unescaped())
     };
-    let realm = parameter("realm").context("the registry names no token server")?;
+    let realm = parameter("realm").context("the registry's challenge contains no token server")?;
     let mut url =
         Url::parse(&realm).context("the address of the registry's token server is not a URL")?;
     let host = url.host_str().unwrap_or_default().to_owned();

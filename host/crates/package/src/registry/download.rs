@@ -43,7 +43,7 @@ pub(crate) struct RegistryAddress {
 /// Proxy for the requests to a registry.
 #[derive(Clone)]
 pub(crate) struct RegistryProxy {
-    /// Address, with the credentials for it.
+    /// URL, with its credentials.
     pub(crate) url: Url,
     /// Setting with the address, for messages.
     pub(crate) setting: String,
@@ -163,7 +163,7 @@ impl PackageDownload {
 
     /// Creates a client that connects to public addresses only. Registries with files on other
     /// hosts need it once.
-    fn away_client(&self) -> anyhow::Result<Client> {
+    fn public_client(&self) -> anyhow::Result<Client> {
         let client = client_builder(false).dns_resolver(self.resolver.clone());
         build_client(client, self.proxy.as_ref())
     }
@@ -173,7 +173,7 @@ impl PackageDownload {
         let is_own = self.is_own(url);
         let client = match is_own {
             true => self.own.clone(),
-            false => self.away_client()?,
+            false => self.public_client()?,
         };
         let left = self.until.saturating_duration_since(Instant::now());
         let mut request = client.get(url.clone()).timeout(left);

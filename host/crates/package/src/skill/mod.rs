@@ -21,7 +21,7 @@ use super::contents::{MAX_BYTES, open_file, read_open};
 use super::source::{PluginSource, how_to_sign, signature_beside};
 pub use installed::{unverified_skills, verify_skills};
 pub use pick::{CandidateBundle, SkillCandidate, find_candidates, pick_bundle};
-pub use store::{LockedSkill, SkillChange, SkillPlace, SkillStore, taken_names};
+pub use store::{LockedSkill, SkillChange, SkillPlace, SkillStore, names_in_use};
 use tree::{SourceTree, hidden_folder};
 
 /// Magic number of zip files.
@@ -106,7 +106,7 @@ pub async fn fetch_skills(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fet
     let bytes = read_open(file, path, MAX_BYTES)?;
     if bytes.starts_with(ZIP) {
         bail!(
-            "{shown} is a zip file, which is not read; unpack it, look at it, and install the folder"
+            "{shown} is a zip file, which is not supported; unpack it, review it, and install the folder"
         );
     }
     if !archive::is_archive(&bytes) {

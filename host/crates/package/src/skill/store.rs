@@ -80,7 +80,7 @@ pub enum SkillPlace {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkillChange {
-    /// No skill had the name.
+    /// The skill is new: the name was not in use.
     Installed,
     /// A previously installed skill is replaced.
     Replaced,
@@ -113,7 +113,7 @@ impl SkillStore {
         Ok(Self {
             lock,
             _exclusive: exclusive,
-            taken: taken_names(&skills),
+            taken: names_in_use(&skills),
             skills,
             lock_path,
         })
@@ -121,7 +121,7 @@ impl SkillStore {
 
     /// Lists the names in use again: the user may have written a skill while a question was open.
     pub fn refresh_taken_names(&mut self) {
-        self.taken = taken_names(&self.skills);
+        self.taken = names_in_use(&self.skills);
     }
 
     /// Returns the exact name that a skill was installed under; `name` may differ in spelling.
@@ -309,7 +309,7 @@ fn spelled_as<'a>(
 
 /// Lists the names in use in a directory of skills, in the form in which names are compared: all
 /// top-level entries, and all skills that a session would find deeper, even unused ones.
-pub fn taken_names(skills: &Path) -> Vec<(String, PathBuf)> {
+pub fn names_in_use(skills: &Path) -> Vec<(String, PathBuf)> {
     let entries = std::fs::read_dir(skills).into_iter().flatten().flatten();
     let tops = entries.flat_map(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -318,7 +318,7 @@ fn unpack_bytes(common: &CommonFields, packed: &[u8]) -> anyhow::Result<Vec<u8>>
             );
             content
         }
-        other => bail!("it is compressed with the method {other}, which is not known"),
+        other => bail!("its compression method {other} is not supported"),
     };
     ensure!(
         content.len() == common.bytes,

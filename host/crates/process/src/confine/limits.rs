@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::tree::memory_of_machine_bytes;
 
-/// Resource limits of one command and everything it starts.
+/// Resource limits of one command and of all processes that it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Maximum memory of each process, and of all processes together, in bytes.

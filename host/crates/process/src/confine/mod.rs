@@ -100,8 +100,8 @@ pub struct Confinement {
     pub write: Vec<PathBuf>,
     /// Directories and files that the program may read and execute. Missing ones are ignored.
     pub read: Vec<PathBuf>,
-    /// Canonical directories inside of those in `write` that the program must not see. Only a
-    /// [mechanism](Mechanism::is_apart) with a view of its own can hide them.
+    /// Canonical directories inside `write` that the program must not see. Only a
+    /// [mechanism](Mechanism::is_apart) with its own view can hide them.
     pub hidden: Vec<PathBuf>,
     /// Whether the program may open network sockets.
     pub network: bool,
@@ -196,7 +196,7 @@ impl Confinement {
         })
     }
 
-    /// Builds the policy for the helper. `tells`: see [`ConfinedPolicy`].
+    /// Builds the policy for the helper. For `tells` see [`ConfinedPolicy`].
     fn process_policy(&self, temporary: &Path, process: &Process, tells: bool) -> ConfinedPolicy {
         let mut write = self.write.clone();
         write.push(temporary.to_owned());
@@ -240,7 +240,7 @@ impl Confinement {
                 (false, true) => SocketAccess::Loopback,
                 (false, false) => SocketAccess::Off,
             },
-            // In a view no sockets of other programs are visible, unless the network (and with it
+            // In a view, sockets of other programs are invisible, unless the network (and with it
             // abstract sockets) is shared.
             unix_sockets: is_apart && !self.network,
             limits: self.limits,

@@ -53,7 +53,8 @@ pub(super) fn enter_namespaces(network: bool) -> Result<(), Obstacle> {
         // The second stage checks whether loopback works.
         let _ = kernel::raise_loopback();
     }
-    rights::hand_on(NEEDED).map_err(|error| Obstacle::of_call("capabilities", &error))
+    rights::keep_only_capabilities(NEEDED)
+        .map_err(|error| Obstacle::of_call("capabilities", &error))
 }
 
 /// Capabilities inside the namespaces that the second stage needs: to drop capabilities, and to

@@ -46,7 +46,7 @@ pub struct Report {
     /// Whether the process can connect to its own server on loopback, in an otherwise empty
     /// network.
     pub loopback: bool,
-    /// Whether it has its own control group.
+    /// Whether the command has its own control group.
     pub cgroup: bool,
 }
 

@@ -52,7 +52,7 @@ pub(super) fn drop_rest() -> io::Result<()> {
 
 /// Drops all capabilities except these, and makes the processes it starts inherit them, even if
 /// this user is not root in the namespace.
-pub(super) fn hand_on(capabilities: CapabilitySet) -> io::Result<()> {
+pub(super) fn keep_only_capabilities(capabilities: CapabilitySet) -> io::Result<()> {
     keep_capabilities(capabilities, capabilities)?;
     for capability in capabilities.iter() {
         configure_capability_in_ambient_set(capability, true)?;

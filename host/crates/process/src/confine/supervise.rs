@@ -112,8 +112,8 @@ pub(super) fn supervise_program(
         &mut command,
         StartAttributes {
             session: true,
-            // The second stage lowers the priority of the program only: this process, which kills
-            // the others, must not wait for them.
+            // The second stage lowers the priority of the program only: this process must be able
+            // to kill the others without delay.
             niceness: 0,
             cgroup: procs_of(policy.cgroup.as_deref()),
         },
@@ -230,7 +230,7 @@ fn attend_processes(
                 watched = watched.filter(|_| picked.is_none());
             }
         }
-        // No event announces the exit of an orphan, hence the timeout.
+        // Use a timeout, because no event announces the exit of an orphan.
         let timeout = if is_more {
             Timespec::default()
         } else if watched.is_some() && host_is_there {

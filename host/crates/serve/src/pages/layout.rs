@@ -21,7 +21,7 @@ fn frame(title: &str, n_questions: usize, content: &Markup) -> Markup {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) " · Rind" }
-                // An empty picture: browsers would ask for one otherwise.
+                // An empty icon: browsers would request one otherwise.
                 link rel="icon" href="data:,";
                 link rel="stylesheet" href="/style.css";
                 script src="/page.js" defer {}
@@ -79,7 +79,8 @@ pub(super) fn format_usd(usd: f64) -> String {
     }
 }
 
-/// A table that scrolls where it does not fit. The name tells it from others of the page.
+/// Renders a table that scrolls if it does not fit. `name` distinguishes it from other tables of
+/// the page.
 pub(super) fn table(name: &str, heads: &[&str], rows: &Markup) -> Markup {
     html! {
         div.wide tabindex="0" role="region" aria-label=(name) {

@@ -1,5 +1,5 @@
-//! The pages for people: sessions, one session, questions, plugins, costs. They are read without a script;
-//! the one script follows the events of a session and loads the page's parts anew.
+//! The pages for people: sessions, one session, questions, plugins, costs. They can be read without
+//! scripts; the only script follows the events of a session and reloads parts of the page.
 //!
 //! Every text goes through the templates of `maud`, which escape it, and characters that deceive
 //! are written out. Forms are answered like requests of programs: the access check has seen where
@@ -98,7 +98,7 @@ async fn show_sessions(State(state): State<ApiState>) -> Result<Markup, PageErro
                 td { a href={ "/sessions/" (row.id) } {
                     (printable_text(if row.title.is_empty() { &row.id } else { &row.title }))
                 } }
-                td { (state_words(row)) }
+                td { (state_text(row)) }
                 td.number { (row.turns) }
                 td.number { (format_usd(row.cost_usd)) }
                 td { (format_time(row.updated)) }
@@ -139,7 +139,7 @@ fn workspace_field(folders: &[String]) -> Markup {
 /// for long send something every few seconds.
 const STALL_MS: u64 = 30_000;
 
-fn state_words(row: &SessionRow) -> String {
+fn state_text(row: &SessionRow) -> String {
     match (row.quiet_ms, row.is_open, &*row.state) {
         (Some(_), ..) if row.is_waiting => "waits for an answer".to_owned(),
         (Some(quiet), ..) if quiet >= STALL_MS => {
@@ -168,8 +168,8 @@ async fn begin_session(
     Ok(Redirect::to(&format!("/sessions/{id}")))
 }
 
-/// Says something to the running turn, or begins one. Images cannot be said to a running turn and
-/// begin the next one.
+/// Sends text to the running turn, or starts a turn. Images cannot be added to a running turn: they
+/// start the next one.
 async fn say(
     State(state): State<ApiState>,
     Path(id): Path<String>,
@@ -250,7 +250,7 @@ fn question_text(about: &QuestionAbout) -> Markup {
             h3 { "May " code { (tool) } " run? " small { "(" (effect_class) ")" } }
             @if let Some(by) = by { p { "Plugin " code { (by) } " makes the call." } }
             @if let Some(plugin) = plugin {
-                p { "The tool is of plugin " code { (plugin) } ", which may: " (may.join("; ")) }
+                p { "The tool belongs to plugin " code { (plugin) } ", which may: " (may.join("; ")) }
             }
             @for reason in reasons { p { code { (reason.plugin) } " asks: " (printable_text(&reason.reason)) } }
             pre tabindex="0" { @for line in arguments { (line.mark) (printable_text(&line.text)) "\n" } }
@@ -307,7 +307,7 @@ async fn answer(
     };
     let answered = state.sessions.board().answer_question(&id, &body);
     answered.map_err(ApiError::from)?;
-    // Only a path of this server: `//host` would lead elsewhere.
+    // Accept only a path of this server: `//host` would redirect to another server.
     let is_own =
         form.back.starts_with('/') && !form.back.starts_with("//") && !form.back.contains('\\');
     Ok(Redirect::to(if is_own { &form.back } else { "/questions" }))

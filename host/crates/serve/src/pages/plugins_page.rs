@@ -11,7 +11,7 @@ use super::workspace_field;
 use crate::ApiState;
 use crate::hook_sums::PluginSums;
 use crate::loop_board::LoopRow;
-use crate::routes::QueryOf;
+use crate::routes::RequestQuery;
 use crate::routes::plugins::{LeftOutRow, PluginQuery, PluginRow, ScriptRow, list_plugins};
 
 /// Hooks of a plugin that are shown, the slowest first.
@@ -19,7 +19,7 @@ const SHOWN_HOOKS: usize = 3;
 
 pub(super) async fn show_plugins(
     State(state): State<ApiState>,
-    QueryOf(query): QueryOf<PluginQuery>,
+    RequestQuery(query): RequestQuery<PluginQuery>,
 ) -> Result<Markup, PageError> {
     let workspaces = state.sessions.workspaces();
     let host = workspaces.find_host(query.workspace).await?;

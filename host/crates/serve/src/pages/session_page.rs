@@ -16,7 +16,7 @@ use super::turn_diff::diff_part;
 use super::waterfall::{about_part, clean, title_of, turns_part};
 use crate::ApiState;
 use crate::error::ApiError;
-use crate::routes::QueryOf;
+use crate::routes::RequestQuery;
 use crate::routes::in_background;
 use crate::routes::sessions::{read_entry, read_view};
 
@@ -98,7 +98,7 @@ fn compare_form(view: &SessionView, back: &str) -> Markup {
 pub(super) async fn show_diff(
     State(state): State<ApiState>,
     Path(id): Path<String>,
-    QueryOf(wanted): QueryOf<TwoTurns>,
+    RequestQuery(wanted): RequestQuery<TwoTurns>,
 ) -> Result<Markup, PageError> {
     let view = read_view(&state, &id).await?;
     let find = |n: u32| {
@@ -125,8 +125,8 @@ pub(super) async fn show_entry(
     Ok(page(&state, "Entry", &content))
 }
 
-/// An image of the session. Its type is read from its bytes, whatever the session says, and bytes
-/// that are no image of these types are not shown: a browser would run some of them.
+/// Shows an image of the session. Its type is read from its bytes, not from the session, and bytes
+/// of any other type are not shown: a browser would run some of them.
 pub(super) async fn show_image(
     State(state): State<ApiState>,
     Path((id, image)): Path<(String, String)>,
@@ -150,7 +150,7 @@ pub(super) async fn show_image(
     }
     let headers = [
         (header::CONTENT_TYPE, blob.media_type),
-        // Opened by itself, it is a page that loads and runs nothing.
+        // Opened directly, the document is a page that loads and runs nothing.
         (
             header::CONTENT_SECURITY_POLICY,
             "default-src 'none'; sandbox".to_owned(),

@@ -12,10 +12,10 @@ const CONTEXT: usize = 3;
 /// Maximum number of lines on the page.
 const MAX_LINES: usize = 5000;
 
-/// Time for the comparison. After it the rest counts as changed.
+/// Maximum time for the comparison. After it the rest counts as changed.
 const MAX_TIME: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// Shows what the second turn has in place of the first.
+/// Shows what the second turn has instead of the first.
 pub(super) fn diff_part(from: &TurnView, to: &TurnView) -> Markup {
     let (before, after) = (conversation(from), conversation(to));
     let diff = TextDiff::configure()
@@ -72,7 +72,7 @@ fn conversation(turn: &TurnView) -> String {
                 }
                 for decision in &call.decisions {
                     add(
-                        &decision_words(&decision.plugin, &decision.outcome),
+                        &decision_text(&decision.plugin, &decision.outcome),
                         decision.reason.as_deref().unwrap_or_default(),
                     );
                 }
@@ -80,7 +80,7 @@ fn conversation(turn: &TurnView) -> String {
             }
             Item::Decision(decision) => {
                 add(
-                    &decision_words(&decision.plugin, &decision.outcome),
+                    &decision_text(&decision.plugin, &decision.outcome),
                     decision.reason.as_deref().unwrap_or_default(),
                 );
             }
@@ -98,6 +98,6 @@ fn conversation(turn: &TurnView) -> String {
     lines
 }
 
-fn decision_words(plugin: &str, outcome: &str) -> String {
+fn decision_text(plugin: &str, outcome: &str) -> String {
     format!("{}: {}", clean(plugin), clean(outcome))
 }

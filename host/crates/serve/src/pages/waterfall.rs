@@ -87,7 +87,7 @@ fn turn_part(turn: &TurnView, address: Option<&str>) -> Markup {
     }
 }
 
-/// Outcome of an item, as far as it is known.
+/// Returns the end time of an item: of a call, its start plus its duration.
 fn end_of(item: &ItemView) -> i64 {
     let taken = match &item.item {
         Item::Call(call) => call.duration_ms.unwrap_or(0),
@@ -124,7 +124,7 @@ fn item_part(item: &ItemView, start: i64, length: i64, address: Option<&str>) ->
     }
 }
 
-/// Whether an item is something to look at: a failure, a refusal, or a change by a hook.
+/// Whether an item needs attention: a failure, a refusal, or a change by a hook.
 fn is_wrong(item: &Item) -> bool {
     match item {
         Item::Call(call) => {
@@ -237,7 +237,7 @@ fn call_text(call: &CallView, address: Option<&str>) -> Markup {
     }
 }
 
-/// The images among these attachments, loaded when they come into view.
+/// Renders the images among these attachments, loaded lazily by the browser.
 fn images(attachments: &[Blob], address: Option<&str>) -> Markup {
     html! {
         @if let Some(address) = address {

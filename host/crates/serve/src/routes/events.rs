@@ -1,5 +1,5 @@
 //! Events of a session as server-sent events (HTML Living Standard, section 9.2). Each has its
-//! number as `id`, so that a browser that connects again goes on where it was.
+//! number as `id`, so that a browser that connects again continues where it was.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::{oneshot, watch};
 
-use super::{QueryOf, in_background};
+use super::{RequestQuery, in_background};
 use crate::ApiState;
 use crate::error::ApiError;
 use crate::event_log::{EventLog, NewEvents, NumberedEvent};
@@ -31,7 +31,7 @@ const MAX_NUMBER: u64 = (1 << 53) - 1;
 /// Time after which a comment is sent, so that a connection that is gone is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Position at which a reader goes on.
+/// Position at which a reader continues.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct FollowQuery {
     /// Number of the last event that was read. Without it, and without the header `Last-Event-ID`,
@@ -44,7 +44,7 @@ pub(crate) struct FollowQuery {
 pub(crate) async fn follow(
     State(state): State<ApiState>,
     Path(id): Path<String>,
-    QueryOf(query): QueryOf<FollowQuery>,
+    RequestQuery(query): RequestQuery<FollowQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     if query.after.is_some_and(|after| after > MAX_NUMBER) {

@@ -13,7 +13,7 @@ use crate::ApiState;
 use crate::error::ApiError;
 use crate::loop_board::LoopRow;
 
-/// Word with which loops are told where a message came from.
+/// Name under which loops see the origin of a message.
 const SENDER: &str = "http";
 
 /// A message to a loop.

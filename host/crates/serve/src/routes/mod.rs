@@ -105,8 +105,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        match Json::<ObjectOf<T>>::from_request(request, state).await {
-            Ok(Json(ObjectOf(body))) => Ok(Self(body)),
+        match Json::<OnlyObject<T>>::from_request(request, state).await {
+            Ok(Json(OnlyObject(body))) => Ok(Self(body)),
             Err(JsonRejection::BytesRejection(error))
                 if error.status() == http::StatusCode::PAYLOAD_TOO_LARGE =>
             {
@@ -119,9 +119,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
 
 /// A value that is read from an object and from nothing else: serde reads a struct from an array as
 /// well.
-struct ObjectOf<T>(T);
+struct OnlyObject<T>(T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for ObjectOf<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OnlyObject<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(ObjectVisitor(PhantomData))
     }
@@ -130,21 +130,21 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for ObjectOf<T> {
 struct ObjectVisitor<T>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
-    type Value = ObjectOf<T>;
+    type Value = OnlyObject<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<ObjectOf<T>, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(fields)).map(ObjectOf)
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<OnlyObject<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(fields)).map(OnlyObject)
     }
 }
 
 /// The query of a request; one that does not fit is answered with the error of the API.
-pub(crate) struct QueryOf<T>(pub(crate) T);
+pub(crate) struct RequestQuery<T>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryOf<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for RequestQuery<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {

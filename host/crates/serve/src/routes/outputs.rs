@@ -11,7 +11,7 @@ use super::in_background;
 use crate::ApiState;
 use crate::error::ApiError;
 
-/// Number of lines of each output: about what fits beside the rest of a page.
+/// Number of lines of each output: as many as fit next to the rest of a page.
 pub(crate) const N_LINES: usize = 20;
 
 /// Ends of the outputs of running calls.

@@ -6,7 +6,7 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::QueryOf;
+use super::RequestQuery;
 use crate::ApiState;
 use crate::error::ApiError;
 use crate::hook_sums::PluginSums;
@@ -59,7 +59,7 @@ pub(crate) struct PluginRow {
 pub(crate) struct ScriptRow {
     /// Name of the script.
     pub(crate) name: String,
-    /// Calls of it since the server started.
+    /// Number of calls of the hook since the server started.
     #[serde(flatten)]
     pub(crate) sums: PluginSums,
 }
@@ -69,13 +69,13 @@ pub(crate) struct ScriptRow {
 pub(crate) struct LeftOutRow {
     /// Name of the plugin, or of its folder.
     pub(crate) name: String,
-    /// Reason, in words.
+    /// Reason, as text.
     pub(crate) reason: String,
 }
 
 pub(crate) async fn list(
     State(state): State<ApiState>,
-    QueryOf(query): QueryOf<PluginQuery>,
+    RequestQuery(query): RequestQuery<PluginQuery>,
 ) -> Result<Json<PluginList>, ApiError> {
     let workspace = state.sessions.workspaces().find_host(query.workspace);
     Ok(Json(list_plugins(&*workspace.await?)))

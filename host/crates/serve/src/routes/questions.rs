@@ -6,7 +6,7 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{JsonBody, QueryOf};
+use super::{JsonBody, RequestQuery};
 use crate::ApiState;
 use crate::error::ApiError;
 use crate::forward::all_questions;
@@ -29,7 +29,7 @@ pub(crate) struct QuestionList {
 
 pub(crate) async fn list(
     State(state): State<ApiState>,
-    QueryOf(query): QueryOf<QuestionQuery>,
+    RequestQuery(query): RequestQuery<QuestionQuery>,
 ) -> Result<Json<QuestionList>, ApiError> {
     let questions = all_questions(&state, query.session.as_deref()).await?;
     Ok(Json(QuestionList { questions }))

@@ -8,14 +8,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{JsonBody, QueryOf, in_background};
+use super::{JsonBody, RequestQuery, in_background};
 use crate::ApiState;
 use crate::error::ApiError;
 use crate::forward::remote_states;
 use crate::live::LiveState;
 use crate::queued::{check_workspace, new_session};
 
-/// Number of sessions in a list, unless the request says another one.
+/// Number of sessions in a list, unless the request sets another.
 const LISTED: usize = 50;
 
 /// Largest number of sessions in a list.
@@ -28,7 +28,7 @@ pub(crate) struct ListQuery {
     #[serde(default)]
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<usize>,
-    /// Id of the last session of the list before: this one goes on after it.
+    /// Id of the last session of the list before: this one continues after it.
     #[serde(default)]
     after: Option<String>,
 }
@@ -67,7 +67,7 @@ pub(crate) struct SessionRow {
     pub(crate) state: String,
     /// Whether the session is open in this server, or in another program that answers for it.
     pub(crate) is_open: bool,
-    /// Whether a turn of it runs there.
+    /// Whether one of its turns is running.
     pub(crate) is_running: bool,
     /// Whether its turn waits for an answer to a question.
     pub(crate) is_waiting: bool,
@@ -86,8 +86,8 @@ pub(crate) struct NewSession {
     #[serde(default)]
     #[schemars(regex(pattern = r"^(?!last$)[A-Za-z0-9_-][A-Za-z0-9._-]{0,95}$"))]
     id: Option<String>,
-    /// Folder that it works in, one of those that `/workspaces` lists; without one, that in which
-    /// the server was started.
+    /// Folder that the session works in, one of those that `/workspaces` lists. Default: the folder
+    /// in which the server was started.
     #[serde(default)]
     workspace: Option<String>,
 }
@@ -95,7 +95,7 @@ pub(crate) struct NewSession {
 /// The folders that sessions may work in.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct WorkspaceList {
-    /// Paths, that of the folder in which the server was started first.
+    /// Paths; the first is the folder in which the server was started.
     workspaces: Vec<String>,
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct Closed {
 
 pub(crate) async fn list(
     State(state): State<ApiState>,
-    QueryOf(query): QueryOf<ListQuery>,
+    RequestQuery(query): RequestQuery<ListQuery>,
 ) -> Result<Json<SessionList>, ApiError> {
     let limit = query.limit.unwrap_or(LISTED);
     if !(1..=MAX_LISTED).contains(&limit) {
@@ -139,7 +139,7 @@ pub(crate) async fn list_sessions(
             Some(at) => at + 1,
             None => {
                 return Err(ApiError::not_found(format!(
-                    "there is no session `{after}` to go on after"
+                    "there is no session `{after}` to continue after"
                 )));
             }
         },

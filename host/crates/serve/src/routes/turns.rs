@@ -37,8 +37,8 @@ pub(crate) struct NewTurn {
     #[serde(default)]
     #[schemars(length(max = 16))]
     pub(crate) images: Vec<String>,
-    /// Id of the caller's own. A session takes an input with an id once: sent again, it gives the
-    /// outcome of its turn again, or goes on with it when it was interrupted.
+    /// Id that the caller chooses. A session runs an input with an id once: a second request with
+    /// the id returns the outcome of the turn, or continues the turn if it was interrupted.
     #[serde(default)]
     #[schemars(length(min = 1, max = 256))]
     pub(crate) input_id: Option<String>,
@@ -58,7 +58,7 @@ pub(crate) struct NewTurn {
     pub(crate) wait: bool,
 }
 
-/// A turn that goes on.
+/// A turn that is still running.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GoOn {
@@ -79,7 +79,7 @@ pub(crate) struct SteerBody {
     pub(crate) follow_up: bool,
 }
 
-/// A turn that was taken on.
+/// A turn that was accepted.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AcceptedTurn {
     /// Id of the session.

@@ -30,7 +30,7 @@ impl Fixture {
     }
 
     fn start(&self, deadline: Duration) -> CommandRecord {
-        let before = RepositoryBefore::look_before(&[self.root.path().join("work")]);
+        let before = RepositoryBefore::scan_before(&[self.root.path().join("work")]);
         CommandRecord::create(&self.records(), &before, deadline).unwrap()
     }
 
@@ -119,7 +119,7 @@ fn a_file_that_changed_later_than_the_command_can_have_run_stays_and_is_named() 
     value["last"] = (clock::current_time().as_second() - 1).into();
     fs::write(record.path(), value.to_string()).unwrap();
     let lines = judge_interrupted(&fixture.records());
-    assert!(lines[0].contains("so it stays: look at it"), "{lines:?}");
+    assert!(lines[0].contains("so it was kept: review it"), "{lines:?}");
     assert!(!fixture.git("config.refused").exists());
     assert_eq!(fixture.left(), 0);
 }

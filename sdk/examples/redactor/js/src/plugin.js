@@ -14,7 +14,7 @@ export const postTool = hooks.postTool((finished) => {
   for (let index = 0; index < finished.len(); index++) {
     const part = finished.part(index);
     const masked = part.tag === "blob" ? null : masks.apply(part.val);
-    // What is masked in a value may leave no JSON, so it goes on as text.
+    // What is masked in a value may leave no JSON, so it continues as text.
     content.push(masked === null ? part : text(masked));
   }
   if (masks.count > 0) return { content, effects: [masks.metric()] };

@@ -24,7 +24,7 @@ const MIN_COLUMNS: usize = 8;
 
 const CODE_INDENT: &str = "  ";
 
-/// Further indentation of a row that a line of code goes on in.
+/// Further indentation of a row that a line of code continues in.
 const CODE_HANG: &str = "  ";
 
 /// Renders Markdown in rows of at most so many columns; only code is not broken.
@@ -252,7 +252,7 @@ impl MarkdownPage {
             }
             TagEnd::Table => {
                 let table = self.table.take().unwrap_or_default();
-                for row in table.lay_out(self.room()) {
+                for row in table.layout_rows(self.room()) {
                     self.add_row(row);
                 }
                 self.is_apart = true;

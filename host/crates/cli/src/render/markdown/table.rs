@@ -2,7 +2,7 @@
 //!
 //! Columns are as wide as their widest cell where that fits. Else the text of the widest ones is
 //! broken, and where even their words do not fit, each row becomes a list of its cells. Start from
-//! [`MarkdownTable::lay_out`].
+//! [`MarkdownTable::layout_rows`].
 
 use pulldown_cmark::Alignment;
 
@@ -44,7 +44,7 @@ impl MarkdownTable {
     }
 
     /// Returns its rows on a screen with room for so many columns.
-    pub(super) fn lay_out(mut self, room: usize) -> Vec<String> {
+    pub(super) fn layout_rows(mut self, room: usize) -> Vec<String> {
         for part in self.rows.iter_mut().take(1).flatten().flatten() {
             part.style = part.style.bold();
         }
@@ -54,7 +54,7 @@ impl MarkdownTable {
         }
     }
 
-    /// Returns the widths of the columns; `None` if there is no room for their words.
+    /// Returns the widths of the columns; `None` if the longest words do not fit.
     fn column_widths(&self, room: usize) -> Option<Vec<usize>> {
         let n_columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let room = room.checked_sub(BETWEEN * n_columns.saturating_sub(1))?;
@@ -66,7 +66,7 @@ impl MarkdownTable {
         if wanted.iter().sum::<usize>() <= room {
             return Some(wanted);
         }
-        // Words stay whole where there is room for all of them.
+        // Do not break words if all of them fit.
         let least = |most: usize| -> Vec<usize> {
             let width = |at: usize| widest(at, widest_word).min(most).min(wanted[at]);
             (0..n_columns).map(width).collect()
@@ -95,7 +95,7 @@ impl MarkdownTable {
             .iter()
             .map(|row| self.row_block(row, widths))
             .collect();
-        // Rows of several lines are told apart by lines between them.
+        // If a row has several lines, lines are drawn between the rows.
         let is_high = blocks.iter().skip(1).any(|block| block.len() > 1);
         let mut rows = Vec::new();
         for (n, block) in blocks.into_iter().enumerate() {

@@ -37,14 +37,14 @@ impl StyledText {
     }
 }
 
-/// Returns the columns of a text whose letters are measured one by one.
+/// Returns the width of a text, measured letter by letter.
 pub(super) fn line_width(line: &[StyledText]) -> usize {
     line.iter().map(|part| text_width(&part.text)).sum()
 }
 
 /// Returns the columns of the widest word.
 pub(super) fn widest_word(line: &[StyledText]) -> usize {
-    // A word may go on in another style.
+    // The next part may continue the word in another style.
     let text: String = line.iter().map(|part| part.text.as_str()).collect();
     text.split(' ').map(text_width).max().unwrap_or(0)
 }

@@ -1,7 +1,7 @@
-//! Hooks that had nothing to say, in one line for all that came one after the other.
+//! Folds consecutive hooks that reported nothing into one line.
 
 use super::super::row::TableRow;
-use super::super::steps::took_words;
+use super::super::steps::duration_text;
 use super::super::{DIM, cut_text, format_count};
 use rind_lib::event::TurnPart;
 use rind_lib::point::trace::{TraceOutcome, TraceRecord};
@@ -22,7 +22,7 @@ impl HookFold {
         matches!(record.outcome, TraceOutcome::Pass | TraceOutcome::Dropped)
     }
 
-    /// Whether collected hooks are of another scope.
+    /// Whether the collected hooks belong to another scope.
     pub(super) fn is_elsewhere(&self, scope: &TurnPart, level: usize) -> bool {
         let place = self.place.as_ref();
         place.is_some_and(|(own, at)| own != scope || *at != level)
@@ -53,7 +53,7 @@ impl HookFold {
         if fold.n_left_out > 0 {
             said.push(format!("{} out this turn", fold.n_left_out));
         }
-        let took = took_words(fold.n_passed > 0, fold.micros);
+        let took = duration_text(fold.n_passed > 0, fold.micros);
         let row = row.add_text(DIM, &points).with_time(&took);
         Some((scope, row.add_text(DIM, &said.join(", ")).into_line()))
     }

@@ -1,7 +1,7 @@
 //! Renders a hook call and its accesses, in the columns of the trace.
 
 use super::super::row::{LongText, TableRow};
-use super::super::steps::{WHY_WIDTH, hook_outcome, took_words};
+use super::super::steps::{WHY_WIDTH, duration_text, hook_outcome};
 use super::super::{BAD, DIM, PLUGIN, WARN, one_line};
 use super::Trace;
 use super::fold::HookFold;
@@ -11,7 +11,7 @@ use rind_lib::point::trace::{AccessOutcome, AccessRecord, Reached, TraceOutcome,
 /// Rows of one hook: point, plugin, time, effect. The reason of a failure or refusal is never cut.
 fn hook_rows(record: &TraceRecord, level: usize, long: LongText) -> Vec<String> {
     let (style, word) = hook_outcome(record.outcome);
-    let took = took_words(record.was_called(), record.micros);
+    let took = duration_text(record.was_called(), record.micros);
     let row = TableRow::at_level(level)
         .add_text(DIM, &record.point)
         .at_plugin();
@@ -83,7 +83,7 @@ impl Trace {
                 && origin.call_id == record.call_id
         };
         let own: Vec<_> = self.accesses.extract_if(.., is_own).collect();
-        // Hooks at these points run after compaction, so it is over.
+        // Hooks at these points run after compaction, so compaction is over.
         if ["context", "pre-reason"].contains(&&*record.point) {
             self.progress(&stamped.agent).is_compacting = false;
         }

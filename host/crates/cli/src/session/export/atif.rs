@@ -16,8 +16,8 @@ use serde_json::{Map, Value, json};
 /// Version of the format: the first with trajectories of subagents inside.
 const VERSION: &str = "ATIF-v1.7";
 
-/// Returns the trajectory of the first view, with those of the other views, which are below it;
-/// `None` if nothing happened in it.
+/// Returns the trajectory of the first view, with the trajectories of the views below it; `None` if
+/// the view is empty.
 pub(super) fn trajectory(views: &[SessionView]) -> Option<Value> {
     let (view, below) = views.split_first()?;
     let mut whole = unmasked(view, below)?;
@@ -213,8 +213,8 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Adds the step of a request outside the conversation, whose answer is no message. No call
-    /// belongs to it.
+    /// Adds the step of a request outside the conversation, whose answer is not a message. It has
+    /// no calls.
     fn push_aside(&mut self, by: &str, time: i64, turn: &TurnView) {
         self.push("agent", time, "", turn);
         self.is_open = false;
@@ -249,7 +249,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Keeps the metrics of a request for the step of its answer, which comes next.
+    /// Keeps the metrics of a request for the step of its answer, which follows.
     fn take_metrics(&mut self, model: &str, usage: &Usage, cost_usd: Option<f64>) {
         let mut metrics = json!({
             "prompt_tokens": usage.input_tokens,

@@ -1,7 +1,7 @@
 //! A session as blocks of text, from which every page for people is made.
 //!
 //! Owns that secrets are masked and that characters which deceive are written out. A text is marked
-//! as foreign by its kind of block; how it is escaped is for those who write the page.
+//! as foreign by its kind of block; the renderers of the page decide how it is escaped.
 
 use crate::render::{bare_text, format_count, one_line, printable_text};
 use crate::session::turns::{about, decided, maker_kind, time};
@@ -16,9 +16,9 @@ const WIDTH: usize = 240;
 /// Part of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Block {
-    /// Beginning of a session or a subagent, with facts about it.
+    /// Header of a session or a subagent, with facts about it.
     Session(String, Vec<String>),
-    /// Beginning of a turn: its heading and its facts.
+    /// Header of a turn: its heading and its facts.
     Turn(String, String),
     /// Text with its author or kind.
     Text(String, String),

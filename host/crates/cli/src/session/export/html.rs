@@ -48,7 +48,7 @@ impl<'a> PageImages<'a> {
             return Err("not in this page, whose images have at most 32 MiB");
         }
         let bytes = (self.read)(blob).ok_or("its bytes are missing or damaged")?;
-        // The session is data of others: the type is that of the bytes.
+        // The session is untrusted: derive the media type from the bytes, not from its records.
         let found = Blob::of(&bytes, "");
         if !found.is_image() || found.size > self.n_left {
             return Err("not in this page: the bytes are not what the session says");

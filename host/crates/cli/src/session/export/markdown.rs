@@ -1,5 +1,5 @@
-//! A session as Markdown. Texts stand in fences that are longer than any in them, so nothing in them
-//! is taken for Markdown or HTML.
+//! Renders a session as Markdown. Each text is in a fence longer than any fence in it, so no text
+//! is interpreted as Markdown or HTML.
 
 use std::fmt::Write as _;
 

@@ -33,7 +33,7 @@ pub(in super::super) struct SkillDeriveArgs {
     /// A folder is what its manifest says: `plugin.toml`, `Cargo.toml`, or files `*.wit`. Where
     /// there are several, name the file.
     source: PathBuf,
-    /// Make the skill in this folder, in place of the cache
+    /// Make the skill in this folder, instead of the cache
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
     /// Print the files and write nothing
@@ -42,7 +42,7 @@ pub(in super::super) struct SkillDeriveArgs {
     /// Replace the bundle that is there without a question, after its differences are shown
     #[arg(long)]
     yes: bool,
-    /// Replace it also when it was edited by hand, or is no derived skill, which is moved to
+    /// Replace it also when it was edited by hand, or is not a derived skill, which is moved to
     /// `.kept` beside it; and when a summary failed
     #[arg(long)]
     force: bool,
@@ -121,7 +121,7 @@ pub(super) async fn run_derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitSta
     Ok(ExitStatus::status_of(is_whole))
 }
 
-/// Adds a summary if one is wanted. The skill is complete without it, so a failure of the model
+/// Adds a summary if one is requested. The skill is complete without it, so a failure of the model
 /// loses nothing. Returns whether the result is complete.
 async fn add_summary(draft: &mut SkillDraft, args: &SkillDeriveArgs) -> anyhow::Result<bool> {
     if !args.summarize {
@@ -142,7 +142,7 @@ async fn add_summary(draft: &mut SkillDraft, args: &SkillDeriveArgs) -> anyhow::
 }
 
 /// Whether the existing bundle is up to date: derived from this source, with a summary if one is
-/// wanted. Refuses a bundle that was edited or is no derived skill.
+/// wanted. Refuses a bundle that was edited or is not a derived skill.
 fn is_current(
     stamp: Option<&StampedBundle>,
     draft: &SkillDraft,
@@ -152,7 +152,7 @@ fn is_current(
     let shown = folder.display();
     match stamp {
         None => bail_usage!(
-            "{shown} already exists and is no derived skill: choose another folder with --into, or pass --force"
+            "{shown} already exists and is not a derived skill: choose another folder with --into, or pass --force"
         ),
         Some(stamp) if !stamp.is_whole => bail_usage!(
             "{shown} was edited since it was derived: keep it under another name, or pass --force to replace it"

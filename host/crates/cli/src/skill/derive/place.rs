@@ -30,7 +30,7 @@ pub(super) fn check_apart(folder: &Path, source: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The path without links, also of something that is not there yet.
+/// The path without links, even if the path does not exist yet.
 fn resolve_place(path: &Path) -> anyhow::Result<PathBuf> {
     let path = std::path::absolute(path)
         .with_context(|| format!("read the metadata of {}", path.display()))?;

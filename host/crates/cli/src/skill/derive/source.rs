@@ -23,7 +23,7 @@ use rind_lib::skill;
 use rind_package::place::stage_files;
 use rind_package::source::{self as package, FetchedPlugin};
 
-/// Largest component that is no plugin, in bytes.
+/// Maximum size of a component that is not a plugin, in bytes.
 const MAX_COMPONENT_BYTES: u64 = 64 << 20;
 
 /// Largest file of cases, in bytes.
@@ -61,7 +61,7 @@ pub(super) async fn draft_skill(path: &Path) -> anyhow::Result<SkillDraft> {
     })
 }
 
-/// The folder that a source lies in as a whole, or the file that it is.
+/// Returns the folder that contains the whole source, or the source file itself.
 pub(super) fn source_place(path: &Path) -> PathBuf {
     let is_manifest = path
         .file_name()

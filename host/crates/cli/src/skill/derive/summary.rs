@@ -21,10 +21,10 @@ use rind_operator::load::PluginLoad;
 use rind_operator::setup::{OperatorSetup, check_apart};
 use rind_operator::{confinement, grants, model, plugin_flags, scripts};
 
-/// Most bytes of the bundle that the model reads: about twelve thousand tokens.
+/// Maximum size of the bundle that the model reads, in bytes: about twelve thousand tokens.
 const MAX_INPUT_BYTES: usize = 48 << 10;
 
-/// Most tokens that the model may write.
+/// Maximum number of tokens that the model may write.
 const MAX_OUTPUT_TOKENS: u32 = 1_200;
 
 /// Longest summary that is kept, in bytes.

@@ -23,7 +23,7 @@ struct MadePlace {
 impl PublicItems<'_> {
     /// Finds the page for a generated item. A page that names the item or its module is preferred
     /// over one that names a module further up; among equal ones, the page nearest to the root.
-    fn made_place(&self, module: usize, path: &[String]) -> Option<MadePlace> {
+    fn macro_place(&self, module: usize, path: &[String]) -> Option<MadePlace> {
         let mut found: Option<((usize, usize), MadePlace)> = None;
         for n in (1..=path.len()).rev() {
             let (known, rest) = path.split_at_checked(n)?;
@@ -52,8 +52,8 @@ impl PublicItems<'_> {
         if let Some((_, place)) = found {
             return Some(place);
         }
-        // Otherwise the page of the module itself, or else a page that reexports all names of a
-        // module.
+        // Otherwise use the page of the module itself, or else a page that reexports all names of
+        // the module.
         let mut spread = (0..path.len()).rev().filter_map(|n| {
             let (known, rest) = path.split_at_checked(n)?;
             let page = self.spread.get(&(module, known.to_vec()))?;
@@ -77,7 +77,7 @@ impl PublicItems<'_> {
     ) -> Vec<String> {
         let mut lost = Vec::new();
         for ((module, path), outline) in std::mem::take(&mut self.made) {
-            let Some(place) = self.made_place(module, &path) else {
+            let Some(place) = self.macro_place(module, &path) else {
                 lost.push(path.join("::"));
                 continue;
             };
@@ -89,9 +89,9 @@ impl PublicItems<'_> {
                 });
             if !place.made_path.is_empty() {
                 page.made_path = place.made_path;
-                page.made_by = self.made_by(&PathResolution::Made(module, Vec::new()));
+                page.made_by = self.made_by(&PathResolution::MacroTypes(module, Vec::new()));
             }
-            // For another target, the type may be in the source.
+            // The type may be defined in the source for another target only.
             let mut same = page.items.iter_mut();
             match same.find(|item| item.name == place.name && item.kind == "struct") {
                 Some(item) => {
@@ -168,8 +168,8 @@ impl PublicItems<'_> {
                     .shown
                     .get(&PublicTarget::Item(from, n))
                     .and_then(|path| Some(path.rsplit_once("::")?.0.to_owned())),
-                PathResolution::Made(from, path) => {
-                    self.made_place(from, &path).map(|place| place.page)
+                PathResolution::MacroTypes(from, path) => {
+                    self.macro_place(from, &path).map(|place| place.page)
                 }
                 _ => None,
             };

@@ -36,7 +36,7 @@ const MAX_ITEMS: usize = 20_000;
 /// Maximum size of a macro's source that is kept, in bytes.
 const MAX_MACRO_BYTES: usize = 8 << 10;
 
-/// Module with everything in it, public or not.
+/// Module with all of its items, public or not.
 #[derive(Default)]
 struct RustModule {
     parent: Option<usize>,
@@ -330,7 +330,7 @@ impl RustModule {
     }
 }
 
-/// Returns the condition that one list or the other holds.
+/// Returns the condition that at least one of the lists holds.
 fn either_of(one: Vec<String>, other: Vec<String>) -> Vec<String> {
     let all = |conditions: Vec<String>| match conditions.as_slice() {
         [one] => one.clone(),

@@ -37,7 +37,7 @@ pub(super) enum PathResolution {
     /// Type or trait that other crates cannot use.
     Private,
     /// Path inside a module of the crate that is not in its source, because a macro generates it.
-    Made(usize, Vec<String>),
+    MacroTypes(usize, Vec<String>),
     /// Path in another crate, or a name from the prelude.
     Elsewhere(Vec<String>),
 }
@@ -160,8 +160,12 @@ impl<'a> NameResolver<'a> {
                     (None, PathResolution::Module(from)) if seen.insert(from) => {
                         open.push((from, conditions));
                     }
-                    (None, PathResolution::Made(at, path)) => {
-                        names.push(("*".to_owned(), PathResolution::Made(at, path), conditions));
+                    (None, PathResolution::MacroTypes(at, path)) => {
+                        names.push((
+                            "*".to_owned(),
+                            PathResolution::MacroTypes(at, path),
+                            conditions,
+                        ));
                     }
                     (None, _) => {}
                 }
@@ -195,15 +199,15 @@ impl<'a> NameResolver<'a> {
             let found = self.find_named(at, name, open);
             // Through a glob import, a generated module could contain any name. Accept that only
             // for single names; the first name of a longer path is more likely a crate.
-            let is_made = matches!(found, Some(PathResolution::Made(..)));
+            let is_made = matches!(found, Some(PathResolution::MacroTypes(..)));
             if is_first && !more.is_empty() && is_made && !self.names_itself(at, name) {
                 return elsewhere();
             }
             match found {
                 Some(PathResolution::Module(module)) => at = module,
-                Some(PathResolution::Made(module, mut names)) => {
+                Some(PathResolution::MacroTypes(module, mut names)) => {
                     names.extend_from_slice(more);
-                    return PathResolution::Made(module, names);
+                    return PathResolution::MacroTypes(module, names);
                 }
                 Some(PathResolution::Elsewhere(mut names)) => {
                     names.extend_from_slice(more);
@@ -213,7 +217,7 @@ impl<'a> NameResolver<'a> {
                 // The variant of an enum, or an associated item of a type.
                 Some(_) => return elsewhere(),
                 None if is_first => return elsewhere(),
-                None => return PathResolution::Made(at, rest.to_vec()),
+                None => return PathResolution::MacroTypes(at, rest.to_vec()),
             }
             is_first = false;
             rest = more;
@@ -300,9 +304,9 @@ impl<'a> NameResolver<'a> {
                         return Some(found);
                     }
                 }
-                PathResolution::Made(from, mut names) if made.is_none() => {
+                PathResolution::MacroTypes(from, mut names) if made.is_none() => {
                     names.push(name.to_owned());
-                    made = Some(PathResolution::Made(from, names));
+                    made = Some(PathResolution::MacroTypes(from, names));
                 }
                 _ => {}
             }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::attach::Made;
+use super::attach::MacroTypes;
 use super::names::{NameResolver, PathResolution};
 use super::{MacroRules, RustModule, add_new};
 use crate::rust::{ModuleOutline, ReexportedNames, RustItemOutline};
@@ -26,7 +26,7 @@ pub(super) struct PublicItems<'a> {
     pub(super) names: NameResolver<'a>,
     crate_name: &'a str,
     pub(super) rules: BTreeMap<String, MacroRules>,
-    pub(super) made: Made,
+    pub(super) made: MacroTypes,
     /// Path under which each target is described.
     pub(super) shown: BTreeMap<PublicTarget, String>,
     /// Pages that mention a generated item, with its name there.
@@ -40,7 +40,7 @@ impl<'a> PublicItems<'a> {
         modules: &'a [RustModule],
         crate_name: &'a str,
         rules: BTreeMap<String, MacroRules>,
-        made: Made,
+        made: MacroTypes,
     ) -> Self {
         Self {
             modules,
@@ -183,9 +183,9 @@ impl<'a> PublicItems<'a> {
             PathResolution::Private => return,
             PathResolution::Module(module) => PublicTarget::Module(*module),
             PathResolution::Item(module, n) => PublicTarget::Item(*module, *n),
-            PathResolution::Made(..) | PathResolution::Elsewhere(_) => {
+            PathResolution::MacroTypes(..) | PathResolution::Elsewhere(_) => {
                 let made_by = self.made_by(&found);
-                if let PathResolution::Made(module, path) = found {
+                if let PathResolution::MacroTypes(module, path) = found {
                     self.named
                         .entry((module, path))
                         .or_insert_with(|| (outline.path.clone(), named.name.to_owned()));
@@ -259,7 +259,7 @@ impl<'a> PublicItems<'a> {
     }
 
     pub(super) fn made_by(&self, found: &PathResolution) -> Option<String> {
-        let PathResolution::Made(module, _) = found else {
+        let PathResolution::MacroTypes(module, _) = found else {
             return None;
         };
         let calls = &self.modules.get(*module)?.calls;
@@ -269,7 +269,7 @@ impl<'a> PublicItems<'a> {
     }
 
     fn spread_page(&mut self, found: PathResolution, page: &str) {
-        if let PathResolution::Made(module, path) = found {
+        if let PathResolution::MacroTypes(module, path) = found {
             self.spread
                 .entry((module, path))
                 .or_insert_with(|| page.to_owned());

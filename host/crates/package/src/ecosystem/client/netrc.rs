@@ -47,8 +47,8 @@ fn login_in(text: &str, host: &str) -> Option<String> {
     Some(format!("{}:{password}", user.unwrap_or_default()))
 }
 
-/// Splits the text into words, without comments and macros. A word in double quotes may have white
-/// space, and a backslash there stands before a character of the word.
+/// Splits the text into words, without comments and macros. A word in double quotes may contain
+/// white space, and a backslash in it escapes the next character.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut in_macro = false;

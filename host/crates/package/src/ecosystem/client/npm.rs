@@ -71,7 +71,7 @@ pub(super) fn find_proxy(
             let (value, path) = settings.find_key(key)?;
             Some((value, format!("`{key}` in {path}")))
         })?;
-        // npm writes `null` for a setting that is taken back.
+        // npm writes `null` for a setting that was unset.
         let is_set = !matches!(value.as_str(), "" | "null" | "false");
         is_set.then_some((value, setting))
     };

@@ -50,7 +50,7 @@ pub(super) async fn list_repository(
             wanted.escape_debug()
         ),
     };
-    // A short name does not tell which hash format the repository uses, so try both.
+    // A short name does not reveal which hash format the repository uses, so try both.
     let formats: &[usize] = match found.len() {
         64 => &[64],
         40 => &[40],
@@ -76,7 +76,7 @@ async fn walk_commit(
         .read_all(GitObjectKind::Commit, &[commit], MAX_TREES_BYTES)
         .await?;
     let root = text.first().and_then(|text| tree_of(text));
-    let root = root.with_context(|| format!("{shown}: the commit {commit} names no tree"))?;
+    let root = root.with_context(|| format!("{shown}: the commit {commit} has no tree"))?;
     let mut listed = BTreeMap::new();
     let mut level: Vec<(Vec<String>, String)> = vec![(Vec::new(), root)];
     while !level.is_empty() {

@@ -120,7 +120,7 @@ impl GitRepository {
             }
         }
         bail!(
-            "{}: `{}` leads to no commit: too many references follow one another",
+            "{}: `{}` cannot be resolved: too many references follow one another",
             self.shown,
             name.escape_debug()
         )
