@@ -12,8 +12,10 @@ mod machine;
 mod program;
 mod proxy;
 mod servers;
+mod terminal;
 
 pub use machine::{HttpAnswer, Machine};
 pub use program::{old_server_program, server_program};
 pub use proxy::{FaultProxy, ProxyFault};
 pub use servers::{NatsServers, ServerSetup};
+pub use terminal::Terminal;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_nats-rind");
 
 /// A model that runs a command and then says that it ran.
-const COMMAND: &str = r#"
+pub(crate) const COMMAND: &str = r#"
 [[reply]]
 when = { contains = "run it", step = 1 }
 times = 0
@@ -34,7 +34,7 @@ text = "Fine."
 "#;
 
 /// A model that calls again after it was told that a call did nothing.
-const CALLS_AGAIN: &str = r#"
+pub(crate) const CALLS_AGAIN: &str = r#"
 [[reply]]
 when = { step = 1 }
 times = 0

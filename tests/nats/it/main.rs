@@ -5,13 +5,16 @@
     reason = "a test that cannot go on fails, and counts of faults are shown"
 )]
 
+mod chat;
 mod dead;
 mod figures;
 mod front;
 mod hostile;
 mod moved;
 mod operate;
+mod quotas;
 mod races;
+mod rounds;
 mod servers;
 mod store;
 mod workers;

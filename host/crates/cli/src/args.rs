@@ -141,6 +141,13 @@ pub(super) struct ChatArgs {
     /// Read and write lines, without a screen that changes: for screen readers and simple terminals
     #[arg(long, env = "RIND_PLAIN", value_parser = clap::builder::FalseyValueParser::new(), hide_env = true)]
     pub(super) plain: bool,
+    #[cfg(feature = "nats")]
+    #[command(flatten)]
+    pub(super) remote: super::cluster::RemoteArgs,
+    /// Id of the session, with --nats; it is created if there is none
+    #[cfg(feature = "nats")]
+    #[arg(long, value_name = "ID", requires = "nats", conflicts_with = "resume")]
+    pub(super) session: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]

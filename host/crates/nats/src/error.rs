@@ -1,6 +1,7 @@
 //! Errors of the store. Each message says what to do.
 
 use std::error::Error as StdError;
+use std::time::Duration;
 
 use rind_lib::session;
 
@@ -85,12 +86,38 @@ pub enum NatsError {
         /// Reason of the last failure, made printable.
         cause: String,
     },
+    /// The tenant has used a quota up.
+    #[error(
+        "the tenant has used up its quota of {quota}: {used} of {limit}; it is free again at {free_at}, or when the operator raises it with `rind cluster quota`"
+    )]
+    OverQuota {
+        /// Quota in words, as in `turns a minute`.
+        quota: String,
+        /// Use so far.
+        used: f64,
+        /// Limit.
+        limit: f64,
+        /// Time at which it is free again, in milliseconds since 1970.
+        free_ms: i64,
+        /// The same time as text.
+        free_at: String,
+    },
     /// The connection of the store has ended.
     #[error("the connection to the store has ended; restart the program")]
     Ended,
 }
 
 impl NatsError {
+    /// Returns the time until the quota is free again that this is about; `None` for another error.
+    #[must_use]
+    pub fn free_in(&self) -> Option<Duration> {
+        let Self::OverQuota { free_ms, .. } = self else {
+            return None;
+        };
+        let left = free_ms.saturating_sub(rind_lib::clock::now_ms());
+        Some(Duration::from_millis(u64::try_from(left).unwrap_or(0)))
+    }
+
     /// Creates the error of a request without an answer.
     pub(crate) fn unanswered(
         what: impl Into<String>,

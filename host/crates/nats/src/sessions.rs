@@ -26,7 +26,7 @@ use crate::replay::SessionBytes;
 use crate::runtime::NatsRuntime;
 use crate::setup::{LINES, TenantStreams, VALUES, create_streams};
 use crate::writer::{LineQueue, store_lines};
-use crate::{NatsConfig, NatsError, client};
+use crate::{NatsConfig, NatsError, TenantQuotas, client};
 
 /// Sessions on NATS JetStream, which many machines share. Cheap to clone.
 ///
@@ -48,6 +48,8 @@ pub(crate) struct StoreParts {
     pub(crate) patience: Duration,
     /// Name of this program for other people.
     writer: String,
+    /// Time until which no quotas are believed to be declared.
+    pub(crate) no_quotas_until: Mutex<Option<Instant>>,
     /// Sessions that are open here.
     open: Mutex<HashMap<SessionAddress, (OpenQueue, Arc<HeldLease>)>>,
 }
@@ -104,6 +106,7 @@ impl NatsSessions {
         let parts = StoreParts {
             name: format!("{}/{}", config.shown_servers(), config.tenant),
             patience: config.patience,
+            no_quotas_until: Mutex::default(),
             config,
             streams,
             link,
@@ -366,7 +369,13 @@ impl Sessions for NatsSessions {
         };
         let place = self.with_lease(&lease, || {
             let subject = self.subject(at);
+            let quotas = TenantQuotas::of(self);
+            let is_root = at.as_str() == at.root();
             let created = self.wait(async move {
+                // Subagents are parts of their session.
+                if is_root {
+                    quotas.count_session().await?;
+                }
                 let created = subject.create().await?;
                 if created.is_some() || subject.last().await?.is_some() {
                     return Ok(created);

@@ -20,6 +20,7 @@ use rind_lib::loops::LoopInboxes;
 use crate::access::ApiAccess;
 use crate::error::ApiError;
 use crate::forward::{is_about_session, question_of};
+use crate::gate::{GateRefusal, TurnGate};
 use crate::live::{LiveSession, LiveSessions};
 use crate::loop_board::LoopBoard;
 use crate::remote::RemoteState;
@@ -37,6 +38,8 @@ pub enum HoldError {
     Busy,
     /// Another program has continued the session.
     Fenced,
+    /// The gate lets no turn begin.
+    Refused(GateRefusal),
     /// Any other failure, with its chain of causes.
     Failed(String),
 }
@@ -69,6 +72,13 @@ impl SessionHolder {
         };
         let router = routes::open_router(state.clone());
         Ok(Self { state, router })
+    }
+
+    /// Has all turns pass this gate.
+    #[must_use]
+    pub fn with_gate(self, gate: Arc<dyn TurnGate>) -> Self {
+        self.state.sessions.set_gate(gate);
+        self
     }
 
     /// Opens a session, or creates it if there is none.
@@ -160,7 +170,10 @@ impl HeldSession {
         match ended {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) if error.is_fenced => Err(HoldError::Fenced),
-            Ok(Err(error)) => Err(HoldError::Failed(error.text)),
+            Ok(Err(error)) => Err(match error.refusal {
+                Some(refusal) => HoldError::Refused(refusal),
+                None => HoldError::Failed(error.text),
+            }),
             Err(_) if self.live.is_over() => Err(HoldError::Busy),
             Err(_) => Err(HoldError::Failed(
                 "the task of the session ended".to_owned(),

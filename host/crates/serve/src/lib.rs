@@ -14,6 +14,7 @@ mod connections;
 mod error;
 pub mod event_log;
 mod forward;
+pub mod gate;
 pub mod holder;
 mod hook_sums;
 pub mod live;
@@ -148,6 +149,9 @@ impl ApiServer {
     /// Shows the sessions that other programs hold, and passes requests about them on to those.
     #[must_use]
     pub fn with_remote(mut self, remote: Arc<dyn RemoteSessions>) -> Self {
+        if let Some(gate) = remote.gate() {
+            self.state.sessions.set_gate(gate);
+        }
         self.state.remote = Some(remote);
         self
     }

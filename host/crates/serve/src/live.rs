@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::approver::ApiApprover;
 use crate::error::ApiError;
 use crate::event_log::EventLog;
+use crate::gate::TurnGate;
 use crate::questions::QuestionBoard;
 use crate::session_task::{
     MAX_WAITING, SessionOrder, SessionWork, SharedSession, TurnEnd, TurnOrder, run_session,
@@ -49,6 +50,8 @@ pub struct LiveSessions {
     answer_time: Option<Duration>,
     /// Whether sessions are opened by [`hold_session`](Self::hold_session) alone, and not by a request.
     opens_held_only: bool,
+    /// Gate that turns pass before they begin.
+    gate: OnceLock<Arc<dyn TurnGate>>,
 }
 
 /// An open session.
@@ -87,7 +90,21 @@ impl LiveSessions {
             ending: CancellationToken::new(),
             answer_time: None,
             opens_held_only: false,
+            gate: OnceLock::new(),
         }
+    }
+
+    /// Says whether the gate would let a turn begin now.
+    pub(crate) async fn check_gate(&self) -> Result<(), ApiError> {
+        match self.gate.get() {
+            Some(gate) => Ok(gate.check().await?),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets the gate that the turns of sessions pass that are opened from now on. The first one stays.
+    pub(crate) fn set_gate(&self, gate: Arc<dyn TurnGate>) {
+        let _ = self.gate.set(gate);
     }
 
     /// Leaves the opening of sessions to [`hold_session`](Self::hold_session): a request that comes
@@ -289,6 +306,7 @@ impl LiveSessions {
             outputs: session.live_outputs(),
             ending: self.ending.child_token(),
             release: CancellationToken::new(),
+            gate: self.gate.get().cloned(),
         };
         let (sessions, own_id, own_parts) = (self.open.clone(), id.clone(), shared.clone());
         let task = tokio::spawn(async move {

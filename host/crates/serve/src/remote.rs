@@ -4,6 +4,7 @@
 //! has their events, their questions and their turns, and answers the requests about them. How
 //! requests reach it is behind [`RemoteSessions`].
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::ApiError;
+use crate::gate::TurnGate;
 
 /// State of a session that another program holds, as the holder reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +102,11 @@ pub trait RemoteSessions: Send + Sync {
         session: &'a str,
         id: &'a str,
     ) -> BoxFuture<'a, Result<RemoteEnd, RemoteError>>;
+
+    /// Returns the gate of the turns that run in this program, if there is one.
+    fn gate(&self) -> Option<Arc<dyn TurnGate>> {
+        None
+    }
 
     /// Returns the states of all sessions that other programs hold.
     fn states(&self) -> BoxFuture<'_, Result<Vec<RemoteState>, RemoteError>>;

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::ApiError;
 use crate::event_log::EventLog;
+use crate::gate::{GateRefusal, TurnGate};
 
 /// Time after which an idle session is closed. A later request opens it again.
 const IDLE: Duration = Duration::from_secs(600);
@@ -67,6 +68,8 @@ pub(crate) struct TurnError {
     pub(crate) text: String,
     /// Whether another program has continued the session.
     pub(crate) is_fenced: bool,
+    /// Refusal of the gate, before the turn began.
+    pub(crate) refusal: Option<GateRefusal>,
 }
 
 impl TurnError {
@@ -75,6 +78,7 @@ impl TurnError {
         Self {
             text: error_chain(error),
             is_fenced: matches!(of_session, Some(session::Error::Fenced { .. })),
+            refusal: None,
         }
     }
 }
@@ -84,6 +88,17 @@ impl From<String> for TurnError {
         Self {
             text,
             is_fenced: false,
+            refusal: None,
+        }
+    }
+}
+
+impl From<GateRefusal> for TurnError {
+    fn from(refusal: GateRefusal) -> Self {
+        Self {
+            text: refusal.text.clone(),
+            is_fenced: false,
+            refusal: Some(refusal),
         }
     }
 }
@@ -144,6 +159,8 @@ pub(crate) struct SharedSession {
     pub(crate) ending: CancellationToken,
     /// Set when the session is to be left to others in the middle of its turn, which they continue.
     pub(crate) release: CancellationToken,
+    /// Gate that turns pass before they begin.
+    pub(crate) gate: Option<Arc<dyn TurnGate>>,
 }
 
 /// Runs the orders for a session until it is stopped or has been idle for long.
@@ -188,11 +205,14 @@ async fn run_order(session: &mut Session, order: SessionOrder, shared: &SharedSe
         cancel,
         reply,
     } = order;
-    let outcome = match work {
-        SessionWork::Turn(order) => run_turn(session, *order, &cancel).await,
-        SessionWork::Continue => continue_turn(session, &cancel).await,
-        SessionWork::Loop(turn) => run_loop_turn(session, *turn, &cancel).await,
+    let turn = async {
+        match work {
+            SessionWork::Turn(order) => run_turn(session, *order, &cancel).await,
+            SessionWork::Continue => continue_turn(session, &cancel).await,
+            SessionWork::Loop(turn) => run_loop_turn(session, *turn, &cancel).await,
+        }
     };
+    let outcome = pass_gate(shared, turn).await;
     // The caller may have stopped listening.
     let _ = reply.send(outcome);
     while let Some(text) = late_text(shared, &cancel) {
@@ -200,11 +220,29 @@ async fn run_order(session: &mut Session, order: SessionOrder, shared: &SharedSe
             text,
             ..TurnOrder::default()
         };
-        if let Err(error) = run_turn(session, order, &cancel).await {
+        let turn = run_turn(session, order, &cancel);
+        if let Err(error) = pass_gate(shared, turn).await {
             tracing::warn!(error = error.text, "a turn started by late texts failed");
         }
     }
     shared.turns.end_turn();
+}
+
+/// Runs a turn that the gate lets begin, and tells it what the turn used.
+async fn pass_gate(shared: &SharedSession, turn: impl Future<Output = TurnEnd>) -> TurnEnd {
+    let Some(gate) = &shared.gate else {
+        return turn.await;
+    };
+    if let Err(refusal) = gate.begin().await {
+        let event = serde_json::json!({"type": "turn-refused", "reason": refusal.text});
+        shared.events.push_event("turn-refused", event.to_string());
+        return Err(refusal.into());
+    }
+    let outcome = turn.await;
+    if let Ok(outcome) = &outcome {
+        gate.end(&outcome.summary).await;
+    }
+    outcome
 }
 
 /// Takes the texts that the ended turn did not read. After an interruption they are dropped, with

@@ -518,7 +518,7 @@ async fn sleep_until(time: Option<Instant>) {
 
 /// Installs a panic hook that restores the terminal before a panic of this thread is reported. A
 /// panic of another thread is only reported, since the chat continues.
-fn restore_on_panic(tty: &RawTerminal) {
+pub(super) fn restore_on_panic(tty: &RawTerminal) {
     let here = std::thread::current().id();
     let restore = tty.restorer();
     let before = std::panic::take_hook();

@@ -7,6 +7,8 @@
 
 mod agents;
 mod ask;
+#[cfg(feature = "nats")]
+mod attached;
 mod calls;
 mod clipboard;
 mod complete;
@@ -64,6 +66,10 @@ pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
     let is_typed = std::io::stdin().is_terminal();
     let has_terminal = is_typed && std::io::stderr().is_terminal();
     let is_plain = args.plain || !has_terminal || !std::io::stdout().is_terminal() || is_dumb();
+    #[cfg(feature = "nats")]
+    if args.remote.is_remote() {
+        return attach_to_session(args, is_plain).await;
+    }
     let resume = match (args.go_on, args.resume.as_deref()) {
         (true, _) => Some("last".to_owned()),
         (false, Some("")) => match pick_session(&args, has_terminal).await? {
@@ -104,6 +110,23 @@ pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
         }
         mode = Some(switch.mode());
     }
+}
+
+/// Chats in a session that workers run.
+#[cfg(feature = "nats")]
+async fn attach_to_session(args: ChatArgs, is_plain: bool) -> anyhow::Result<ExitStatus> {
+    if is_plain {
+        bail_usage!(
+            "`rind chat --nats` needs a screen that it can change; `rind run --nats` runs one turn without one"
+        );
+    }
+    if args.go_on {
+        bail_usage!("with --nats, name the session: --session ID");
+    }
+    let id = args.session.or(args.resume).filter(|id| !id.is_empty());
+    let id = id.unwrap_or_else(rind_lib::clock::new_id);
+    let session = args.remote.attach(&id).await?;
+    attached::run_attached(session, args.prompt).await
 }
 
 /// Returns the line at the end of a chat: the session, its cost, and how to continue.

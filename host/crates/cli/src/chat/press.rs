@@ -379,7 +379,7 @@ impl LiveChat {
 }
 
 /// Whether a text could only be an answer: one of the words, a number, or empty.
-fn is_mere_answer(text: &str) -> bool {
+pub(super) fn is_mere_answer(text: &str) -> bool {
     let text = text.trim().to_lowercase();
     ANSWERS.contains(&&*text) || text.chars().all(|letter| letter.is_ascii_digit())
 }

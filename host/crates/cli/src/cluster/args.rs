@@ -9,6 +9,7 @@ use clap::{Args as ClapArgs, Subcommand};
 
 use super::super::args::OpenArgs;
 use super::super::exit_code::bail_usage;
+use super::quota::QuotaArgs;
 use super::remote::NatsRemote;
 use rind_lib::session::SessionStore;
 use rind_nats::worker::{ClusterStatus, TurnInbox};
@@ -41,9 +42,9 @@ pub(crate) struct NatsArgs {
 /// Arguments that locate the sessions, if they are not files on this machine.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct SharedStoreArgs {
-    /// NATS servers with JetStream that keep the sessions, as in nats://127.0.0.1:4222. `rind run` has
-    /// a worker run the turn; `--session` or `--resume` is then the whole id of a session, which is
-    /// created if there is none
+    /// NATS servers with JetStream that keep the sessions, as in nats://127.0.0.1:4222. `rind run` and
+    /// `rind chat` have a worker run the turns; `--session` or `--resume` is then the whole id of a
+    /// session, which is created if there is none
     #[arg(long, value_name = "URL")]
     nats: Option<String>,
     /// Tenant whose sessions are meant, with --nats
@@ -142,7 +143,7 @@ pub(crate) struct SharedStore {
     pub(crate) remote: Arc<dyn RemoteSessions>,
 }
 
-/// Arguments of `rind run` for a turn that a worker runs.
+/// Arguments of `rind run` and `rind chat` for turns that a worker runs.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct RemoteArgs {
     #[command(flatten)]
@@ -211,6 +212,8 @@ pub(crate) enum ClusterCommand {
         /// Text of the input
         text: String,
     },
+    /// Show the quotas of the tenant, or declare them: they hold for all workers, fronts and senders
+    Quota(QuotaArgs),
     /// Have workers end once their turns have ended: a worker by its name, a class, or `*` for all
     Drain {
         #[command(flatten)]

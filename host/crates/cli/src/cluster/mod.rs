@@ -4,11 +4,17 @@
 //! `rind_nats` are put together. Start from [`run_worker`] and [`run_cluster`].
 
 mod args;
+mod attach;
 mod follow;
+mod gate;
 #[cfg(feature = "otel")]
 mod metrics;
+mod question;
+mod quota;
 mod remote;
 mod run;
+mod shared_session;
+mod told;
 mod turns;
 mod worker;
 
@@ -22,7 +28,11 @@ use rind_nats::DurabilityReport;
 use rind_nats::worker::{ClusterStatus, DeadInput, WorkerStatus};
 
 pub(super) use args::{CheckArgs, ClusterCommand, FrontArgs, RemoteArgs, WorkerArgs};
+pub(super) use attach::AttachedSession;
+pub(super) use question::asked_question;
 pub(super) use run::run_remote;
+pub(super) use shared_session::SessionNews;
+pub(super) use told::told_event;
 pub(super) use worker::run_worker;
 
 /// Maximum number of dead letters of a session that are listed.
@@ -47,6 +57,7 @@ pub(super) async fn run_cluster(command: ClusterCommand) -> anyhow::Result<ExitS
             inbox.send(&session, &class, &id, &text).await?;
             render::answer_line(format!("input {id} is stored for session {session}"));
         }
+        ClusterCommand::Quota(args) => args.run().await?,
         ClusterCommand::Drain { nats, wanted } => {
             let (_, inbox) = nats.inbox().await?;
             let drained = inbox.drain(&wanted).await?;
@@ -122,6 +133,7 @@ fn print_status(status: &ClusterStatus) {
             queue.oldest_ms / 1000
         ));
     }
+    quota::print_quotas(status);
     if status.workers.is_empty() {
         render::print_warning("no worker answered");
     }

@@ -1,5 +1,6 @@
 //! Reaches the programs that hold the sessions of a store on NATS, for `rind serve --nats`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -9,7 +10,10 @@ use rind_nats::call::{CallError, SessionCalls};
 use rind_nats::worker::TurnInbox;
 use rind_nats::{NatsError, NatsSessions};
 use rind_serve::body::{Body, Bytes};
+use rind_serve::gate::TurnGate;
 use rind_serve::remote::{RemoteEnd, RemoteError, RemoteSessions, RemoteState};
+
+use super::gate::QuotaGate;
 
 /// The other programs of a tenant.
 pub(crate) struct NatsRemote {
@@ -98,6 +102,10 @@ impl RemoteSessions for NatsRemote {
         })
     }
 
+    fn gate(&self) -> Option<Arc<dyn TurnGate>> {
+        Some(Arc::new(QuotaGate(self.inbox.quotas())))
+    }
+
     fn states(&self) -> BoxFuture<'_, Result<Vec<RemoteState>, RemoteError>> {
         Box::pin(async move {
             let boards = self.calls.boards().await;
@@ -119,7 +127,9 @@ fn failure(error: CallError) -> RemoteError {
         CallError::Nats(NatsError::Config { .. } | NatsError::GivenUp { .. }) => {
             RemoteError::Refused(error.to_string())
         }
-        CallError::Nats(NatsError::Refused { .. }) => RemoteError::Full(error.to_string()),
+        CallError::Nats(NatsError::Refused { .. } | NatsError::OverQuota { .. }) => {
+            RemoteError::Full(error.to_string())
+        }
         other => RemoteError::Failed(error_chain(&other)),
     }
 }

@@ -10,9 +10,9 @@ use super::super::args::RunArgs;
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::{input, render};
 use super::follow::FollowedTurn;
+use super::shared_session::SharedSession;
 use rind_lib::event::{Event, Stamped};
 use rind_nats::NatsError;
-use rind_nats::call::SessionCalls;
 use rind_nats::worker::EndedTurn;
 
 /// Time for the last events of a turn after its end.
@@ -46,8 +46,7 @@ pub(crate) async fn run_remote(args: RunArgs) -> anyhow::Result<ExitStatus> {
         "session {session}, input {id}; Ctrl-C interrupts the turn; it continues if this program ends in any other way"
     ));
     let turn = FollowedTurn {
-        calls: SessionCalls::new(&sessions),
-        session: session.clone(),
+        session: SharedSession::new(&sessions, &session),
         input_id: id.clone(),
         has_terminal: std::io::stdin().is_terminal()
             && std::io::stderr().is_terminal()
@@ -106,7 +105,7 @@ async fn follow_to_end(
             pressed = tokio::signal::ctrl_c() => {
                 pressed.context("listen for Ctrl-C")?;
                 // Before the own turn, another one may run in the session.
-                if is_interrupted || !turn.has_begun() || !turn.interrupt().await? {
+                if is_interrupted || !turn.has_begun() || !turn.session.interrupt().await? {
                     return Ok(None);
                 }
                 is_interrupted = true;

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
+use super::gate::QuotaGate;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use http::{Request, Response};
 use rind_nats::call::{AnsweredBoards, AnsweredSession, CallHandler, SessionCalls};
 use rind_nats::worker::{ClaimedSession, QueuedInput, TurnFailure, WorkerTurns};
-use rind_nats::{NatsError, NatsSessions};
+use rind_nats::{NatsError, NatsSessions, TenantQuotas};
 use rind_serve::body::Bytes;
 use rind_serve::holder::{HeldSession, HoldError, SessionHolder};
 use serde_json::Value;
@@ -28,6 +29,7 @@ impl ServedTurns {
         holder: SessionHolder,
     ) -> Result<Self, NatsError> {
         let calls = SessionCalls::new(sessions);
+        let holder = holder.with_gate(Arc::new(QuotaGate(TenantQuotas::of(sessions))));
         let own = holder.clone();
         let tell = move || -> BoxFuture<'static, (Vec<String>, Value)> {
             let own = own.clone();
@@ -97,6 +99,7 @@ fn failure_of(error: HoldError) -> TurnFailure {
     match error {
         HoldError::Busy => TurnFailure::Busy,
         HoldError::Fenced => TurnFailure::Fenced,
+        HoldError::Refused(refusal) => TurnFailure::OverQuota(refusal.free_in.unwrap_or_default()),
         HoldError::Failed(cause) => TurnFailure::Failed(cause),
     }
 }

@@ -8,18 +8,28 @@ use rind_lib::point::payload::Source;
 use rind_lib::session;
 use rind_lib::text::error_chain;
 
+use crate::{NatsError, TenantQuotas, TurnUse};
+
 use super::{ClaimedSession, QueuedInput, TurnFailure, WorkerTurns};
 
 /// Runs turns with a host. Its store must be `SessionStore::over` the store of the worker.
 pub struct HostTurns {
     host: Host,
+    quotas: Option<TenantQuotas>,
 }
 
 impl HostTurns {
     /// Returns the turns of a host.
     #[must_use]
     pub fn new(host: Host) -> Self {
-        Self { host }
+        Self { host, quotas: None }
+    }
+
+    /// Holds the turns to the quotas of a tenant.
+    #[must_use]
+    pub fn with_quotas(mut self, quotas: TenantQuotas) -> Self {
+        self.quotas = Some(quotas);
+        self
     }
 }
 
@@ -40,29 +50,43 @@ impl WorkerTurns for HostTurns {
             let opened = tokio::task::spawn_blocking(move || builder.resume_or_create(&id)).await;
             let opened = opened.map_err(|error| TurnFailure::Failed(error.to_string()))?;
             let session = opened.map_err(|error| failure_of(&error))?;
-            let claimed: Box<dyn ClaimedSession> = Box::new(HostSession(session));
+            let claimed: Box<dyn ClaimedSession> = Box::new(HostSession {
+                session,
+                quotas: self.quotas.clone(),
+            });
             Ok(claimed)
         })
     }
 }
 
-struct HostSession(rind_lib::Session);
+struct HostSession {
+    session: rind_lib::Session,
+    quotas: Option<TenantQuotas>,
+}
 
 impl ClaimedSession for HostSession {
     fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>> {
         Box::pin(async move {
-            let turn = self.0.turn(input.text.as_str());
+            if let Some(quotas) = &self.quotas {
+                quotas.begin_turn().await.map_err(over_quota)?;
+            }
+            let turn = self.session.turn(input.text.as_str());
             let turn = turn.source(Source::Http).input_id(input.id.as_str());
             let ended = turn.await.map_err(|error| failure_of(&error))?;
             tracing::debug!(turn = ended.turn, "a turn ended");
-            let stored = self.0.stored().synced().await;
-            stored.map_err(|error| failure_of(&error))
+            let stored = self.session.stored().synced().await;
+            stored.map_err(|error| failure_of(&error))?;
+            if let Some(quotas) = &self.quotas {
+                let ended = quotas.end_turn(TurnUse::of(&ended.summary)).await;
+                ended.map_err(|error| TurnFailure::Failed(error_chain(&error)))?;
+            }
+            Ok(())
         })
     }
 
     fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
         Box::pin(async move {
-            if let Err(error) = self.0.close().await {
+            if let Err(error) = self.session.close().await {
                 tracing::warn!(
                     error = error_chain(&error),
                     "a session did not close cleanly"
@@ -70,6 +94,12 @@ impl ClaimedSession for HostSession {
             }
         })
     }
+}
+
+/// Returns the failure of a turn that may not begin. Without an answer about the quotas nothing runs.
+fn over_quota(error: NatsError) -> TurnFailure {
+    tracing::warn!(error = error_chain(&error), "a turn waits");
+    TurnFailure::OverQuota(error.free_in().unwrap_or_default())
 }
 
 /// Sorts an error by what it means for the turn.

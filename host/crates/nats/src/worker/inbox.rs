@@ -10,7 +10,7 @@ use rind_lib::session::{self, SessionAddress};
 use super::queue::{QueueNames, class_error, create_queue, is_class};
 use crate::link::{AppendAnswer, StoredMessage};
 use crate::sessions::StoreParts;
-use crate::{NatsError, NatsSessions};
+use crate::{NatsError, NatsSessions, TenantQuotas};
 
 /// Header with the id of an input.
 const INPUT: &str = "Rind-Input";
@@ -66,8 +66,8 @@ impl TurnInbox {
     /// this returns the input is safe; sending the same id again does no harm.
     ///
     /// # Errors
-    /// The session's id or the class is invalid, the text is too long, too many inputs wait, or the
-    /// servers do not answer.
+    /// The session's id or the class is invalid, the text is too long, too many inputs wait, a quota of
+    /// the tenant is used up, or the servers do not answer.
     pub async fn send(
         &self,
         session: &str,
@@ -87,6 +87,7 @@ impl TurnInbox {
                 ),
             });
         }
+        self.quotas().count_input().await?;
         let mut headers = HeaderMap::new();
         headers.insert(INPUT, id);
         headers.insert(CLASS, class);
@@ -94,6 +95,12 @@ impl TurnInbox {
         self.publish(self.names.subject("IN", &at), headers, payload)
             .await?;
         self.wake(&at, class).await
+    }
+
+    /// Returns the quotas of the tenant.
+    #[must_use]
+    pub fn quotas(&self) -> TenantQuotas {
+        TenantQuotas::over(self.parts.clone())
     }
 
     /// Wakes the workers of a class for a session.

@@ -16,6 +16,9 @@ use crate::{NatsError, NatsSessions};
 /// Pause before a session is checked again that another program works on.
 const BUSY_PAUSE: Duration = Duration::from_secs(1);
 
+/// Longest pause before a session is checked again whose tenant has used up a quota.
+const QUOTA_PAUSE: Duration = Duration::from_secs(60);
+
 /// Interval in which the lease of a session is checked during a turn.
 const LEASE_LOOK: Duration = Duration::from_millis(250);
 
@@ -97,9 +100,17 @@ impl SessionWork {
         let Some(first) = self.inbox.first_input(at).await? else {
             return Ok(WakeEnd::Done);
         };
+        match self.inbox.quotas().check_turn(at).await {
+            Ok(()) => {}
+            Err(error) if error.free_in().is_some() => {
+                return Ok(wait_for_quota(at, error.free_in().unwrap_or_default()));
+            }
+            Err(error) => return Err(error),
+        }
         let mut claimed = match self.turns.claim(at.as_str()).await {
             Ok(claimed) => claimed,
             Err(TurnFailure::Busy) => return Ok(WakeEnd::Again(BUSY_PAUSE)),
+            Err(TurnFailure::OverQuota(free_in)) => return Ok(wait_for_quota(at, free_in)),
             Err(TurnFailure::Fenced) => {
                 outcome.is_fenced = true;
                 report_fenced(at);
@@ -176,6 +187,10 @@ impl SessionWork {
                 Some(Err(TurnFailure::Failed(cause))) => {
                     let attempts = TurnAttempts { cause, ..attempts };
                     return self.note_failure(at, &input, attempts, outcome).await;
+                }
+                Some(Err(TurnFailure::OverQuota(free_in))) => {
+                    self.inbox.set_attempts(at, &before).await?;
+                    return Ok(wait_for_quota(at, free_in));
                 }
                 // The session takes no input now; the turn did not begin.
                 Some(Err(TurnFailure::Busy)) => {
@@ -258,6 +273,17 @@ impl SessionWork {
         let pause = Duration::from_secs(1 << attempts.attempts.min(5));
         Ok(WakeEnd::Again(pause))
     }
+}
+
+/// Schedules another look at a session when a quota is free, and now and then before: it may be raised.
+fn wait_for_quota(at: &SessionAddress, free_in: Duration) -> WakeEnd {
+    let pause = free_in.clamp(BUSY_PAUSE, QUOTA_PAUSE);
+    tracing::info!(
+        session = at.as_str(),
+        seconds = pause.as_secs(),
+        "a quota of the tenant is used up; the inputs of the session wait"
+    );
+    WakeEnd::Again(pause)
 }
 
 fn report_fenced(at: &SessionAddress) {

@@ -9,14 +9,14 @@ use serde::Serialize;
 
 use super::control::{ControlOrder, WorkerStatus};
 use super::inbox::TurnInbox;
-use crate::NatsError;
 use crate::setup::LINES;
+use crate::{NatsError, QuotaReport};
 
 /// Time in which workers answer.
 const ANSWER: Duration = Duration::from_millis(700);
 
 /// State of a tenant's sessions and workers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClusterStatus {
     /// Number of sessions, without subagents.
     pub sessions: usize,
@@ -30,6 +30,12 @@ pub struct ClusterStatus {
     pub queues: Vec<QueueLength>,
     /// Workers that answered, by name.
     pub workers: Vec<WorkerStatus>,
+    /// Quotas of the tenant and their use; absent where none were declared, or they cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quotas: Option<QuotaReport>,
+    /// Reason why the quotas cannot be read; nothing runs then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota_fault: Option<String>,
 }
 
 /// Length of the queue of a class.
@@ -74,7 +80,13 @@ impl TurnInbox {
                 oldest_ms,
             });
         }
+        let (quotas, quota_fault) = match self.quotas().report().await {
+            Ok(report) => (report, None),
+            Err(error) => (None, Some(rind_lib::text::error_chain(&error))),
+        };
         Ok(ClusterStatus {
+            quotas,
+            quota_fault,
             sessions,
             claimed: link.subjects(&leases, ">").await?.len(),
             waiting: link.subjects(&self.names.stream("IN"), ">").await?.len(),

@@ -127,6 +127,7 @@ pub(crate) async fn start(
     if let Some(remote) = state.queue() {
         return send_order(remote, &id, order).await?.respond(wait).await;
     }
+    state.sessions.check_gate().await?;
     let ordered = state.sessions.order_turn(&id, order, queue).await?;
     respond(&id, ordered, wait, &headers).await
 }
@@ -162,7 +163,10 @@ async fn respond(
     }
     match ordered.outcome.await {
         Ok(Ok(outcome)) => Ok(Json(result(id, outcome)?).into_response()),
-        Ok(Err(error)) => Err(ApiError::conflict("turn-failed", error.text)),
+        Ok(Err(error)) => Err(match error.refusal {
+            Some(refusal) => refusal.into(),
+            None => ApiError::conflict("turn-failed", error.text),
+        }),
         Err(_) => Err(ApiError::conflict(
             "closed",
             "the session was closed before the turn",

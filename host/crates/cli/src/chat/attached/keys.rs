@@ -1,0 +1,204 @@
+//! Keys and typed texts of a chat in a session that others run.
+
+use tokio::time::Instant;
+
+use super::super::super::exit_code::ExitStatus;
+use super::super::super::looks;
+use super::super::super::render::{BOLD, DIM, one_line, style_text, warning_text};
+use super::super::super::terminal::QUIET;
+use super::super::ask::{LineEffect, OpenQuestion};
+use super::super::keys::{KeyCode, KeyInput, TypedKey};
+use super::super::press::{edit_line, is_mere_answer};
+use super::super::slash::is_command;
+use super::AttachedChat;
+
+/// Commands and keys, for `/help`.
+const HELP: &str = "\
+Commands: /help, /quit
+Keys of the chat:
+  Enter        sends; while a turn runs it steers: the model reads it before its next request
+  Tab          sends the text as the next input, which waits for the end of the turn
+  Up, Down     go through the history
+  Ctrl-C       ends the turn, twice leaves the session; so does Ctrl-D on an empty line
+  Esc          ends the turn; at a question it answers no as well
+  Shift-Enter  begins a line; so do Alt-Enter and Ctrl-J
+Leaving changes nothing: turns go on, and questions stay open for others.";
+
+impl AttachedChat {
+    pub(super) fn press_key(&mut self, input: KeyInput) {
+        if let KeyInput::Background(is_light) = input {
+            return looks::set_background(is_light);
+        }
+        if self.question.is_some() {
+            return self.press_in_question(input);
+        }
+        let key = match input {
+            KeyInput::Paste(text) => {
+                self.last_key = Instant::now();
+                return self.editor.paste_text(&text);
+            }
+            KeyInput::Key(key) => key,
+            _ => return,
+        };
+        self.last_key = Instant::now();
+        match (key.code, key.ctrl, key.alt, key.shift) {
+            (KeyCode::Char('c'), true, ..) => self.interrupt_or_leave(),
+            (KeyCode::Char('d'), true, ..) if self.editor.is_empty() => {
+                self.leaving = Some(ExitStatus::Done);
+            }
+            (KeyCode::Char('l'), true, ..) => self.screen.forget_region(),
+            (KeyCode::Esc, ..) => {
+                self.stop_turn();
+            }
+            // An Enter for a question that has just closed sends nothing.
+            (KeyCode::Enter, false, false, false) if self.is_late_answer() => {}
+            (KeyCode::Enter, false, false, false) => self.enter_line(false),
+            (KeyCode::Tab, false, false, _) => self.enter_line(true),
+            (KeyCode::Up, false, false, false) => {
+                let now = self.editor.pieces();
+                if !self.editor.go_line(true)
+                    && let Some(pieces) = self.history.older_line(&now)
+                {
+                    self.editor.set_pieces(&pieces);
+                }
+            }
+            (KeyCode::Down, false, false, false) => {
+                if !self.editor.go_line(false)
+                    && let Some(pieces) = self.history.newer_line()
+                {
+                    self.editor.set_pieces(&pieces);
+                }
+            }
+            _ => {
+                edit_line(&mut self.editor, key);
+            }
+        }
+    }
+
+    fn is_late_answer(&self) -> bool {
+        let is_recent = self.closed.is_some_and(|at| at.elapsed() < QUIET);
+        is_recent && is_mere_answer(&self.editor.whole())
+    }
+
+    fn press_in_question(&mut self, input: KeyInput) {
+        let now = Instant::now();
+        let open = self.question.as_mut();
+        let is_taken = open.is_some_and(|open| open.takes_key(now));
+        let key = match input {
+            // A paste is text to write, not an answer.
+            KeyInput::Paste(text) => return self.editor.paste_text(&text),
+            KeyInput::Key(key) => key,
+            _ => return,
+        };
+        match (key.code, key.ctrl) {
+            (KeyCode::Char('c'), true) => self.interrupt_or_leave(),
+            (KeyCode::Esc, _) if self.question.as_mut().is_some_and(OpenQuestion::close_page) => {}
+            (KeyCode::Esc, _) => self.decline_question(),
+            _ if !is_taken => {}
+            (KeyCode::Char('d'), true) if self.answer.is_empty() => self.decline_question(),
+            (KeyCode::Enter, _) => self.answer_question(),
+            _ => {
+                edit_line(&mut self.answer, key);
+            }
+        }
+    }
+
+    fn answer_question(&mut self) {
+        let (room, line) = (self.room(), self.answer.whole());
+        let Some(question) = &mut self.question else {
+            return;
+        };
+        let kept = question.kept_rows(room.size);
+        // The holder passes the reason of a no on to the model.
+        match question.answer_line(&line, room, |_| {}) {
+            LineEffect::NotYet => self.answer.clear_text(),
+            LineEffect::Invalid => self.answer.discard_text(),
+            LineEffect::Answered(words) => {
+                self.answer.clear_text();
+                self.close_question();
+                kept.into_iter().for_each(|row| self.view.say_line(row));
+                let words = format!("  {}", one_line(&words, 400));
+                self.view.say_line(style_text(BOLD, words));
+            }
+        }
+    }
+
+    /// Esc and Ctrl-D: answers with no, and ends the turn that asks.
+    fn decline_question(&mut self) {
+        let size = self.screen.size();
+        let Some(question) = self.question.take() else {
+            return;
+        };
+        let kept = question.kept_rows(size);
+        kept.into_iter().for_each(|row| self.view.say_line(row));
+        self.view.say_line(style_text(BOLD, "  no"));
+        self.stop_turn();
+        question.refuse_question("the user ended the turn");
+        self.close_question();
+    }
+
+    /// Closes the question. An unfinished answer goes into the editor.
+    pub(super) fn close_question(&mut self) {
+        self.question = None;
+        self.closed = Some(Instant::now());
+        let begun = self.answer.pieces();
+        if !is_mere_answer(&self.answer.take_text()) {
+            self.editor.put_first(&begun);
+        }
+    }
+
+    fn enter_line(&mut self, is_next: bool) {
+        let text = self.editor.whole();
+        let line = text.trim();
+        let is_plain = text.starts_with(' ');
+        if line.is_empty() {
+            return;
+        }
+        if !is_plain && (is_command(line) || line.starts_with('!')) {
+            return self.run_command(&line.to_owned());
+        }
+        if self.editor.before() == text && text.ends_with('\\') {
+            edit_line(&mut self.editor, TypedKey::plain_key(KeyCode::Backspace));
+            return self.editor.type_letter('\n');
+        }
+        self.history.add_pieces(&self.editor.pieces());
+        self.editor.clear_text();
+        match self.is_running && self.is_held && !is_next {
+            true => self.steer_turn(text),
+            false => self.send_text(text),
+        }
+    }
+
+    fn run_command(&mut self, line: &str) {
+        let name = line.split_whitespace().next().unwrap_or(line);
+        match name {
+            "/quit" | "/exit" => self.leaving = Some(ExitStatus::Done),
+            "/help" => {
+                let lines = HELP.lines();
+                lines.for_each(|line| self.view.say_line(style_text(DIM, line)));
+            }
+            _ => {
+                let words = format!(
+                    "{} is not available here, because the session runs at a worker; put a blank before the line to send it to the model",
+                    one_line(name, 60)
+                );
+                return self.view.say_line(warning_text(&words));
+            }
+        }
+        self.editor.clear_text();
+    }
+
+    /// Ctrl-C: ends the turn, clears the line, or leaves.
+    fn interrupt_or_leave(&mut self) {
+        if self.is_running && self.is_held && !self.is_interrupted {
+            self.stop_turn();
+        } else if !self.editor.is_empty() {
+            self.history.add_pieces(&self.editor.pieces());
+            self.editor.discard_text();
+        } else if self.is_quitting() || self.is_interrupted {
+            self.leaving = Some(ExitStatus::Done);
+        } else {
+            self.quitting = Some(Instant::now());
+        }
+    }
+}

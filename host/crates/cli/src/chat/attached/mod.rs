@@ -1,0 +1,379 @@
+//! The chat in a session of a cluster, whichever program runs its turns: `rind chat --nats`.
+//!
+//! Owns the screen of such a chat, which is made of the parts of the chat at a terminal. `news` takes
+//! what the holder of the session tells, `keys` what the person types. It has no session, no plugins
+//! and no tools: it asks the holder, and a text that nobody takes now waits in the queue of the
+//! workers. Start from [`run_attached`].
+
+mod keys;
+mod news;
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{self, Receiver, UnboundedReceiver, UnboundedSender};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::super::approve::TerminalQuestion;
+use super::super::cluster::{AttachedSession, SessionNews};
+use super::super::environment;
+use super::super::exit_code::ExitStatus;
+use super::super::looks;
+use super::super::render::hold::{self, RedirectedOutput};
+use super::super::render::{self, DIM, WARN, format_dollars, one_line, style_text};
+use super::super::signals::AnySignal;
+use super::super::terminal::QUIET;
+use super::ask::{OpenQuestion, TerminalRoom};
+use super::diff::ChatDiffs;
+use super::editor::{LineEditor, MARK};
+use super::history::ChatHistory;
+use super::live::restore_on_panic;
+use super::press::QUITS;
+use super::screen::{ChatScreen, ScreenRegion};
+use super::status::{ChatStatus, ContextWindow};
+use super::tty::{self, RawTerminal};
+use super::view::ChatView;
+use news::AttachedDone;
+use rind_lib::tool::live::LiveOutputs;
+
+/// Interval at which the seconds of a wait are counted.
+const TICK: Duration = Duration::from_millis(250);
+
+/// News that are read ahead. The holder never waits: a chat that is slower misses events.
+const MAX_AHEAD: usize = 1024;
+
+/// Most messages of the conversation before that are shown.
+const MAX_EARLIER: usize = 12;
+
+/// A text that was sent and that no turn has taken yet.
+struct WaitingText {
+    /// Id of the input, or of the text for the running turn.
+    id: String,
+    text: String,
+    /// Number in the running turn, if it is for that.
+    steers: Option<u64>,
+}
+
+/// The chat in a session that others run.
+struct AttachedChat {
+    tty: RawTerminal,
+    screen: ChatScreen,
+    view: ChatView,
+    editor: LineEditor,
+    /// The line that answers a question.
+    answer: LineEditor,
+    history: ChatHistory,
+    session: AttachedSession,
+    /// Questions that wait until the person stops typing.
+    asked: VecDeque<TerminalQuestion>,
+    question: Option<OpenQuestion>,
+    /// Questions that are asked here, by their ids; the token withdraws one.
+    open: HashMap<String, CancellationToken>,
+    /// Time at which the last question went away.
+    closed: Option<Instant>,
+    last_key: Instant,
+    waiting: Vec<WaitingText>,
+    /// Whether a program holds the session.
+    is_held: bool,
+    /// Whether no event of the holder was told yet.
+    is_new_log: bool,
+    /// Whether a turn has begun and its end was not told.
+    is_running: bool,
+    /// Whether the events are of a turn that the conversation before has.
+    is_past: bool,
+    /// Id of the input that was shown last: a turn that another worker continues has it again.
+    shown_input: Option<String>,
+    is_interrupted: bool,
+    quitting: Option<Instant>,
+    news: Receiver<SessionNews>,
+    done: UnboundedReceiver<AttachedDone>,
+    teller: UnboundedSender<AttachedDone>,
+    written: UnboundedReceiver<String>,
+    redirected: Option<RedirectedOutput>,
+    resized: Signal,
+    ended: AnySignal,
+    leaving: Option<ExitStatus>,
+}
+
+/// Chats in a session of a cluster until the person leaves it, which changes nothing in the session.
+pub(in super::super) async fn run_attached(
+    session: AttachedSession,
+    prompt: Option<String>,
+) -> anyhow::Result<ExitStatus> {
+    let (sender, news) = mpsc::channel(MAX_AHEAD);
+    let follow = tokio::spawn(session.session.clone().follow(sender));
+    let mut chat = AttachedChat::open_chat(session, news)?;
+    if let Some(prompt) = prompt {
+        chat.send_text(prompt);
+    }
+    let ran = chat.run_loop().await;
+    chat.end_screen();
+    follow.abort();
+    ran?;
+    for text in &chat.waiting {
+        let text = one_line(&text.text, 200);
+        render::print_note(&format!("the text waits for a worker: {text}"));
+    }
+    let id = &chat.session.session.id;
+    render::print_note(&format!(
+        "left session {id}, which goes on without this chat; to come back: rind chat --nats URL --session {id}"
+    ));
+    Ok(chat.leaving.unwrap_or(ExitStatus::Done))
+}
+
+impl AttachedChat {
+    fn open_chat(session: AttachedSession, news: Receiver<SessionNews>) -> anyhow::Result<Self> {
+        let setup = environment::user_setup()?;
+        let asks_looks = looks::set_looks(&setup.config)?;
+        let tty = RawTerminal::open_terminal(asks_looks).context("take the terminal")?;
+        restore_on_panic(&tty);
+        if let Some(is_light) = tty.background() {
+            looks::set_background(is_light);
+        }
+        let (written, receiver) = mpsc::unbounded_channel();
+        let (teller, done) = mpsc::unbounded_channel();
+        let size = tty::terminal_size();
+        let status = ChatStatus::new("", ContextWindow::default());
+        let (diffs, live) = (ChatDiffs::default(), LiveOutputs::default());
+        let mut view = ChatView::new(size.columns, status, diffs, live);
+        let words = format!(
+            "session {} on NATS · turns run at workers of the class {} · /help lists commands and keys",
+            session.session.id, session.class
+        );
+        view.say_line(style_text(DIM, one_line(&words, 400)));
+        let first = session.earlier.len().saturating_sub(MAX_EARLIER);
+        if first > 0 {
+            view.say_line(style_text(DIM, "… older messages are not shown"));
+        }
+        view.add_earlier(session.earlier.get(first..).unwrap_or_default());
+        let now = Instant::now();
+        Ok(Self {
+            screen: ChatScreen::new(size, environment::variable("NO_COLOR").is_none()),
+            view,
+            editor: LineEditor::default(),
+            answer: LineEditor::default(),
+            history: ChatHistory::open_history(&setup.paths.data),
+            session,
+            asked: VecDeque::new(),
+            question: None,
+            open: HashMap::new(),
+            closed: None,
+            last_key: now - QUIET,
+            waiting: Vec::new(),
+            is_held: false,
+            is_new_log: false,
+            is_running: false,
+            is_past: false,
+            shown_input: None,
+            is_interrupted: false,
+            quitting: None,
+            news,
+            done,
+            teller,
+            written: receiver,
+            redirected: Some(hold::redirect_output(written)),
+            resized: signal(SignalKind::window_change())?,
+            ended: AnySignal::ends()?,
+            leaving: None,
+            tty,
+        })
+    }
+
+    async fn run_loop(&mut self) -> anyhow::Result<()> {
+        let mut tick = tokio::time::interval(TICK);
+        while self.leaving.is_none() {
+            self.open_question();
+            self.draw_screen()?;
+            let quiet = self.last_key + QUIET;
+            let is_quiet_due = self.question.is_none() && !self.asked.is_empty();
+            let opens = self.question.as_ref().and_then(OpenQuestion::opens);
+            tokio::select! {
+                biased;
+                typed = self.tty.wait_inputs() => match typed {
+                    Some(inputs) => inputs.into_iter().for_each(|input| self.press_key(input)),
+                    None => self.leaving = Some(ExitStatus::Interrupted),
+                },
+                () = self.ended.recv_signal() => self.leaving = Some(ExitStatus::Interrupted),
+                _ = self.resized.recv() => {
+                    let size = tty::terminal_size();
+                    self.screen.resize_screen(size);
+                    self.view.resize_view(size.columns);
+                }
+                Some(news) = self.news.recv() => {
+                    self.take_news(news);
+                    // What came meanwhile is drawn at once.
+                    while let Ok(news) = self.news.try_recv() {
+                        self.take_news(news);
+                    }
+                }
+                Some(done) = self.done.recv() => self.take_done(done),
+                Some(text) = self.written.recv() => {
+                    text.trim_end_matches('\n').split('\n').for_each(|line| self.view.say_line(line));
+                }
+                () = withdrawn(&mut self.question) => self.tell_withdrawn(),
+                () = tokio::time::sleep_until(quiet), if is_quiet_due => {}
+                () = sleep_until(opens) => {}
+                _ = tick.tick() => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the next question, unless the person is in the middle of typing.
+    fn open_question(&mut self) {
+        if self.question.is_none() && self.last_key.elapsed() >= QUIET {
+            while let Some(asked) = self.asked.pop_front() {
+                if !asked.answer.is_closed() {
+                    self.question = Some(OpenQuestion::new(asked));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn tell_withdrawn(&mut self) {
+        let size = self.screen.size();
+        let head = self.question.as_ref().map(|open| open.head_row(size));
+        self.close_question();
+        self.view.say_line(head.unwrap_or_default());
+        self.view.say_line(style_text(DIM, "  no longer asked"));
+    }
+
+    fn draw_screen(&mut self) -> anyhow::Result<()> {
+        let finished = match &self.question {
+            // A question does not move while it is open.
+            Some(question) if question.is_drawn() => Vec::new(),
+            _ => self.view.take_finished(),
+        };
+        if let Some(question) = &mut self.question {
+            question.draws_at(Instant::now());
+        }
+        let region = self.region();
+        let drawn = self.screen.draw_region(&finished, region);
+        drawn.context("write to the terminal")?;
+        if let Some(question) = &mut self.question {
+            question.note_drawn(Instant::now());
+        }
+        Ok(())
+    }
+
+    fn room(&self) -> TerminalRoom {
+        let size = self.screen.size();
+        let laid = self.answer.lay_out(size.columns, (size.rows / 2).max(1));
+        TerminalRoom {
+            size,
+            n_typed: laid.rows.len(),
+        }
+    }
+
+    fn region(&self) -> ScreenRegion {
+        let size = self.screen.size();
+        let (above, editor, below) = match &self.question {
+            Some(question) => (question.render_rows(self.room()), &self.answer, Vec::new()),
+            None => (self.above(), &self.editor, self.below()),
+        };
+        let laid = editor.lay_out(size.columns, (size.rows / 2).max(1));
+        let n_beside = laid.rows.len() + below.len() + 1;
+        let n_skipped = match &self.question {
+            Some(_) => 0,
+            None => (above.len() + n_beside).saturating_sub(size.rows),
+        };
+        let mut rows: Vec<String> = above.into_iter().skip(n_skipped).collect();
+        let (row, column) = laid.cursor;
+        let cursor = Some((rows.len() + row, column));
+        rows.extend(laid.rows);
+        rows.extend(below);
+        ScreenRegion { rows, cursor }
+    }
+
+    fn above(&self) -> Vec<String> {
+        let mut rows = self.view.live();
+        rows.push(String::new());
+        let width = self.screen.size().columns.saturating_sub(MARK.len() + 24);
+        for waiting in &self.waiting {
+            let text = one_line(&waiting.text, width);
+            let what = match waiting.steers {
+                Some(_) => "next",
+                None => "waits for a worker",
+            };
+            rows.push(style_text(DIM, format_args!("  ↳ {what}: {text}")));
+        }
+        if !self.asked.is_empty() {
+            let words = "  ? a question waits until you stop typing";
+            rows.push(style_text(WARN, words));
+        }
+        rows
+    }
+
+    fn below(&self) -> Vec<String> {
+        let mut rows = Vec::new();
+        if self.is_quitting() {
+            rows.push(style_text(WARN, "Ctrl-C again leaves the session"));
+        }
+        let state = match (self.is_held, self.is_running) {
+            (true, true) => "a worker runs the turn",
+            (true, false) => "a worker has the session open",
+            (false, true) => "the worker is gone; the next one continues the turn",
+            (false, false) => "no turn runs",
+        };
+        let mut words = vec![format!("session {}", self.session.session.id)];
+        words.push(state.to_owned());
+        words.extend(format_dollars(self.view.status.cost_usd));
+        rows.push(style_text(DIM, one_line(&words.join(" · "), 400)));
+        if self.is_running && self.is_held {
+            let keys = match self.is_interrupted {
+                true => "ending the turn; Ctrl-C again leaves the session",
+                false => "Enter steers · Tab sends it as the next input · Ctrl-C ends the turn",
+            };
+            rows.push(style_text(DIM, keys));
+        }
+        rows
+    }
+
+    /// Whether a Ctrl-C on an empty line came so recently that another one leaves.
+    fn is_quitting(&self) -> bool {
+        self.quitting.is_some_and(|at| at.elapsed() < QUITS)
+    }
+
+    /// Leaves the terminal to the shell. Open questions stay open for others.
+    fn end_screen(&mut self) {
+        let Some(redirected) = self.redirected.take() else {
+            return;
+        };
+        for (_, withdraw) in self.open.drain() {
+            withdraw.cancel();
+        }
+        (self.question, self.asked) = (None, VecDeque::new());
+        let finished = self.view.take_finished();
+        // The terminal may be gone.
+        let _ = self.screen.end_screen(&finished);
+        self.tty.leave_raw();
+        drop(redirected);
+        while let Ok(text) = self.written.try_recv() {
+            render::say_line(text.trim_end_matches('\n'));
+        }
+    }
+}
+
+impl Drop for AttachedChat {
+    fn drop(&mut self) {
+        self.end_screen();
+    }
+}
+
+async fn withdrawn(question: &mut Option<OpenQuestion>) {
+    match question {
+        Some(question) => question.note_withdrawn().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn sleep_until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,275 @@
+//! News of the holder of an attached session, and texts and answers on their way to it.
+
+use http::StatusCode;
+use rind_lib::event::{Event, Stamped};
+use rind_lib::message::Role;
+use rind_lib::text::error_chain;
+use rind_serve::questions::OpenQuestion;
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::super::super::approve::TerminalQuestion;
+use super::super::super::cluster::{SessionNews, asked_question, told_event};
+use super::super::super::render::{DIM, one_line, style_text, warning_text};
+use super::{AttachedChat, WaitingText};
+
+/// End of a request to the holder or the queue.
+pub(super) enum AttachedDone {
+    /// An input was stored, or not.
+    Sent(String, Result<(), String>),
+    /// A text was passed to the running turn, which gave it a number; without one, no turn runs.
+    Steered(String, Result<Option<u64>, String>),
+    Answered(Box<OpenQuestion>, Result<StatusCode, String>),
+    Interrupted(Result<bool, String>),
+}
+
+impl AttachedChat {
+    pub(super) fn take_news(&mut self, news: SessionNews) {
+        match news {
+            SessionNews::Held => {
+                self.withdraw_questions();
+                (self.is_held, self.is_new_log) = (true, true);
+            }
+            SessionNews::Released => {
+                self.withdraw_questions();
+                self.is_held = false;
+            }
+            SessionNews::Event(event) => {
+                let is_first = std::mem::take(&mut self.is_new_log);
+                // The log of another holder begins with a gap.
+                if !(is_first && event["type"] == "gap") {
+                    self.take_event(&event);
+                }
+            }
+        }
+    }
+
+    /// Takes back all questions: what a holder asked that is gone cannot be answered.
+    fn withdraw_questions(&mut self) {
+        for (_, withdraw) in self.open.drain() {
+            withdraw.cancel();
+        }
+        self.asked.clear();
+    }
+
+    fn take_event(&mut self, event: &Value) {
+        match event["type"].as_str() {
+            Some("question") => {
+                if let Ok(question) = serde_json::from_value(event["question"].clone()) {
+                    self.ask_here(question);
+                }
+            }
+            Some("question-closed") => {
+                let withdraw = event["id"].as_str().and_then(|id| self.open.remove(id));
+                if let Some(withdraw) = withdraw {
+                    withdraw.cancel();
+                }
+            }
+            Some("steering-dropped") => self.take_back(event["number"].as_u64()),
+            Some("gap") => {
+                let words = "… some events came too fast to be shown";
+                self.view.say_line(style_text(DIM, words));
+            }
+            _ => {
+                if let Some(told) = told_event(event) {
+                    self.show_told(&told);
+                }
+            }
+        }
+    }
+
+    fn show_told(&mut self, told: &Stamped) {
+        if told.is_main() {
+            match &told.event {
+                Event::TurnStart {
+                    turn,
+                    input,
+                    input_id,
+                    ..
+                } => {
+                    self.is_past = *turn <= self.session.n_past;
+                    if !self.is_past {
+                        self.begin_turn(told, input, input_id.as_deref());
+                    }
+                    return;
+                }
+                Event::TurnEnd { .. } => {
+                    (self.is_running, self.is_interrupted) = (false, false);
+                }
+                Event::MessageEnd { message } if message.role == Role::User => {
+                    self.forget_taken(&message.joined_text());
+                }
+                _ => {}
+            }
+        }
+        if !self.is_past {
+            self.view.take_event(told);
+        }
+    }
+
+    fn begin_turn(&mut self, told: &Stamped, input: &str, id: Option<&str>) {
+        (self.is_running, self.is_interrupted) = (true, false);
+        self.waiting.retain(|own| Some(own.id.as_str()) != id);
+        self.forget_taken(input);
+        if id.is_none() || id != self.shown_input.as_deref() {
+            self.view.add_said(input);
+        }
+        self.shown_input = id.map(str::to_owned);
+        self.view.take_event(told);
+    }
+
+    /// Forgets texts for the running turn that a message has.
+    fn forget_taken(&mut self, text: &str) {
+        let is_taken = |own: &WaitingText| own.steers.is_some() && text.contains(own.text.trim());
+        self.waiting.retain(|own| !is_taken(own));
+    }
+
+    /// Tells of a text that an interrupted turn did not take.
+    fn take_back(&mut self, number: Option<u64>) {
+        let is_it = |own: &WaitingText| own.steers.is_some() && own.steers == number;
+        if let Some(at) = self.waiting.iter().position(is_it) {
+            let text = self.waiting.remove(at).text;
+            self.tell_unsent(&text, "the turn was interrupted");
+        }
+    }
+
+    fn tell_unsent(&mut self, text: &str, why: &str) {
+        let words = format!("not sent ({why}): {}", one_line(text, 400));
+        self.view.say_line(warning_text(&words));
+    }
+
+    /// Puts a question to the person, unless it is asked here already.
+    fn ask_here(&mut self, question: OpenQuestion) {
+        if self.open.contains_key(&question.id) {
+            return;
+        }
+        let (answer, mut answered) = oneshot::channel();
+        let withdraw = CancellationToken::new();
+        self.open.insert(question.id.clone(), withdraw.clone());
+        self.asked.push_back(TerminalQuestion {
+            question: asked_question(question.about.clone()),
+            answer,
+        });
+        let (session, teller) = (self.session.session.clone(), self.teller.clone());
+        tokio::spawn(async move {
+            let given = tokio::select! {
+                given = &mut answered => given.ok(),
+                () = withdraw.cancelled() => None,
+            };
+            if let Some(given) = given {
+                let told = session.answer(&question.id, &given).await;
+                let told = told.map_err(|error| error_chain(&error));
+                let _ = teller.send(AttachedDone::Answered(Box::new(question), told));
+            }
+        });
+    }
+
+    /// Stores a text as an input of the session; a worker runs its turn.
+    pub(super) fn send_text(&mut self, text: String) {
+        let id = rind_lib::clock::new_id();
+        self.waiting.push(WaitingText {
+            id: id.clone(),
+            text: text.clone(),
+            steers: None,
+        });
+        let (attached, teller) = (self.session.clone(), self.teller.clone());
+        tokio::spawn(async move {
+            let sent = attached
+                .inbox
+                .send(&attached.session.id, &attached.class, &id, &text);
+            let sent = sent.await.map_err(|error| error_chain(&error));
+            let _ = teller.send(AttachedDone::Sent(id, sent));
+        });
+    }
+
+    /// Passes a text to the running turn.
+    pub(super) fn steer_turn(&mut self, text: String) {
+        let id = rind_lib::clock::new_id();
+        self.waiting.push(WaitingText {
+            id: id.clone(),
+            text: text.clone(),
+            steers: Some(0),
+        });
+        let (session, teller) = (self.session.session.clone(), self.teller.clone());
+        tokio::spawn(async move {
+            let steered = session.steer(&text).await;
+            let steered = steered.map_err(|error| error_chain(&error));
+            let _ = teller.send(AttachedDone::Steered(id, steered));
+        });
+    }
+
+    /// Interrupts the turn. Returns whether one runs that was not already interrupted.
+    pub(super) fn stop_turn(&mut self) -> bool {
+        if !self.is_running || !self.is_held || self.is_interrupted {
+            return false;
+        }
+        self.is_interrupted = true;
+        let (session, teller) = (self.session.session.clone(), self.teller.clone());
+        tokio::spawn(async move {
+            let ended = session.interrupt().await;
+            let ended = ended.map_err(|error| error_chain(&error));
+            let _ = teller.send(AttachedDone::Interrupted(ended));
+        });
+        true
+    }
+
+    pub(super) fn take_done(&mut self, done: AttachedDone) {
+        match done {
+            AttachedDone::Sent(_, Ok(())) => {}
+            AttachedDone::Sent(id, Err(why)) => {
+                if let Some(text) = self.take_waiting(&id) {
+                    self.tell_unsent(&text, &why);
+                }
+            }
+            AttachedDone::Steered(id, Ok(Some(number))) => {
+                let own = self.waiting.iter_mut().find(|own| own.id == id);
+                if let Some(own) = own {
+                    own.steers = Some(number);
+                }
+            }
+            // The turn has ended meanwhile: the text begins the next one.
+            AttachedDone::Steered(id, Ok(None)) => {
+                if let Some(text) = self.take_waiting(&id) {
+                    self.send_text(text);
+                }
+            }
+            AttachedDone::Steered(id, Err(why)) => {
+                if let Some(text) = self.take_waiting(&id) {
+                    self.tell_unsent(&text, &why);
+                }
+            }
+            AttachedDone::Answered(question, told) => self.note_answered(*question, told),
+            AttachedDone::Interrupted(Ok(true)) => {}
+            AttachedDone::Interrupted(Ok(false)) => self.is_interrupted = false,
+            AttachedDone::Interrupted(Err(why)) => {
+                self.is_interrupted = false;
+                let words = format!("the turn was not interrupted: {why}");
+                self.view.say_line(warning_text(&words));
+            }
+        }
+    }
+
+    fn take_waiting(&mut self, id: &str) -> Option<String> {
+        let at = self.waiting.iter().position(|own| own.id == id)?;
+        Some(self.waiting.remove(at).text)
+    }
+
+    /// Says what became of an answer, and asks again where the holder did not take it.
+    fn note_answered(&mut self, question: OpenQuestion, told: Result<StatusCode, String>) {
+        let why = match told {
+            Ok(status) if status.is_success() => return,
+            Ok(StatusCode::NOT_FOUND) => {
+                return self.view.say_line(style_text(DIM, "  no longer asked"));
+            }
+            Ok(status) => format!("HTTP {status}"),
+            Err(why) => why,
+        };
+        let words = format!("the answer was not taken: {why}");
+        self.view.say_line(warning_text(&words));
+        // A holder that is gone asks nothing any more.
+        if self.open.remove(&question.id).is_some() {
+            self.ask_here(question);
+        }
+    }
+}

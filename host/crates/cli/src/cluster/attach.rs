@@ -1,0 +1,84 @@
+//! What a chat in a session of the cluster begins with: the way to the session, and its conversation
+//! so far.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use rind_lib::message::Message;
+use rind_lib::session::{Body, Entry, Error, SessionStore};
+use rind_nats::worker::TurnInbox;
+
+use super::super::exit_code::bail_usage;
+use super::args::RemoteArgs;
+use super::shared_session::SharedSession;
+
+/// A session of a cluster, for a chat.
+#[derive(Clone)]
+pub(crate) struct AttachedSession {
+    pub(crate) session: SharedSession,
+    pub(crate) inbox: TurnInbox,
+    /// Class of the workers that run its turns.
+    pub(crate) class: String,
+    /// Messages of the turns before.
+    pub(crate) earlier: Vec<Message>,
+    /// Number of the last turn among these.
+    pub(crate) n_past: u32,
+}
+
+impl RemoteArgs {
+    /// Connects to a session, which need not exist.
+    ///
+    /// # Errors
+    /// The servers do not answer, an argument is wrong, or the session cannot be read.
+    pub(crate) async fn attach(self, id: &str) -> anyhow::Result<AttachedSession> {
+        let Some(nats) = self.store.servers() else {
+            bail_usage!("pass --nats");
+        };
+        let (sessions, inbox) = nats.inbox().await?;
+        let session = SharedSession::new(&sessions, id);
+        let store = SessionStore::over(Arc::new(sessions.clone()));
+        // Before the entries are read: a turn that begins between the two is told as it runs.
+        let is_held = session.is_held().await.unwrap_or(true);
+        let own = id.to_owned();
+        let read = tokio::task::spawn_blocking(move || match store.check_exists(&own) {
+            Ok(()) => store.read(&own).map(|(entries, _)| entries),
+            Err(Error::Unknown { .. }) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        });
+        let entries = read.await.context("read the session")??;
+        let (earlier, n_past) = conversation_before(entries, is_held);
+        Ok(AttachedSession {
+            session,
+            inbox,
+            class: self.class,
+            earlier,
+            n_past,
+        })
+    }
+}
+
+/// Returns the messages that the events of the holder do not have, and the number of the last turn
+/// among them: all, but those of a turn that a program runs now.
+fn conversation_before(entries: Vec<Entry>, is_held: bool) -> (Vec<Message>, u32) {
+    let (mut messages, mut last) = (Vec::new(), 0);
+    // Number of the turn that has no end yet, and of the messages before it.
+    let mut open = None;
+    for entry in entries {
+        match entry.body {
+            Body::TurnStart { turn, .. } => {
+                open = Some((last, messages.len()));
+                last = turn;
+            }
+            Body::TurnEnd { .. } => open = None,
+            Body::Message { message } => messages.push(message),
+            _ => {}
+        }
+    }
+    match open {
+        Some((before, n_messages)) if is_held => {
+            messages.truncate(n_messages);
+            (messages, before)
+        }
+        _ => (messages, last),
+    }
+}

@@ -1,0 +1,208 @@
+//! Questions of a turn that runs elsewhere, as the terminal asks those of its own turns, and their
+//! answers as the holder of the session takes them.
+
+use rind_lib::message::{EffectClass, ToolSpec};
+use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
+use rind_lib::tool::approval::{ApprovalAnswer, Question};
+use rind_lib::tool::preview::ShownLine;
+use rind_lib::tool::subject::Subject;
+use rind_serve::questions::{ArgumentLine, QuestionAbout};
+use serde_json::{Value, json};
+
+use super::super::approve::{AskedAnswer, AskedQuestion};
+
+/// Marks that a line of a call may have. A text with another mark, such as a blank one, could imitate
+/// a part of the question.
+const MARKS: [&str; 11] = [
+    "$ ",
+    "> ",
+    "+ ",
+    "- ",
+    "| ",
+    "file: ",
+    "size: ",
+    "in: ",
+    "runs: ",
+    "at most: ",
+    "now: ",
+];
+
+/// Mark of a line whose own is not known here.
+const OTHER_MARK: &str = "| ";
+
+/// Returns a question as the terminal asks it.
+pub(crate) fn asked_question(about: QuestionAbout) -> AskedQuestion {
+    match about {
+        QuestionAbout::Approval {
+            tool,
+            effect_class,
+            plugin,
+            by,
+            may,
+            arguments,
+            reasons,
+            always,
+            no_always,
+        } => {
+            let spec = ToolSpec {
+                plugin,
+                ..ToolSpec::bare_spec(&tool, effect_of(&effect_class))
+            };
+            let mut question = Question::new(&spec, &Value::Null, &Subject::Any, &[]).may(&may);
+            question.by = by.as_deref().map(rind_lib::text::one_line);
+            question.arguments = arguments.into_iter().map(shown_line).collect();
+            let reasons = reasons.iter();
+            let reasons = reasons.map(|own| (one_line(&own.plugin), one_line(&own.reason)));
+            question.reasons = reasons.collect();
+            question.covers = match always {
+                Some(covers) => Ok(one_line(&covers)),
+                None => Err(one_line(&no_always.unwrap_or_default())),
+            };
+            AskedQuestion::Call(question)
+        }
+        QuestionAbout::Plugin {
+            plugin,
+            text,
+            form,
+            options,
+            default,
+        } => AskedQuestion::Person(PersonQuestion {
+            plugin: one_line(&plugin),
+            text: one_line(&text),
+            kind: match form.as_str() {
+                "confirm" => QuestionKind::Confirm {
+                    default: default == "yes",
+                },
+                "choose" => QuestionKind::Choose {
+                    default: 0,
+                    options,
+                },
+                _ => QuestionKind::Text { default },
+            },
+            is_muted: false,
+        }),
+    }
+}
+
+/// Returns the body of a request that gives an answer. A question that the person leaves is answered
+/// with a no, or with nothing where that is no answer.
+pub(super) fn answer_body(answer: &AskedAnswer) -> Value {
+    let answer = match answer {
+        AskedAnswer::Call(ApprovalAnswer::Yes) => "yes".to_owned(),
+        AskedAnswer::Call(ApprovalAnswer::Always) => "always".to_owned(),
+        AskedAnswer::Call(ApprovalAnswer::No(why)) if !why.is_empty() => {
+            return json!({ "answer": "no", "reason": why });
+        }
+        AskedAnswer::Call(ApprovalAnswer::No(_)) | AskedAnswer::Person(None) => "no".to_owned(),
+        AskedAnswer::Person(Some(PersonAnswer::Yes(is_yes))) => {
+            if *is_yes { "yes" } else { "no" }.to_owned()
+        }
+        AskedAnswer::Person(Some(PersonAnswer::Choice(at))) => at.to_string(),
+        AskedAnswer::Person(Some(PersonAnswer::Text(text))) => text.clone(),
+        AskedAnswer::Own(word) => (*word).to_owned(),
+    };
+    json!({ "answer": answer })
+}
+
+fn one_line(text: &str) -> String {
+    rind_lib::text::one_line(text)
+}
+
+fn shown_line(line: ArgumentLine) -> ShownLine {
+    let known = MARKS.into_iter().find(|mark| *mark == line.mark);
+    ShownLine {
+        mark: known.unwrap_or(OTHER_MARK),
+        text: line.text,
+    }
+}
+
+/// Returns the class of effects by its name; the widest for one that this program does not know.
+fn effect_of(name: &str) -> EffectClass {
+    serde_json::from_value(Value::from(name)).unwrap_or(EffectClass::External)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::approve::{parse_answer, question_screen};
+    use super::*;
+    use crate::terminal::TerminalSize;
+    use rind_serve::questions::HookReason;
+
+    fn approval(mark: &str, always: Option<&str>) -> QuestionAbout {
+        QuestionAbout::Approval {
+            tool: "bash\u{1b}[2J".to_owned(),
+            effect_class: "execute".to_owned(),
+            plugin: None,
+            by: None,
+            may: Vec::new(),
+            arguments: vec![ArgumentLine {
+                mark: mark.to_owned(),
+                text: "rm -rf x".to_owned(),
+            }],
+            reasons: vec![HookReason {
+                plugin: "guard".to_owned(),
+                reason: "it deletes".to_owned(),
+            }],
+            always: always.map(str::to_owned),
+            no_always: None,
+        }
+    }
+
+    fn rows(question: &AskedQuestion) -> String {
+        let size = TerminalSize {
+            columns: 100,
+            rows: 30,
+        };
+        let rows = question_screen(question).all_rows(size).join("\n");
+        anstream::adapter::strip_str(&rows).to_string()
+    }
+
+    #[test]
+    fn a_mark_that_would_imitate_the_question_is_replaced() {
+        for (mark, shown) in [
+            ("$ ", "  $ rm -rf x"),
+            ("", "  | rm -rf x"),
+            ("  ", "  | rm -rf x"),
+            ("\u{1b}[2J", "  | rm -rf x"),
+            ("yes: no", "  | rm -rf x"),
+        ] {
+            let rows = rows(&asked_question(approval(mark, None)));
+            assert!(rows.contains(shown), "{mark:?}: {rows}");
+            assert!(!rows.contains('\u{1b}'), "{rows:?}");
+        }
+    }
+
+    #[test]
+    fn a_call_elsewhere_is_asked_about_in_the_words_of_a_call_here_and_answered_with_its_reason() {
+        let question = asked_question(approval("$ ", Some("every call of bash")));
+        let shown = rows(&question);
+        for words in [
+            "wants to run a program (execute)",
+            "guard asks: it deletes",
+            "always covers every call of bash",
+        ] {
+            assert!(shown.contains(words), "{words}: {shown}");
+        }
+        let body = |line: &str| parse_answer(line, &question).map(|answer| answer_body(&answer));
+        assert_eq!(body("a"), Some(json!({"answer": "always"})));
+        assert_eq!(
+            body("no: use trash"),
+            Some(json!({"answer": "no", "reason": "use trash"}))
+        );
+        let question = asked_question(approval("$ ", None));
+        assert!(parse_answer("always", &question).is_none());
+    }
+
+    #[test]
+    fn a_choice_of_a_plugin_is_answered_by_its_number_from_0() {
+        let question = asked_question(QuestionAbout::Plugin {
+            plugin: "deploy".to_owned(),
+            text: "where to?".to_owned(),
+            form: "choose".to_owned(),
+            options: vec!["test".to_owned(), "live".to_owned()],
+            default: "test".to_owned(),
+        });
+        let answer = parse_answer("2", &question).unwrap();
+        assert_eq!(answer_body(&answer), json!({"answer": "1"}));
+    }
+}

@@ -1,0 +1,95 @@
+//! `rind cluster quota`: declares and shows what a tenant may use.
+
+use clap::Args as ClapArgs;
+use rind_nats::worker::ClusterStatus;
+use rind_nats::{QuotaLimits, QuotaReport, TenantQuotas};
+
+use super::super::exit_code::bail_usage;
+use super::super::render;
+use super::args::NatsArgs;
+
+/// Millionths of a dollar, in which costs are counted.
+const MICROS: f64 = 1e6;
+
+/// Arguments of `rind cluster quota`. Without limits it shows those that hold.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct QuotaArgs {
+    #[command(flatten)]
+    nats: NatsArgs,
+    /// Sessions that may begin in a day (UTC)
+    #[arg(long, value_name = "N")]
+    sessions: Option<u64>,
+    /// Turns that may begin in a minute, and inputs that may be sent in one
+    #[arg(long, value_name = "N")]
+    turns: Option<u64>,
+    /// Tokens that turns may use in a day
+    #[arg(long, value_name = "N")]
+    tokens: Option<u64>,
+    /// US dollars that turns may cost in a day, as far as prices are known
+    #[arg(long, value_name = "USD")]
+    cost: Option<f64>,
+    /// Remove all quotas
+    #[arg(long, conflicts_with_all = ["sessions", "turns", "tokens", "cost"])]
+    none: bool,
+}
+
+impl QuotaArgs {
+    /// Declares the limits that were passed, or shows those that hold.
+    ///
+    /// # Errors
+    /// The servers do not answer, or a limit is no number that can be held.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let (sessions, _) = self.nats.inbox().await?;
+        let quotas = TenantQuotas::of(&sessions);
+        let limits = QuotaLimits {
+            sessions_a_day: self.sessions,
+            turns_a_minute: self.turns,
+            tokens_a_day: self.tokens,
+            usd_a_day: self.cost,
+        };
+        let is_declared = limits != QuotaLimits::default();
+        if limits
+            .usd_a_day
+            .is_some_and(|usd| !usd.is_finite() || usd < 0.0)
+        {
+            bail_usage!("--cost takes a number of US dollars of at least 0");
+        }
+        if is_declared || self.none {
+            quotas.declare(limits).await?;
+        }
+        match quotas.report().await? {
+            Some(report) => report_lines(&report).iter().for_each(render::answer_line),
+            None => render::answer_line("the tenant has no quotas"),
+        }
+        Ok(())
+    }
+}
+
+/// Prints the quotas of the tenant, if it has any.
+pub(super) fn print_quotas(status: &ClusterStatus) {
+    if let Some(report) = &status.quotas {
+        report_lines(report).iter().for_each(render::answer_line);
+    }
+    if let Some(fault) = &status.quota_fault {
+        render::print_warning(fault);
+    }
+}
+
+fn report_lines(report: &QuotaReport) -> Vec<String> {
+    let (limits, used) = (&report.limits, &report.used);
+    let counted = [
+        ("sessions a day", used.sessions, limits.sessions_a_day),
+        ("turns a minute", used.turns, limits.turns_a_minute),
+        ("inputs a minute", used.inputs, limits.turns_a_minute),
+        ("tokens a day", used.tokens, limits.tokens_a_day),
+    ];
+    let counted = counted.into_iter();
+    let mut lines: Vec<String> = counted
+        .filter_map(|(what, used, limit)| Some(format!("quota of {what}: {used} of {}", limit?)))
+        .collect();
+    if let Some(limit) = limits.usd_a_day {
+        let used = used.micro_usd as f64 / MICROS;
+        lines.push(format!("quota of US dollars a day: {used} of {limit}"));
+    }
+    lines
+}

@@ -1,0 +1,283 @@
+//! A session that some program of the cluster holds, or none: requests to the holder, and its events
+//! wherever it is.
+//!
+//! Must not know how events are shown. Start from [`SharedSession`].
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::{BoxStream, Peekable};
+use http::{Method, Request, Response, StatusCode};
+use rind_lib::text::error_chain;
+use rind_nats::NatsSessions;
+use rind_nats::call::{CallBody, CallError, SessionCalls};
+use rind_serve::body::Bytes;
+use serde_json::{Value, json};
+use sse_stream::SseStream;
+use tokio::sync::mpsc::Sender;
+
+use super::super::approve::AskedAnswer;
+use super::question::answer_body;
+
+/// Longest time until it is checked again whether a program holds the session.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Time in which a holder tells its first event, if it has any.
+const FIRST: Duration = Duration::from_millis(500);
+
+/// Largest event and largest answer that is read, in bytes.
+const MAX_BYTES: usize = 16 << 20;
+
+/// A session by its id, wherever it is held.
+#[derive(Clone)]
+pub(crate) struct SharedSession {
+    calls: SessionCalls,
+    pub(crate) id: String,
+}
+
+/// News of a session that is followed.
+#[derive(Debug)]
+pub(crate) enum SessionNews {
+    /// A program holds the session.
+    Held,
+    /// An event, as JSON.
+    Event(Value),
+    /// No program holds it any more.
+    Released,
+}
+
+impl SharedSession {
+    pub(crate) fn new(sessions: &NatsSessions, id: &str) -> Self {
+        Self {
+            calls: SessionCalls::new(sessions),
+            id: id.to_owned(),
+        }
+    }
+
+    /// Follows the events of the session wherever it is held, until the receiver is gone.
+    pub(crate) async fn follow(self, news: Sender<SessionNews>) {
+        let mut after = None;
+        while !news.is_closed() {
+            match self.follow_holder(&mut after, &news).await {
+                Ok(()) | Err(CallError::NoHolder) => {}
+                Err(error) => {
+                    tracing::debug!(error = error_chain(&error), "the session is followed again");
+                }
+            }
+            if self.calls.wait_for_holder(&self.id, PAUSE).await.is_err() {
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+
+    /// Passes on the events of one holder until it closes the session.
+    async fn follow_holder(
+        &self,
+        after: &mut Option<u64>,
+        news: &Sender<SessionNews>,
+    ) -> Result<(), CallError> {
+        let from = after.map(|number| format!("?after={number}"));
+        let path = format!("/events{}", from.unwrap_or_default());
+        let answer = self.ask(Method::GET, &path, Value::Null).await?;
+        if answer.status() != StatusCode::OK {
+            return Ok(());
+        }
+        let _ = news.send(SessionNews::Held).await;
+        let mut events = read_events(answer.into_body());
+        if after.is_some() && !is_other_log(&mut events).await {
+            // Events that came before are not told again, and the questions among them may be open.
+            for question in self.open_questions().await? {
+                let event = json!({ "type": "question", "question": question });
+                let _ = news.send(SessionNews::Event(event)).await;
+            }
+        }
+        let followed = pass_events_on(&mut events, after, news).await;
+        let _ = news.send(SessionNews::Released).await;
+        followed
+    }
+
+    async fn open_questions(&self) -> Result<Vec<Value>, CallError> {
+        let path = format!("/v1/questions?session={}", self.id);
+        let answer = self.ask_path(Method::GET, &path, Value::Null).await?;
+        let open = read_json(answer.into_body()).await?;
+        Ok(open["questions"].as_array().cloned().unwrap_or_default())
+    }
+
+    /// Interrupts the turn. Returns whether one ran.
+    ///
+    /// # Errors
+    /// The holder gives no answer.
+    pub(crate) async fn interrupt(&self) -> Result<bool, CallError> {
+        match self.ask(Method::POST, "/interrupt", json!({})).await {
+            Err(CallError::NoHolder) => Ok(false),
+            answer => Ok(read_json(answer?.into_body()).await?["was_running"] == true),
+        }
+    }
+
+    /// Sends a text to the running turn. Returns its number there, or nothing if no turn runs.
+    ///
+    /// # Errors
+    /// The holder gives no answer, or refuses the text.
+    pub(crate) async fn steer(&self, text: &str) -> Result<Option<u64>, CallError> {
+        let answer = self.ask(Method::POST, "/steer", json!({ "text": text }));
+        match answer.await {
+            Err(CallError::NoHolder) => Ok(None),
+            answer => Ok(read_json(answer?.into_body()).await?["number"].as_u64()),
+        }
+    }
+
+    /// Gives the answer to a question. Returns the status of the holder's answer.
+    ///
+    /// # Errors
+    /// The holder gives no answer.
+    pub(crate) async fn answer(
+        &self,
+        question: &str,
+        answer: &AskedAnswer,
+    ) -> Result<StatusCode, CallError> {
+        let path = format!("/v1/questions/{question}");
+        let answer = self.ask_path(Method::POST, &path, answer_body(answer));
+        Ok(answer.await?.status())
+    }
+
+    /// Whether a program holds the session.
+    ///
+    /// # Errors
+    /// The servers cannot be reached, or the holder does not answer.
+    pub(crate) async fn is_held(&self) -> Result<bool, CallError> {
+        self.calls.is_held(&self.id).await
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        what: &str,
+        body: Value,
+    ) -> Result<Response<CallBody>, CallError> {
+        let path = format!("/v1/sessions/{}{what}", self.id);
+        self.ask_path(method, &path, body).await
+    }
+
+    async fn ask_path(
+        &self,
+        method: Method,
+        path: &str,
+        body: Value,
+    ) -> Result<Response<CallBody>, CallError> {
+        let body = match body {
+            Value::Null => String::new(),
+            body => body.to_string(),
+        };
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", "application/json")
+            .body(Bytes::from(body))
+            .map_err(|_| CallError::Unreadable)?;
+        self.calls.ask(&self.id, request).await
+    }
+}
+
+/// Numbered events of a holder.
+type NumberedEvents = Peekable<BoxStream<'static, Result<(u64, String), CallError>>>;
+
+/// Returns the events of a stream of server-sent events. Others than numbered ones are left out.
+fn read_events(body: CallBody) -> NumberedEvents {
+    // A holder that never ends an event must not fill the memory.
+    let n_open = Arc::new(AtomicUsize::new(0));
+    let counted = n_open.clone();
+    let parts = body.map(move |part| {
+        let part = part?;
+        match counted.fetch_add(part.len(), Ordering::Relaxed) + part.len() {
+            0..=MAX_BYTES => Ok(part),
+            _ => Err(CallError::Unreadable),
+        }
+    });
+    let events = SseStream::from_bytes_stream(parts.boxed());
+    let numbered = events.filter_map(move |event| {
+        n_open.store(0, Ordering::Relaxed);
+        let read = match event {
+            Ok(event) => {
+                let number = event.id.as_deref().and_then(|id| id.parse().ok());
+                number.zip(event.data).map(Ok)
+            }
+            Err(_) => Some(Err(CallError::Unreadable)),
+        };
+        std::future::ready(read)
+    });
+    numbered.boxed().peekable()
+}
+
+/// Whether the events are those of another holder than before: its log begins with a gap.
+async fn is_other_log(events: &mut NumberedEvents) -> bool {
+    let first = tokio::time::timeout(FIRST, Pin::new(events).peek()).await;
+    matches!(first, Ok(Some(Ok((_, data)))) if data.contains("\"type\":\"gap\""))
+}
+
+/// Passes the events on to their end.
+async fn pass_events_on(
+    events: &mut NumberedEvents,
+    after: &mut Option<u64>,
+    news: &Sender<SessionNews>,
+) -> Result<(), CallError> {
+    while let Some(event) = events.next().await {
+        let (number, data) = event?;
+        *after = Some(number);
+        if let Ok(event) = serde_json::from_str(&data)
+            && news.send(SessionNews::Event(event)).await.is_err()
+        {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+async fn read_json(mut body: CallBody) -> Result<Value, CallError> {
+    let mut bytes = Vec::new();
+    while let Some(part) = body.next().await {
+        bytes.extend_from_slice(&part?);
+        if bytes.len() > MAX_BYTES {
+            return Err(CallError::Unreadable);
+        }
+    }
+    serde_json::from_slice(&bytes).map_err(|_| CallError::Unreadable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn events_are_read_however_they_are_cut_and_the_next_is_asked_for_by_number() {
+        let text = "id: 7\nevent: a\ndata: {\"x\":\"\u{e9}\"}\n\n: comment\n\nid: 8\ndata: {}\n\n";
+        for size in [1, 3, text.len()] {
+            let parts = text.as_bytes().chunks(size);
+            let parts: Vec<_> = parts.map(|part| Ok(Bytes::copy_from_slice(part))).collect();
+            let (news, mut told) = tokio::sync::mpsc::channel(8);
+            let mut after = None;
+            let body = futures_util::stream::iter(parts).boxed();
+            pass_events_on(&mut read_events(body), &mut after, &news)
+                .await
+                .unwrap();
+            drop(news);
+            let mut events = Vec::new();
+            while let Some(SessionNews::Event(event)) = told.recv().await {
+                events.push(event);
+            }
+            assert_eq!(events, [json!({"x": "\u{e9}"}), json!({})], "{size}");
+            assert_eq!(after, Some(8));
+        }
+    }
+
+    #[tokio::test]
+    async fn an_event_without_end_is_given_up() {
+        let part = Bytes::from(vec![b'x'; 1 << 20]);
+        let body = futures_util::stream::repeat_with(move || Ok(part.clone())).boxed();
+        let (news, _told) = tokio::sync::mpsc::channel(8);
+        let ended = pass_events_on(&mut read_events(body), &mut None, &news).await;
+        assert!(matches!(ended, Err(CallError::Unreadable)));
+    }
+}

@@ -1,0 +1,237 @@
+//! Figures of whole rounds, from the sending of an input to the stored end of its turn. `--nocapture`
+//! shows them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use rind_lib::Host;
+use rind_lib::provider::scripted::{Reply, Script, Scripted};
+use rind_lib::session::SessionStore;
+use rind_nats::worker::{
+    ClaimedSession, HostTurns, NatsWorker, QueuedInput, TurnFailure, TurnInbox, WorkerConfig,
+    WorkerTurns,
+};
+use rind_nats::{NatsError, NatsSessions, QuotaLimits, TenantQuotas};
+use rind_nats_tests::{NatsServers, ServerSetup};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_util::sync::CancellationToken;
+
+/// Rounds of the quiet tenant in one measurement.
+const N_ROUNDS: usize = 200;
+
+/// Inputs of the tenant that floods.
+const N_FLOOD: usize = 10_000;
+
+/// Turns of a host that say which inputs have ended.
+struct TimedTurns {
+    turns: HostTurns,
+    ended: UnboundedSender<String>,
+}
+
+struct TimedSession {
+    session: Box<dyn ClaimedSession>,
+    ended: UnboundedSender<String>,
+}
+
+impl WorkerTurns for TimedTurns {
+    fn claim<'a>(
+        &'a self,
+        session: &'a str,
+    ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, TurnFailure>> {
+        Box::pin(async move {
+            let session = self.turns.claim(session).await?;
+            let ended = self.ended.clone();
+            let timed: Box<dyn ClaimedSession> = Box::new(TimedSession { session, ended });
+            Ok(timed)
+        })
+    }
+}
+
+impl ClaimedSession for TimedSession {
+    fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>> {
+        Box::pin(async move {
+            self.session.run(input).await?;
+            let _ = self.ended.send(input.id.clone());
+            Ok(())
+        })
+    }
+
+    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
+        self.session.close()
+    }
+}
+
+/// A tenant with workers in this process.
+struct Tenant {
+    inbox: TurnInbox,
+    quotas: TenantQuotas,
+    ended: UnboundedReceiver<String>,
+    stop: CancellationToken,
+}
+
+impl Tenant {
+    /// Starts workers with four slots each, whose model takes this time for an answer.
+    async fn start(servers: &NatsServers, name: &str, n_workers: usize, delay_ms: u64) -> Self {
+        let (sender, ended) = unbounded_channel();
+        let stop = CancellationToken::new();
+        let mut first = None;
+        for n in 0..n_workers {
+            let config = servers.config(name);
+            let sessions = tokio::task::spawn_blocking(|| NatsSessions::connect(config).unwrap());
+            let sessions = sessions.await.unwrap();
+            let reply = Reply {
+                times: Some(0),
+                delay_ms,
+                ..Reply::text("Fine.")
+            };
+            let host = Host::builder()
+                .provider(
+                    Arc::new(Scripted::new(Script::new(vec![reply]))),
+                    "scripted",
+                )
+                .store(SessionStore::over(Arc::new(sessions.clone())))
+                .build()
+                .await
+                .unwrap();
+            let quotas = TenantQuotas::of(&sessions);
+            let turns = Arc::new(TimedTurns {
+                turns: HostTurns::new(host).with_quotas(quotas.clone()),
+                ended: sender.clone(),
+            });
+            let config = WorkerConfig {
+                slots: 4,
+                ..WorkerConfig::new("default", &format!("w{n}"))
+            };
+            let own = sessions.clone();
+            let worker = tokio::task::spawn_blocking(|| NatsWorker::new(own, config, turns));
+            tokio::spawn(worker.await.unwrap().unwrap().run(stop.clone()));
+            first.get_or_insert((sessions, quotas));
+        }
+        let (sessions, quotas) = first.unwrap();
+        let inbox = tokio::task::spawn_blocking(move || TurnInbox::open(&sessions).unwrap());
+        Self {
+            inbox: inbox.await.unwrap(),
+            quotas,
+            ended,
+            stop,
+        }
+    }
+
+    /// Returns the times of rounds, one after the other, each in a session of its own out of ten.
+    async fn round_times(&mut self, what: &str) -> Vec<Duration> {
+        let mut times = Vec::new();
+        for n in 0..N_ROUNDS {
+            let (session, id) = (format!("quiet-{}", n % 10), format!("{what}-{n}"));
+            let began = Instant::now();
+            let sent = self.inbox.send(&session, "default", &id, "go").await;
+            sent.unwrap();
+            while self.ended.recv().await.unwrap() != id {}
+            times.push(began.elapsed());
+        }
+        times.sort();
+        times
+    }
+}
+
+impl Drop for Tenant {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+fn shown(times: &[Duration]) -> String {
+    let at = |part: usize| times[times.len() * part / 100];
+    format!("median {:.1?}, p99 {:.1?}", at(50), at(99))
+}
+
+/// Sends the inputs of the flood from sixteen tasks. Returns how many were stored and refused.
+async fn flood(inbox: &TurnInbox, n_sent: Arc<AtomicUsize>) -> (usize, usize) {
+    let senders = (0..16).map(|_| {
+        let (inbox, n_sent) = (inbox.clone(), n_sent.clone());
+        tokio::spawn(async move {
+            let (mut stored, mut refused) = (0, 0);
+            loop {
+                let n = n_sent.fetch_add(1, Ordering::Relaxed);
+                if n >= N_FLOOD {
+                    return (stored, refused);
+                }
+                let (session, id) = (format!("noisy-{}", n % 100), format!("n-{n}"));
+                match inbox.send(&session, "default", &id, "go").await {
+                    Ok(()) => stored += 1,
+                    Err(NatsError::OverQuota { .. }) => refused += 1,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        })
+    });
+    let (mut stored, mut refused) = (0, 0);
+    for sender in senders.collect::<Vec<_>>() {
+        let (more, no) = sender.await.unwrap();
+        (stored, refused) = (stored + more, refused + no);
+    }
+    (stored, refused)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_that_floods_leaves_the_rounds_of_another_tenant_below_twice_their_time() {
+    let servers = NatsServers::start(ServerSetup::ONE);
+    let mut quiet = Tenant::start(&servers, "quiet", 1, 20).await;
+    let noisy = Tenant::start(&servers, "noisy", 1, 20).await;
+    let limits = QuotaLimits {
+        turns_a_minute: Some(300),
+        ..QuotaLimits::default()
+    };
+    noisy.quotas.declare(limits).await.unwrap();
+    quiet.round_times("warm").await;
+    let alone = quiet.round_times("alone").await;
+    println!("quiet tenant alone: {}", shown(&alone));
+    let n_sent = Arc::new(AtomicUsize::new(0));
+    let (inbox, sent) = (noisy.inbox.clone(), n_sent.clone());
+    let began = Instant::now();
+    let flooding = tokio::spawn(async move { flood(&inbox, sent).await });
+    let beside = quiet.round_times("beside").await;
+    let n_during = n_sent.load(Ordering::Relaxed).min(N_FLOOD);
+    println!(
+        "quiet tenant while {n_during} of {N_FLOOD} inputs of another come: {}",
+        shown(&beside)
+    );
+    let (stored, refused) = flooding.await.unwrap();
+    println!(
+        "the flood: {stored} inputs stored and {refused} refused in {:.1?}",
+        began.elapsed()
+    );
+    assert_eq!(stored + refused, N_FLOOD);
+    assert!(refused > 0);
+    let p99 = |times: &[Duration]| times[times.len() * 99 / 100];
+    assert!(
+        p99(&beside) < 2 * p99(&alone),
+        "{:?} beside {:?}",
+        p99(&beside),
+        p99(&alone)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_workers_do_nearly_twice_the_rounds_of_one() {
+    const N_INPUTS: usize = 96;
+    let mut rates = Vec::new();
+    for n_workers in [1, 2, 4] {
+        let servers = NatsServers::start(ServerSetup::ONE);
+        let mut tenant = Tenant::start(&servers, "t", n_workers, 300).await;
+        let began = Instant::now();
+        for n in 0..N_INPUTS {
+            let (session, id) = (format!("s-{n}"), format!("i-{n}"));
+            let sent = tenant.inbox.send(&session, "default", &id, "go").await;
+            sent.unwrap();
+        }
+        for _ in 0..N_INPUTS {
+            tenant.ended.recv().await.unwrap();
+        }
+        let rate = N_INPUTS as f64 / began.elapsed().as_secs_f64();
+        println!("{n_workers} workers with 4 slots, a model of 300 ms: {rate:.1} rounds a second");
+        rates.push(rate);
+    }
+    assert!(rates[1] >= 1.8 * rates[0], "{rates:?}");
+}
