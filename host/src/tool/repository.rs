@@ -177,8 +177,8 @@ impl RepositoryBefore {
 
     fn leave(&self, path: &Path, why: &str) -> String {
         format!(
-            "`{}` {why} at the next git command outside the sandbox; it was changed later than the command can have run, so it stays: \
-             look at it",
+            "`{}` {why} at the next git command outside the sandbox; it was changed later than the command can have run, so it was \
+             kept: review it",
             self.roots.shown_path(path)
         )
     }

@@ -326,7 +326,7 @@ mod tests {
             ("a: !!binary aGk=\n", "tags"),
             ("a: 1\na: 2\n", "stands twice"),
             ("[a]: 1\n", "a key must be text"),
-            ("- a\n", "no mapping"),
+            ("- a\n", "not a mapping"),
             ("a: 1\n--- \nb: 2\n", "more than one document"),
             (&deep, ""),
             (&long, "too long"),

@@ -253,7 +253,7 @@ mod tests {
         assert!(refused.contains("PNG, JPEG, GIF and WebP"), "{refused}");
         // A directory of that name, and a FIFO without a writer.
         std::fs::create_dir(folder.path().join("f.png")).unwrap();
-        assert!(of("@f.png").remove(0).unwrap_err().contains("no file"));
+        assert!(of("@f.png").remove(0).unwrap_err().contains("not a file"));
         let pipe = folder.path().join("p.gif");
         rustix::fs::mknodat(
             rustix::fs::CWD,
@@ -263,7 +263,7 @@ mod tests {
             0,
         )
         .unwrap();
-        assert!(of("@p.gif").remove(0).unwrap_err().contains("no file"));
+        assert!(of("@p.gif").remove(0).unwrap_err().contains("not a file"));
     }
 
     #[test]

@@ -196,7 +196,7 @@ mod tests {
         for (payload, why) in [
             (CALL, "no daemon is started"),
             (b"".as_slice(), "not valid JSON"),
-            (b"[]", "no JSON object"),
+            (b"[]", "not a JSON object"),
             (b"{}", "`session_id` is missing"),
             (b"\xff\xfe{", "not valid JSON"),
             (b"{\"session_id\":\"s\0", "not valid JSON"),

@@ -430,7 +430,7 @@ mod tests {
             ),
             (
                 json!([{"uri": "a://b", "blob": "AAAA", "mimeType": "image/png"}]),
-                "image/png that is not taken",
+                "image/png that is not supported",
             ),
             (json!([{"uri": "a://b", "text": "a\u{0}b"}]), "binary data"),
             (

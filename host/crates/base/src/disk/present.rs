@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(read("missing"), Ok(None));
         assert_eq!(read("missing/file"), Ok(None));
         for (name, words) in [
-            ("large", "it has 6 bytes, at most 4 are read"),
+            ("large", "it has 6 bytes, at most 4 are supported"),
             ("binary", "invalid utf-8"),
             (
                 "dangling",

@@ -157,7 +157,7 @@ fn a_package_without_a_plugin_or_with_two_is_refused_with_what_is_expected() {
     let two = message(vec![file("a.wasm", &packed), file("b.wasm", &packed)]);
     assert_eq!(
         two,
-        "x.tgz holds 2 packed plugins, `a.wasm`, `b.wasm`; it must contain exactly one"
+        "x.tgz contains 2 packed plugins, `a.wasm`, `b.wasm`; it must contain exactly one"
     );
     // Components that other tools made are no reason to refuse the plugin.
     let files = [file("a.wasm", bare), file("b/c.wasm", &packed)];
