@@ -10,7 +10,7 @@
 //! Start from [`TenantQuotas`].
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
@@ -32,6 +32,10 @@ const DECLARED: &str = "rind-quotas";
 
 /// Time for which it is believed that no quotas were declared.
 const BELIEF: Duration = Duration::from_secs(2);
+
+/// Time for which an input is refused as the one before it was, without asking the servers: a sender
+/// that floods must not burden them for the others.
+const REFUSAL: Duration = Duration::from_millis(500);
 
 /// Milliseconds of the two spans in which use is counted.
 const MINUTE_MS: i64 = 60_000;
@@ -59,6 +63,32 @@ pub struct QuotaLimits {
     /// US dollars that turns may cost in a day, as far as prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd_a_day: Option<f64>,
+}
+
+/// What a program knows of the quotas for a moment.
+#[derive(Debug, Default)]
+pub(crate) struct KnownQuotas {
+    /// Time until which none are believed to be declared.
+    none_until: Option<Instant>,
+    /// Refusal of an input, and the time until which others are refused as well.
+    refused: Option<(Instant, NatsError)>,
+}
+
+impl KnownQuotas {
+    fn refused_input(&self) -> Option<NatsError> {
+        let (until, refusal) = self.refused.as_ref()?;
+        let is_over = *until <= Instant::now() || refusal.free_in() == Some(Duration::ZERO);
+        if is_over {
+            None
+        } else {
+            refusal.copied_quota()
+        }
+    }
+
+    fn note_refused(&mut self, refusal: &NatsError) {
+        let refused = refusal.copied_quota();
+        self.refused = refused.map(|refusal| (Instant::now() + REFUSAL, refusal));
+    }
 }
 
 /// Use of a tenant in the minute and the day that were counted last.
@@ -212,7 +242,7 @@ impl TenantQuotas {
         let last = self.last("limits").await?;
         let expected = last.map_or(0, |last| last.sequence);
         if self.put("limits", expected, &limits).await? {
-            *lock(&self.parts.no_quotas_until) = None;
+            *self.known() = KnownQuotas::default();
             return self.set_declared(true).await;
         }
         Err(NatsError::refused(
@@ -240,13 +270,24 @@ impl TenantQuotas {
     /// # Errors
     /// A quota is used up, the servers do not answer, or what was declared is lost or damaged.
     pub async fn count_input(&self) -> Result<(), NatsError> {
-        self.change(|limits, used| {
+        if let Some(refusal) = self.known().refused_input() {
+            return Err(refusal);
+        }
+        let counted = self.change(|limits, used| {
             used.check_spent(limits)?;
             used.check_minute("inputs a minute", used.inputs, limits.turns_a_minute)?;
             used.inputs += 1;
             Ok(())
-        })
-        .await
+        });
+        let counted = counted.await;
+        if let Err(refusal) = &counted {
+            self.known().note_refused(refusal);
+        }
+        counted
+    }
+
+    fn known(&self) -> MutexGuard<'_, KnownQuotas> {
+        lock(&self.parts.quotas)
     }
 
     /// Counts a session that is to begin.
@@ -347,10 +388,7 @@ impl TenantQuotas {
     /// Returns the limits, if any were declared.
     async fn limits(&self) -> Result<Option<QuotaLimits>, NatsError> {
         let is_believed = |until: &Instant| Instant::now() < *until;
-        if lock(&self.parts.no_quotas_until)
-            .as_ref()
-            .is_some_and(is_believed)
-        {
+        if self.known().none_until.as_ref().is_some_and(is_believed) {
             return Ok(None);
         }
         let found = match self.last("limits").await {
@@ -364,7 +402,7 @@ impl TenantQuotas {
         match found {
             Ok(None) if self.are_declared().await? => Err(lost()),
             Ok(None) => {
-                *lock(&self.parts.no_quotas_until) = Some(Instant::now() + BELIEF);
+                self.known().none_until = Some(Instant::now() + BELIEF);
                 Ok(None)
             }
             other => other,
