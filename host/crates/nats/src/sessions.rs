@@ -49,7 +49,7 @@ pub(crate) struct StoreParts {
     pub(crate) patience: Duration,
     /// Name of this program for other people.
     writer: String,
-    /// What is known of the quotas of the tenant.
+    /// Facts about the quotas of the tenant that are believed for a moment.
     pub(crate) quotas: Mutex<KnownQuotas>,
     /// Sessions that are open here.
     open: Mutex<HashMap<SessionAddress, (OpenQueue, Arc<HeldLease>)>>,

@@ -1,5 +1,5 @@
-//! What a chat in a session of the cluster begins with: the way to the session, and its conversation
-//! so far.
+//! Beginning of a chat in a session of the cluster: the way to the session, and its conversation so
+//! far.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Limits of a tenant, and what it used in a minute and a day.
+//! Limits of a tenant, and its use in a minute and a day.
 
 use rind_lib::point::payload::TurnSummary;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ pub struct QuotaReport {
     pub used: QuotaUse,
 }
 
-/// What a turn used.
+/// Tokens and cost of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TurnUse {
     /// Tokens.

@@ -4,7 +4,7 @@
 //! Limits and use are two keys of a bucket. The operator declares the limits; every program that runs
 //! turns adds to the use by compare-and-swap, so that two never count from the same number. A turn is
 //! counted before it begins, its tokens and its cost when it has ended: together the programs exceed a
-//! quota at most by the turns that are under way. Whoever cannot read the bucket runs nothing. Clocks
+//! quota at most by the turns that are under way. A program that cannot read the bucket runs nothing. Clocks
 //! only say which minute and which day it is, and no clock takes a count back.
 //!
 //! Start from [`TenantQuotas`].
@@ -42,7 +42,7 @@ const REFUSAL: Duration = Duration::from_millis(500);
 /// Error code of JetStream for a stream that does not exist.
 const NO_STREAM: u64 = 10059;
 
-/// What a program knows of the quotas for a moment.
+/// Facts about the quotas that a program believes for a moment.
 #[derive(Debug, Default)]
 pub(crate) struct KnownQuotas {
     /// Time until which none are believed to be declared.
