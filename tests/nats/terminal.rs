@@ -1,4 +1,4 @@
-//! A terminal with somebody who types at it: `script` of util-linux makes it, an emulator says what is
+//! A terminal with a person who types at it: `script` of util-linux makes it, an emulator says what is
 //! on its screen.
 
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! `rind chat --nats`, as somebody at a terminal sees it.
+//! `rind chat --nats`, as a person at a terminal sees it.
 
 use rind_nats_tests::{Machine, NatsServers};
 

@@ -143,11 +143,7 @@ pub(super) struct ChatArgs {
     pub(super) plain: bool,
     #[cfg(feature = "nats")]
     #[command(flatten)]
-    pub(super) remote: super::cluster::RemoteArgs,
-    /// Id of the session, with --nats; it is created if there is none
-    #[cfg(feature = "nats")]
-    #[arg(long, value_name = "ID", requires = "nats", conflicts_with = "resume")]
-    pub(super) session: Option<String>,
+    pub(super) remote: super::cluster::AttachArgs,
 }
 
 #[derive(Debug, ClapArgs)]

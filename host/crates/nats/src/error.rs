@@ -108,6 +108,27 @@ pub enum NatsError {
 }
 
 impl NatsError {
+    /// Returns the same refusal once more, if this is one of a quota.
+    pub(crate) fn copied_quota(&self) -> Option<Self> {
+        let Self::OverQuota {
+            quota,
+            used,
+            limit,
+            free_ms,
+            free_at,
+        } = self
+        else {
+            return None;
+        };
+        Some(Self::OverQuota {
+            quota: quota.clone(),
+            used: *used,
+            limit: *limit,
+            free_ms: *free_ms,
+            free_at: free_at.clone(),
+        })
+    }
+
     /// Returns the time until the quota is free again that this is about; `None` for another error.
     #[must_use]
     pub fn free_in(&self) -> Option<Duration> {

@@ -22,6 +22,7 @@ use crate::lease::{HeldLease, LeaseKeeper};
 use crate::link::NatsLink;
 use crate::log::{AppendPlace, SessionSubject, is_whole, length_after};
 use crate::names::id_in;
+use crate::quota::KnownQuotas;
 use crate::replay::SessionBytes;
 use crate::runtime::NatsRuntime;
 use crate::setup::{LINES, TenantStreams, VALUES, create_streams};
@@ -48,8 +49,8 @@ pub(crate) struct StoreParts {
     pub(crate) patience: Duration,
     /// Name of this program for other people.
     writer: String,
-    /// Time until which no quotas are believed to be declared.
-    pub(crate) no_quotas_until: Mutex<Option<Instant>>,
+    /// Facts about the quotas of the tenant that are believed for a moment.
+    pub(crate) quotas: Mutex<KnownQuotas>,
     /// Sessions that are open here.
     open: Mutex<HashMap<SessionAddress, (OpenQueue, Arc<HeldLease>)>>,
 }
@@ -106,7 +107,7 @@ impl NatsSessions {
         let parts = StoreParts {
             name: format!("{}/{}", config.shown_servers(), config.tenant),
             patience: config.patience,
-            no_quotas_until: Mutex::default(),
+            quotas: Mutex::default(),
             config,
             streams,
             link,

@@ -1,5 +1,4 @@
-//! What may keep a turn from beginning, beside the session itself: the quotas of a store that many
-//! programs share.
+//! Gate of turns beside the session itself, such as the quotas of a store that many programs share.
 //!
 //! Every turn passes the gate, whoever ordered it. Start from [`TurnGate`].
 

@@ -123,7 +123,12 @@ async fn attach_to_session(args: ChatArgs, is_plain: bool) -> anyhow::Result<Exi
     if args.go_on {
         bail_usage!("with --nats, name the session: --session ID");
     }
-    let id = args.session.or(args.resume).filter(|id| !id.is_empty());
+    let id = args
+        .remote
+        .session
+        .clone()
+        .or(args.resume)
+        .filter(|id| !id.is_empty());
     let id = id.unwrap_or_else(rind_lib::clock::new_id);
     let session = args.remote.attach(&id).await?;
     attached::run_attached(session, args.prompt).await

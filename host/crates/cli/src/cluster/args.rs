@@ -158,6 +158,23 @@ pub(crate) struct RemoteArgs {
     pub(super) class: String,
 }
 
+/// Arguments of `rind chat` for a session whose turns workers run.
+#[derive(Debug, Default, ClapArgs)]
+pub(crate) struct AttachArgs {
+    #[command(flatten)]
+    pub(super) remote: RemoteArgs,
+    /// Id of the session, with --nats; it is created if there is none
+    #[arg(long, value_name = "ID", requires = "nats", conflicts_with = "resume")]
+    pub(crate) session: Option<String>,
+}
+
+impl AttachArgs {
+    /// Whether a worker is to run the turns.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.remote.is_remote()
+    }
+}
+
 impl RemoteArgs {
     /// Whether a worker is to run the turn.
     pub(crate) fn is_remote(&self) -> bool {

@@ -1,5 +1,5 @@
-//! What a chat in a session of the cluster begins with: the way to the session, and its conversation
-//! so far.
+//! Beginning of a chat in a session of the cluster: the way to the session, and its conversation so
+//! far.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use rind_lib::session::{Body, Entry, Error, SessionStore};
 use rind_nats::worker::TurnInbox;
 
 use super::super::exit_code::bail_usage;
-use super::args::RemoteArgs;
+use super::args::AttachArgs;
 use super::shared_session::SharedSession;
 
 /// A session of a cluster, for a chat.
@@ -25,13 +25,13 @@ pub(crate) struct AttachedSession {
     pub(crate) n_past: u32,
 }
 
-impl RemoteArgs {
+impl AttachArgs {
     /// Connects to a session, which need not exist.
     ///
     /// # Errors
     /// The servers do not answer, an argument is wrong, or the session cannot be read.
     pub(crate) async fn attach(self, id: &str) -> anyhow::Result<AttachedSession> {
-        let Some(nats) = self.store.servers() else {
+        let Some(nats) = self.remote.store.servers() else {
             bail_usage!("pass --nats");
         };
         let (sessions, inbox) = nats.inbox().await?;
@@ -50,7 +50,7 @@ impl RemoteArgs {
         Ok(AttachedSession {
             session,
             inbox,
-            class: self.class,
+            class: self.remote.class,
             earlier,
             n_past,
         })

@@ -27,7 +27,7 @@ use args::NatsArgs;
 use rind_nats::DurabilityReport;
 use rind_nats::worker::{ClusterStatus, DeadInput, WorkerStatus};
 
-pub(super) use args::{CheckArgs, ClusterCommand, FrontArgs, RemoteArgs, WorkerArgs};
+pub(super) use args::{AttachArgs, CheckArgs, ClusterCommand, FrontArgs, RemoteArgs, WorkerArgs};
 pub(super) use attach::AttachedSession;
 pub(super) use question::asked_question;
 pub(super) use run::run_remote;

@@ -246,7 +246,7 @@ mod tests {
                 by: None,
             },
             Event::MessageEnd {
-                message: Message::user("faster"),
+                message: Message::text(rind_lib::message::Role::User, "faster"),
             },
         ];
         for event in events {

@@ -11,7 +11,7 @@ pub enum TurnFailure {
     Busy,
     /// Another program has taken over the session, and with it the turn.
     Fenced,
-    /// The tenant has used a quota up, or nobody knows. The turn waits for this time at least.
+    /// The tenant has used a quota up, or the quotas cannot be read. The turn waits for this time at least.
     OverQuota(std::time::Duration),
     /// Another failure. The turn is tried again a few times, then it is a dead letter with this cause.
     Failed(String),

@@ -155,7 +155,7 @@ impl AttachedChat {
             return;
         }
         if !is_plain && (is_command(line) || line.starts_with('!')) {
-            return self.run_command(&line.to_owned());
+            return self.run_command(line);
         }
         if self.editor.before() == text && text.ends_with('\\') {
             edit_line(&mut self.editor, TypedKey::plain_key(KeyCode::Backspace));

@@ -2,8 +2,7 @@
 //!
 //! Owns the screen of such a chat, which is made of the parts of the chat at a terminal. `news` takes
 //! what the holder of the session tells, `keys` what the person types. It has no session, no plugins
-//! and no tools: it asks the holder, and a text that nobody takes now waits in the queue of the
-//! workers. Start from [`run_attached`].
+//! and no tools: it asks the holder, and a text that no worker takes now waits in the queue. Start from [`run_attached`].
 
 mod keys;
 mod news;

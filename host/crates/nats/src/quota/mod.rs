@@ -4,21 +4,23 @@
 //! Limits and use are two keys of a bucket. The operator declares the limits; every program that runs
 //! turns adds to the use by compare-and-swap, so that two never count from the same number. A turn is
 //! counted before it begins, its tokens and its cost when it has ended: together the programs exceed a
-//! quota at most by the turns that are under way. Whoever cannot read the bucket runs nothing. Clocks
+//! quota at most by the turns that are under way. A program that cannot read the bucket runs nothing. Clocks
 //! only say which minute and which day it is, and no clock takes a count back.
 //!
 //! Start from [`TenantQuotas`].
 
+mod counts;
+
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::stream;
 use bytes::Bytes;
+pub use counts::{QuotaLimits, QuotaReport, QuotaUse, TurnUse};
 use rind_lib::lock::lock;
-use rind_lib::point::payload::TurnSummary;
 use rind_lib::session::SessionAddress;
 use serde::{Deserialize, Serialize};
 
@@ -33,79 +35,36 @@ const DECLARED: &str = "rind-quotas";
 /// Time for which it is believed that no quotas were declared.
 const BELIEF: Duration = Duration::from_secs(2);
 
-/// Milliseconds of the two spans in which use is counted.
-const MINUTE_MS: i64 = 60_000;
-const DAY_MS: i64 = 86_400_000;
+/// Time for which an input is refused as the one before it was, without asking the servers: a sender
+/// that floods must not burden them for the others.
+const REFUSAL: Duration = Duration::from_millis(500);
 
 /// Error code of JetStream for a stream that does not exist.
 const NO_STREAM: u64 = 10059;
 
-/// Millionths of a dollar, in which costs are counted.
-const MICROS: f64 = 1e6;
-
-/// Limits of a tenant; an absent one is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct QuotaLimits {
-    /// Sessions that may be begun in a day.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sessions_a_day: Option<u64>,
-    /// Turns that may begin in a minute, and inputs that may be sent in one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turns_a_minute: Option<u64>,
-    /// Tokens that turns may use in a day.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens_a_day: Option<u64>,
-    /// US dollars that turns may cost in a day, as far as prices are known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usd_a_day: Option<f64>,
+/// Facts about the quotas that a program believes for a moment.
+#[derive(Debug, Default)]
+pub(crate) struct KnownQuotas {
+    /// Time until which none are believed to be declared.
+    none_until: Option<Instant>,
+    /// Refusal of an input, and the time until which others are refused as well.
+    refused: Option<(Instant, NatsError)>,
 }
 
-/// Use of a tenant in the minute and the day that were counted last.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct QuotaUse {
-    /// Minutes since 1970.
-    minute: i64,
-    /// Inputs that were sent in the minute.
-    pub inputs: u64,
-    /// Turns that began in the minute.
-    pub turns: u64,
-    /// Days since 1970.
-    day: i64,
-    /// Sessions that began on the day.
-    pub sessions: u64,
-    /// Tokens that turns used on the day.
-    pub tokens: u64,
-    /// Millionths of US dollars that turns cost on the day.
-    pub micro_usd: u64,
-}
-
-/// Limits of a tenant, and its use now.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct QuotaReport {
-    /// Limits that the operator declared.
-    pub limits: QuotaLimits,
-    /// Use in this minute and on this day.
-    pub used: QuotaUse,
-}
-
-/// What a turn used.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct TurnUse {
-    /// Tokens.
-    pub tokens: u64,
-    /// Cost in US dollars, as far as prices are known.
-    pub usd: f64,
-}
-
-impl TurnUse {
-    /// Returns what a turn used that has ended.
-    #[must_use]
-    pub fn of(summary: &TurnSummary) -> Self {
-        Self {
-            tokens: summary.usage.total(),
-            usd: summary.cost_usd,
+impl KnownQuotas {
+    fn refused_input(&self) -> Option<NatsError> {
+        let (until, refusal) = self.refused.as_ref()?;
+        let is_over = *until <= Instant::now() || refusal.free_in() == Some(Duration::ZERO);
+        if is_over {
+            None
+        } else {
+            refusal.copied_quota()
         }
+    }
+
+    fn note_refused(&mut self, refusal: &NatsError) {
+        let refused = refusal.copied_quota();
+        self.refused = refused.map(|refusal| (Instant::now() + REFUSAL, refusal));
     }
 }
 
@@ -120,50 +79,6 @@ impl std::fmt::Debug for TenantQuotas {
         f.debug_tuple("TenantQuotas")
             .field(&self.parts.name)
             .finish()
-    }
-}
-
-impl QuotaUse {
-    /// Forgets what was used in spans before this time. A clock that is behind changes nothing.
-    fn roll(&mut self, now_ms: i64) {
-        let (minute, day) = (now_ms.div_euclid(MINUTE_MS), now_ms.div_euclid(DAY_MS));
-        if minute > self.minute {
-            (self.minute, self.inputs, self.turns) = (minute, 0, 0);
-        }
-        if day > self.day {
-            (self.day, self.sessions, self.tokens, self.micro_usd) = (day, 0, 0, 0);
-        }
-    }
-
-    fn check_minute(&self, what: &str, used: u64, limit: Option<u64>) -> Result<(), NatsError> {
-        let free_ms = self.minute.saturating_add(1).saturating_mul(MINUTE_MS);
-        check(what, used as f64, limit.map(|limit| limit as f64), free_ms)
-    }
-
-    fn check_day(&self, what: &str, used: f64, limit: Option<f64>) -> Result<(), NatsError> {
-        let free_ms = self.day.saturating_add(1).saturating_mul(DAY_MS);
-        check(what, used, limit, free_ms)
-    }
-
-    /// Checks what is used up for a day, whatever a minute allows.
-    fn check_spent(&self, limits: &QuotaLimits) -> Result<(), NatsError> {
-        let tokens = limits.tokens_a_day.map(|limit| limit as f64);
-        self.check_day("tokens a day", self.tokens as f64, tokens)?;
-        let usd = self.micro_usd as f64 / MICROS;
-        self.check_day("US dollars a day", usd, limits.usd_a_day)
-    }
-}
-
-fn check(what: &str, used: f64, limit: Option<f64>, free_ms: i64) -> Result<(), NatsError> {
-    match limit {
-        Some(limit) if used >= limit => Err(NatsError::OverQuota {
-            quota: what.to_owned(),
-            used,
-            limit,
-            free_ms,
-            free_at: time_text(free_ms),
-        }),
-        _ => Ok(()),
     }
 }
 
@@ -212,7 +127,7 @@ impl TenantQuotas {
         let last = self.last("limits").await?;
         let expected = last.map_or(0, |last| last.sequence);
         if self.put("limits", expected, &limits).await? {
-            *lock(&self.parts.no_quotas_until) = None;
+            *self.known() = KnownQuotas::default();
             return self.set_declared(true).await;
         }
         Err(NatsError::refused(
@@ -240,13 +155,24 @@ impl TenantQuotas {
     /// # Errors
     /// A quota is used up, the servers do not answer, or what was declared is lost or damaged.
     pub async fn count_input(&self) -> Result<(), NatsError> {
-        self.change(|limits, used| {
+        if let Some(refusal) = self.known().refused_input() {
+            return Err(refusal);
+        }
+        let counted = self.change(|limits, used| {
             used.check_spent(limits)?;
             used.check_minute("inputs a minute", used.inputs, limits.turns_a_minute)?;
             used.inputs += 1;
             Ok(())
-        })
-        .await
+        });
+        let counted = counted.await;
+        if let Err(refusal) = &counted {
+            self.known().note_refused(refusal);
+        }
+        counted
+    }
+
+    fn known(&self) -> MutexGuard<'_, KnownQuotas> {
+        lock(&self.parts.quotas)
     }
 
     /// Counts a session that is to begin.
@@ -313,9 +239,7 @@ impl TenantQuotas {
     /// The servers do not answer, or what was declared is lost or damaged.
     pub async fn end_turn(&self, turn: TurnUse) -> Result<(), NatsError> {
         self.change(|_, used| {
-            used.tokens = used.tokens.saturating_add(turn.tokens);
-            let micros = (turn.usd * MICROS).max(0.0).round();
-            used.micro_usd = used.micro_usd.saturating_add(micros as u64);
+            used.add_turn(turn);
             Ok(())
         })
         .await
@@ -347,10 +271,7 @@ impl TenantQuotas {
     /// Returns the limits, if any were declared.
     async fn limits(&self) -> Result<Option<QuotaLimits>, NatsError> {
         let is_believed = |until: &Instant| Instant::now() < *until;
-        if lock(&self.parts.no_quotas_until)
-            .as_ref()
-            .is_some_and(is_believed)
-        {
+        if self.known().none_until.as_ref().is_some_and(is_believed) {
             return Ok(None);
         }
         let found = match self.last("limits").await {
@@ -364,7 +285,7 @@ impl TenantQuotas {
         match found {
             Ok(None) if self.are_declared().await? => Err(lost()),
             Ok(None) => {
-                *lock(&self.parts.no_quotas_until) = Some(Instant::now() + BELIEF);
+                self.known().none_until = Some(Instant::now() + BELIEF);
                 Ok(None)
             }
             other => other,
@@ -475,12 +396,6 @@ impl TenantQuotas {
     }
 }
 
-/// Returns a time in milliseconds since 1970 as text: RFC 3339 in UTC.
-fn time_text(ms: i64) -> String {
-    let at = jiff::Timestamp::from_millisecond(ms);
-    at.map(|at| at.to_string()).unwrap_or_default()
-}
-
 fn lost() -> NatsError {
     NatsError::Damaged {
         what: "the quotas of the tenant".to_owned(),
@@ -494,40 +409,4 @@ fn read<T: for<'a> Deserialize<'a>>(key: &str, message: &StoredMessage) -> Resul
         what: format!("the {key} of the tenant's quotas"),
         why: rind_lib::text::clean_line(&error.to_string(), 200),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_clock_that_is_behind_takes_no_count_back() {
-        let mut used = QuotaUse::default();
-        used.roll(3 * DAY_MS + 5 * MINUTE_MS);
-        (used.turns, used.tokens) = (4, 100);
-        used.roll(3 * DAY_MS + 4 * MINUTE_MS);
-        used.roll(2 * DAY_MS);
-        assert_eq!((used.turns, used.tokens), (4, 100));
-        used.roll(3 * DAY_MS + 6 * MINUTE_MS);
-        assert_eq!((used.turns, used.tokens), (0, 100));
-        used.roll(4 * DAY_MS);
-        assert_eq!((used.turns, used.tokens), (0, 0));
-    }
-
-    #[test]
-    fn a_refusal_names_the_quota_the_use_and_when_it_is_free_again() {
-        let used = QuotaUse {
-            day: 20_000,
-            micro_usd: 2_500_000,
-            ..QuotaUse::default()
-        };
-        let limits = QuotaLimits {
-            usd_a_day: Some(2.0),
-            ..QuotaLimits::default()
-        };
-        let refused = used.check_spent(&limits).unwrap_err().to_string();
-        for words in ["US dollars a day", "2.5 of 2", "2024-10-05T00:00:00Z"] {
-            assert!(refused.contains(words), "{words}: {refused}");
-        }
-    }
 }
