@@ -143,7 +143,7 @@ impl AttachedChat {
         self.closed = Some(Instant::now());
         let begun = self.answer.pieces();
         if !is_mere_answer(&self.answer.take_text()) {
-            self.editor.put_first(&begun);
+            self.editor.insert_before(&begun);
         }
     }
 

@@ -261,7 +261,9 @@ impl AttachedChat {
 
     fn room(&self) -> TerminalRoom {
         let size = self.screen.size();
-        let laid = self.answer.lay_out(size.columns, (size.rows / 2).max(1));
+        let laid = self
+            .answer
+            .layout_rows(size.columns, (size.rows / 2).max(1));
         TerminalRoom {
             size,
             n_typed: laid.rows.len(),
@@ -274,7 +276,7 @@ impl AttachedChat {
             Some(question) => (question.render_rows(self.room()), &self.answer, Vec::new()),
             None => (self.above(), &self.editor, self.below()),
         };
-        let laid = editor.lay_out(size.columns, (size.rows / 2).max(1));
+        let laid = editor.layout_rows(size.columns, (size.rows / 2).max(1));
         let n_beside = laid.rows.len() + below.len() + 1;
         let n_skipped = match &self.question {
             Some(_) => 0,

@@ -113,7 +113,7 @@ impl AttachedChat {
         self.waiting.retain(|own| Some(own.id.as_str()) != id);
         self.forget_taken(input);
         if id.is_none() || id != self.shown_input.as_deref() {
-            self.view.add_said(input);
+            self.view.show_user_text(input);
         }
         self.shown_input = id.map(str::to_owned);
         self.view.take_event(told);
