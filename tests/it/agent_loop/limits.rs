@@ -76,7 +76,7 @@ fn is_shortened(ran: &RanTurn) -> bool {
     let notices = ran.notices();
     notices
         .iter()
-        .any(|text| text.contains("longer than the model's window"))
+        .any(|text| text.contains("longer than the model's context window"))
 }
 
 #[tokio::test(flavor = "multi_thread")]

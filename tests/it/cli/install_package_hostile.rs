@@ -483,7 +483,7 @@ async fn archives_of_packages_that_are_made_to_hurt_are_refused_by_name() {
         ),
         (
             tarball(&[good, ("package/b.wasm", regular, &wasm)]),
-            "holds 2 packed plugins, `package/b.wasm`, `package/hello.wasm`; it must contain exactly one",
+            "contains 2 packed plugins, `package/b.wasm`, `package/hello.wasm`; it must contain exactly one",
         ),
         (
             tarball(&[good, ("package/hello.wasm.minisig", regular, &[b'x'; 9000])]),

@@ -212,7 +212,7 @@ impl TestFolder {
         let path = self.file_path(name);
         let is = match kind {
             FileType::Symlink => "is a symlink, and symlinks are not followed here".to_owned(),
-            _ => format!("is no {wanted}"),
+            _ => format!("is not a {wanted}"),
         };
         io::Error::other(format!(
             "{} {is}: replace it with a {wanted}",

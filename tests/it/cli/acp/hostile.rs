@@ -74,7 +74,7 @@ fn requests_for_something_that_is_not_there_say_so() {
             "session/new",
             in_workspace("../workspace"),
             -32602,
-            "`..` is not taken",
+            "`..` is not accepted",
         ),
         (
             "session/new",
