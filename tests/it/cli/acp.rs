@@ -3,6 +3,7 @@
 mod hostile;
 mod options;
 mod permission;
+mod recorded;
 mod sessions;
 
 use rind_tests::acp::AcpClient;

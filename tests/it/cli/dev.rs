@@ -111,7 +111,10 @@ fn a_changed_guard_acts_in_the_running_turn_and_a_broken_build_changes_nothing()
     assert!(rind.workspace().join("one").exists());
     // What does not build changes nothing.
     put(&dir, "src/lib.rs", "this is no Rust");
-    running.wait_until(has("said", "the last version of plugin guard keeps running: "));
+    running.wait_until(has(
+        "said",
+        "the last version of plugin guard keeps running: ",
+    ));
     rind.file("go-1", "");
     running.wait_until(|rind| rind.workspace().join("waits-2").is_file());
     assert!(rind.workspace().join("two").exists());

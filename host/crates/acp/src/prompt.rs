@@ -60,6 +60,16 @@ impl PromptInput {
     }
 
     fn add_link(&mut self, name: &str, uri: &str) {
+        // Some editors, such as marimo, put attachments right after the text, without a blank.
+        let is_apart = self.text.ends_with(['(', '[', '"', '\''])
+            || self
+                .text
+                .chars()
+                .next_back()
+                .is_none_or(char::is_whitespace);
+        if !is_apart {
+            self.text.push(' ');
+        }
         let link = format!("[@{}]({})", one_line(name), one_line(uri));
         self.text.push_str(&link);
     }
@@ -138,6 +148,21 @@ mod tests {
             "{}",
             input.resources
         );
+    }
+
+    #[test]
+    fn a_link_right_after_a_word_stands_apart_from_it() {
+        let link = |name: &str| json!({"type": "resource_link", "name": name, "uri": name});
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let input = read(json!([
+            text("Fix it"),
+            link("a"),
+            link("b"),
+            text(" ("),
+            link("c"),
+            text(")")
+        ]));
+        assert_eq!(input.unwrap().text, "Fix it [@a](a) [@b](b) ([@c](c))");
     }
 
     #[test]
