@@ -90,7 +90,7 @@ fn a_text_whose_resource_cannot_be_had_is_not_sent() {
             "docs:docs://lies",
             "another resource than the one that was asked for: `file:///etc/passwd`",
         ),
-        ("docs:docs://image-lies", "image/png that is not taken"),
+        ("docs:docs://image-lies", "image/png that is not supported"),
         ("docs:docs://hangs", "did not answer in 1 s"),
         ("docs:docs://dies", "ended with exit code 3: fatal: no more"),
         ("docs:docs://refuses", "answered with an error: no"),
