@@ -147,7 +147,7 @@ pub fn foreign_proposals(bytes: &[u8]) -> Option<String> {
         return None;
     }
     Some(format!(
-        "was built for {}; this host runs WASI 0.2 components without these features: {REBUILD}",
+        "was built for {}; this host runs WASI 0.2 components without them: {REBUILD}",
         needed.join(", ")
     ))
 }

@@ -198,8 +198,8 @@ fn commands_about_a_session_tell_of_it_and_change_it() {
         ran.stderr
     );
     assert_snapshot!(said("/cost").stdout, @"
-    3 turns: 5147 tokens in, 58 out · $0, and 5205 tokens without a price
-      scripted: 3 requests, 5147 tokens in, 58 out
+    3 turns: 5151 tokens in, 58 out · $0, and 5209 tokens without a price
+      scripted: 3 requests, 5151 tokens in, 58 out
     ");
     // The system prompt names folder and day.
     let context = said("/context").stdout;

@@ -285,7 +285,7 @@ async fn an_edit_must_match_once_and_keeps_everything_else() {
             .await
             .content
             .text()
-            .contains("old_text is not in it")
+            .contains("old_text is not in the file")
     );
     assert!(
         edit("two", "x", false)
@@ -347,11 +347,11 @@ async fn a_question_says_what_a_call_would_meet() {
         (edit("two", true), "2 places"),
         (
             edit("two", false),
-            "nothing will change: old_text is in it 2 times",
+            "nothing will change: old_text occurs in the file 2 times",
         ),
         (
             edit("four", false),
-            "nothing will change: old_text is not in it",
+            "nothing will change: old_text is not in the file",
         ),
         (write("a.txt"), "replaces 19 bytes, 4 lines"),
         (write("bytes"), "replaces 3 bytes, 2 lines"),

@@ -99,7 +99,7 @@ fn the_sdk_becomes_a_skill_of_its_modules() {
 
     - `everything.rs`: A plugin with one of everything that can be exported, and how a plugin tests itself natively.
     - `everything_tests.rs`: Calls the plugin as the host would, on the host in memory.
-    - `points.rs`: One hook for each point, each with something that the point is good for.
+    - `points.rs`: One hook for each point, each with a typical use of the point.
 
     ## More
 

@@ -126,7 +126,7 @@ fn a_plugin_that_blocks_when_it_fails_is_missed_without_any_setting() {
     let (rind, folder) = guarded();
     truncate(&folder);
     let says = [
-        "it blocks when it fails, or may do so",
+        "it blocks when it fails, or may block",
         "rind plugin disable guard",
     ];
     refused(&rind, &["run", "hi"], &says);
