@@ -28,10 +28,12 @@ text = "After the long one."
 times = 0
 "##;
 
-/// Kind, call, state and title of an update.
+/// Kind, call, state and beginning of the title of an update: a title with a path in it is cut at another place here.
 fn summary(update: &Value) -> [String; 4] {
-    ["sessionUpdate", "toolCallId", "status", "title"]
-        .map(|field| update[field].as_str().unwrap_or_default().to_owned())
+    ["sessionUpdate", "toolCallId", "status", "title"].map(|field| {
+        let text = update[field].as_str().unwrap_or_default();
+        text.chars().take("tool_call_update".len()).collect()
+    })
 }
 
 #[test]
