@@ -103,7 +103,7 @@ impl Terminal {
     /// Waits until the screen and the rows above it have a text so often.
     ///
     /// # Panics
-    /// It does not come.
+    /// The text does not appear in time.
     #[track_caller]
     pub fn sees_times(&mut self, text: &str, times: usize) -> &mut Self {
         let until = Instant::now() + PATIENCE;
@@ -120,7 +120,7 @@ impl Terminal {
     /// Waits until the screen and the rows above it have a text.
     ///
     /// # Panics
-    /// It does not come.
+    /// The text does not appear in time.
     #[track_caller]
     pub fn sees(&mut self, text: &str) -> &mut Self {
         self.sees_times(text, 1)
@@ -152,7 +152,7 @@ impl Terminal {
     /// Waits for the end of the program and returns its exit code. The terminal must be as it was.
     ///
     /// # Panics
-    /// It does not end.
+    /// The program does not end in time.
     #[track_caller]
     pub fn ends(&mut self) -> Option<i32> {
         let until = Instant::now() + PATIENCE;

@@ -1,6 +1,6 @@
 //! Users of the clients whose calls run: a question of a plugin in such a call is theirs.
 //!
-//! One client's user is not asked about the call of another client. A question in a call that a plugin
+//! The user of one client is not asked about the call of another client. A question in a call that a plugin
 //! makes in turn goes to the approver of the session.
 
 use std::collections::HashMap;

@@ -108,7 +108,7 @@ pub enum AccessOutcome {
     Masked,
 }
 
-/// One access by a plugin's code outside its sandbox. File accesses are recorded only if they were
+/// Access by a plugin's code outside its sandbox. File accesses are recorded only if they were
 /// refused or failed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AccessRecord {

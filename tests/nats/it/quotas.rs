@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rind_lib::session::SessionStore;
 use rind_nats::worker::TurnInbox;
-use rind_nats::{NatsError, NatsSessions, QuotaLimits, TenantQuotas, TurnUse};
+use rind_nats::{NatsError, NatsSessions, QuotaLimits, QuotaRefusal, TenantQuotas, TurnUse};
 use rind_nats_tests::{Machine, NatsServers, ServerSetup};
 use serde_json::{Value, json};
 
@@ -149,7 +149,7 @@ fn many_writers_at_once_never_count_a_turn_too_much_or_too_little() {
                         quotas.end_turn(used).await.unwrap();
                         1
                     }
-                    Err(NatsError::OverQuota { used, .. }) => {
+                    Err(NatsError::OverQuota(QuotaRefusal { used, .. })) => {
                         assert_eq!(used, 50.0);
                         0
                     }

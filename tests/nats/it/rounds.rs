@@ -161,7 +161,7 @@ async fn flood(inbox: TurnInbox, prefix: &'static str) -> (usize, usize, Duratio
                 let (session, id) = (format!("noisy-{}", n % 100), format!("{prefix}-{n}"));
                 match inbox.send(&session, "default", &id, "go").await {
                     Ok(()) => stored += 1,
-                    Err(NatsError::OverQuota { .. }) => refused += 1,
+                    Err(NatsError::OverQuota(_)) => refused += 1,
                     Err(error) => panic!("{error}"),
                 }
             }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use rind_lib::session;
 
+use crate::QuotaRefusal;
+
 /// An error of the server, its settings or its answers.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -87,56 +89,21 @@ pub enum NatsError {
         cause: String,
     },
     /// The tenant has used a quota up.
-    #[error(
-        "the tenant has used up its quota of {quota}: {used} of {limit}; it is free again at {free_at}, or when the operator raises it with `rind cluster quota`"
-    )]
-    OverQuota {
-        /// Quota in words, as in `turns a minute`.
-        quota: String,
-        /// Use so far.
-        used: f64,
-        /// Limit.
-        limit: f64,
-        /// Time at which it is free again, in milliseconds since 1970.
-        free_ms: i64,
-        /// The same time as text.
-        free_at: String,
-    },
+    #[error(transparent)]
+    OverQuota(QuotaRefusal),
     /// The connection of the store has ended.
     #[error("the connection to the store has ended; restart the program")]
     Ended,
 }
 
 impl NatsError {
-    /// Returns the same refusal once more, if this is one of a quota.
-    pub(crate) fn copied_quota(&self) -> Option<Self> {
-        let Self::OverQuota {
-            quota,
-            used,
-            limit,
-            free_ms,
-            free_at,
-        } = self
-        else {
-            return None;
-        };
-        Some(Self::OverQuota {
-            quota: quota.clone(),
-            used: *used,
-            limit: *limit,
-            free_ms: *free_ms,
-            free_at: free_at.clone(),
-        })
-    }
-
     /// Returns the time until the quota is free again that this is about; `None` for another error.
     #[must_use]
     pub fn free_in(&self) -> Option<Duration> {
-        let Self::OverQuota { free_ms, .. } = self else {
-            return None;
-        };
-        let left = free_ms.saturating_sub(rind_lib::clock::now_ms());
-        Some(Duration::from_millis(u64::try_from(left).unwrap_or(0)))
+        match self {
+            Self::OverQuota(refusal) => Some(refusal.free_in()),
+            _ => None,
+        }
     }
 
     /// Creates the error of a request without an answer.

@@ -32,6 +32,6 @@ mod writer;
 pub use config::{DeclaredSync, NatsConfig};
 pub use durability::{DurabilityFinding, DurabilityReport};
 pub use error::NatsError;
-pub use quota::{QuotaLimits, QuotaReport, QuotaUse, TenantQuotas, TurnUse};
+pub use quota::{QuotaLimits, QuotaRefusal, QuotaReport, QuotaUse, TenantQuotas, TurnUse};
 pub use sessions::NatsSessions;
 pub use version::ServerVersion;

@@ -71,7 +71,7 @@ macro_rules! points {
 }
 for_each_point!(points);
 
-/// One hook call, in the format of the script's standard input.
+/// Call of a hook, in the format of the script's standard input.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "CallWith{P}")]
 pub(super) struct Call<P> {

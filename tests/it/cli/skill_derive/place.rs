@@ -98,7 +98,7 @@ fn a_bundle_is_replaced_when_somebody_agrees_and_never_when_it_was_edited() {
         "{}",
         forced.stderr
     );
-    // What is not a derived skill stays.
+    // Folders that are not derived skills stay.
     fs::write(
         folder.join("SKILL.md"),
         "---\ndescription: Mine.\n---\nMine.\n",

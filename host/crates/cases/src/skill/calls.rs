@@ -29,12 +29,12 @@ struct SkillCall {
     agent: Arc<str>,
     id: String,
     name: String,
-    how: CallRule,
+    how: CallDecision,
     /// Whether the call is still being judged.
     is_open: bool,
 }
 
-enum CallRule {
+enum CallDecision {
     Allowed,
     Spared,
     Asked,
@@ -61,7 +61,7 @@ impl RunCalls {
             };
             call.is_open = false;
             if let Some(by) = refused_by {
-                call.how = CallRule::Refused(by.clone());
+                call.how = CallDecision::Refused(by.clone());
             }
         };
         match &stamped.event {
@@ -76,7 +76,7 @@ impl RunCalls {
                 agent: stamped.agent.clone(),
                 id: call.id.clone(),
                 name: call.name.clone(),
-                how: CallRule::Allowed,
+                how: CallDecision::Allowed,
                 is_open: true,
             }),
             _ => {}
@@ -88,10 +88,10 @@ impl RunCalls {
     pub(super) fn take(&self) -> (Vec<String>, Vec<String>) {
         let noted = std::mem::take(&mut *lock(&self.0));
         let told = |call: &SkillCall| match &call.how {
-            CallRule::Allowed => format!("{} allowed", call.name),
-            CallRule::Spared => format!("{} spared", call.name),
-            CallRule::Asked => format!("{} asked", call.name),
-            CallRule::Refused(by) => format!("{} refused by {by}", call.name),
+            CallDecision::Allowed => format!("{} allowed", call.name),
+            CallDecision::Spared => format!("{} spared", call.name),
+            CallDecision::Asked => format!("{} asked", call.name),
+            CallDecision::Refused(by) => format!("{} refused by {by}", call.name),
         };
         (noted.calls.iter().map(told).collect(), noted.asked)
     }
@@ -111,7 +111,7 @@ impl Policy for HeardPolicy {
     fn may_spare(&self, call: &PolicyCall<'_>) -> bool {
         let may = self.policy.may_spare(call);
         if may && let Some(judged) = lock(&self.calls.0).judged_call(&call.spec.name) {
-            judged.how = CallRule::Spared;
+            judged.how = CallDecision::Spared;
         }
         may
     }
@@ -128,7 +128,7 @@ impl Approver for HeardPerson {
         let mut noted = lock(&self.calls.0);
         noted.asked.push(question.tool.clone());
         if let Some(judged) = noted.judged_call(&question.tool) {
-            judged.how = CallRule::Asked;
+            judged.how = CallDecision::Asked;
         }
         drop(noted);
         match &self.person {

@@ -6,9 +6,10 @@ use anyhow::Context;
 use tokio::time::Instant;
 
 use super::super::render::{DIM, WARN, one_line, style_text};
+use super::super::terminal::TerminalSize;
 use super::ask::TerminalRoom;
 use super::calls::output_row;
-use super::editor::MARK;
+use super::editor::{LineEditor, MARK};
 use super::live::LiveChat;
 use super::screen::ScreenRegion;
 
@@ -39,14 +40,7 @@ impl LiveChat {
     }
 
     pub(super) fn room(&self) -> TerminalRoom {
-        let size = self.screen.size();
-        let laid = self
-            .answer
-            .layout_rows(size.columns, (size.rows / 2).max(1));
-        TerminalRoom {
-            size,
-            n_typed: laid.rows.len(),
-        }
+        answer_room(self.screen.size(), &self.answer)
     }
 
     fn region(&self) -> ScreenRegion {
@@ -62,19 +56,7 @@ impl LiveChat {
                 None => (self.above(), &self.editor, self.below()),
             },
         };
-        let laid = editor.layout_rows(size.columns, (size.rows / 2).max(1));
-        let n_beside = laid.rows.len() + below.len() + 1;
-        let n_skipped = match &self.question {
-            // Keep the head of a question; `Screen::fit_region` cuts rows only on very low screens.
-            Some(_) => 0,
-            None => (above.len() + n_beside).saturating_sub(size.rows),
-        };
-        let mut rows: Vec<String> = above.into_iter().skip(n_skipped).collect();
-        let (row, column) = laid.cursor;
-        let cursor = Some((rows.len() + row, column));
-        rows.extend(laid.rows);
-        rows.extend(below);
-        ScreenRegion { rows, cursor }
+        layout_region(size, above, editor, below, self.question.is_some())
     }
 
     /// Returns the rows above the editor: the unfinished answer and the waiting texts.
@@ -132,5 +114,38 @@ impl LiveChat {
             rows.push(style_text(DIM, keys));
         }
         rows
+    }
+}
+
+/// Lays out an editor between the rows above and below it. Rows above that do not fit are left out from the
+/// top, but for those of a question, whose head stays.
+pub(super) fn layout_region(
+    size: TerminalSize,
+    above: Vec<String>,
+    editor: &LineEditor,
+    below: Vec<String>,
+    is_question: bool,
+) -> ScreenRegion {
+    let laid = editor.layout_rows(size.columns, (size.rows / 2).max(1));
+    let n_beside = laid.rows.len() + below.len() + 1;
+    let n_skipped = match is_question {
+        // `Screen::fit_region` cuts rows only on very low screens.
+        true => 0,
+        false => (above.len() + n_beside).saturating_sub(size.rows),
+    };
+    let mut rows: Vec<String> = above.into_iter().skip(n_skipped).collect();
+    let (row, column) = laid.cursor;
+    let cursor = Some((rows.len() + row, column));
+    rows.extend(laid.rows);
+    rows.extend(below);
+    ScreenRegion { rows, cursor }
+}
+
+/// Returns the room for a question beside the line that answers it.
+pub(super) fn answer_room(size: TerminalSize, answer: &LineEditor) -> TerminalRoom {
+    let laid = answer.layout_rows(size.columns, (size.rows / 2).max(1));
+    TerminalRoom {
+        size,
+        n_typed: laid.rows.len(),
     }
 }

@@ -502,14 +502,16 @@ impl LiveChat {
     }
 }
 
-async fn wait_withdrawn(question: &mut Option<OpenQuestion>) {
+/// Waits until an open question is withdrawn; forever without one.
+pub(super) async fn wait_withdrawn(question: &mut Option<OpenQuestion>) {
     match question {
         Some(question) => question.note_withdrawn().await,
         None => std::future::pending().await,
     }
 }
 
-async fn sleep_until(time: Option<Instant>) {
+/// Sleeps until a time; forever without one.
+pub(super) async fn sleep_until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,

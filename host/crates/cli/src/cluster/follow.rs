@@ -67,7 +67,7 @@ impl FollowedTurn {
             };
             let event = match told {
                 Some(SessionNews::Event(event)) => event,
-                // What a holder asked that is gone cannot be answered.
+                // Nobody takes answers to the questions of a holder that is gone.
                 Some(SessionNews::Held | SessionNews::Released) => {
                     questions.clear();
                     if asking.take_if(|own| !own.is_given.get()).is_some() {
@@ -153,14 +153,14 @@ impl FollowedTurn {
         }
     }
 
-    /// Waits for the person's answer, for ever where the input ends: another person may answer. Returns
+    /// Waits for the person's answer, forever where the input ends: another person may answer. Returns
     /// the status of the holder's answer.
     async fn answer_question(
         &self,
         question: OpenQuestion,
         is_given: &Cell<bool>,
     ) -> Result<StatusCode, CallError> {
-        let asked = asked_question(question.about);
+        let asked = asked_question(question.about.clone());
         let given = question_screen(&asked)
             .ask_approval(|line| parse_answer(line, &asked), AskedAnswer::is_no)
             .await;
@@ -168,7 +168,7 @@ impl FollowedTurn {
             return std::future::pending().await;
         };
         is_given.set(true);
-        self.session.answer(&question.id, &given).await
+        self.session.answer(&question, &given).await
     }
 }
 

@@ -12,9 +12,9 @@ mod metrics;
 mod question;
 mod quota;
 mod remote;
+mod remote_event;
 mod run;
 mod shared_session;
-mod told;
 mod turns;
 mod worker;
 
@@ -30,9 +30,9 @@ use rind_nats::worker::{ClusterStatus, DeadInput, WorkerStatus};
 pub(super) use args::{AttachArgs, CheckArgs, ClusterCommand, FrontArgs, RemoteArgs, WorkerArgs};
 pub(super) use attach::AttachedSession;
 pub(super) use question::asked_question;
+pub(super) use remote_event::remote_event;
 pub(super) use run::run_remote;
 pub(super) use shared_session::SessionNews;
-pub(super) use told::told_event;
 pub(super) use worker::run_worker;
 
 /// Maximum number of dead letters of a session that are listed.

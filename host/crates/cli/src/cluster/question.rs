@@ -74,7 +74,7 @@ pub(crate) fn asked_question(about: QuestionAbout) -> AskedQuestion {
                     default: default == "yes",
                 },
                 "choose" => QuestionKind::Choose {
-                    default: 0,
+                    default: default_option(&options, &default),
                     options,
                 },
                 _ => QuestionKind::Text { default },
@@ -84,16 +84,34 @@ pub(crate) fn asked_question(about: QuestionAbout) -> AskedQuestion {
     }
 }
 
-/// Returns the body of a request that gives an answer. A question that the person leaves is answered
-/// with a no, or with nothing where that is no answer.
-pub(super) fn answer_body(answer: &AskedAnswer) -> Value {
+/// Returns the number of the default among the options, from 0; the first where none is the default.
+fn default_option(options: &[String], default: &str) -> u32 {
+    let at = options.iter().position(|option| option == default);
+    at.and_then(|at| u32::try_from(at).ok()).unwrap_or(0)
+}
+
+/// Returns the body of a request that answers a question. A call is refused if the person leaves its
+/// question; a plugin gets its default, as at this terminal.
+pub(super) fn answer_body(about: &QuestionAbout, answer: &AskedAnswer) -> Value {
     let answer = match answer {
         AskedAnswer::Call(ApprovalAnswer::Yes) => "yes".to_owned(),
         AskedAnswer::Call(ApprovalAnswer::Always) => "always".to_owned(),
         AskedAnswer::Call(ApprovalAnswer::No(why)) if !why.is_empty() => {
             return json!({ "answer": "no", "reason": why });
         }
-        AskedAnswer::Call(ApprovalAnswer::No(_)) | AskedAnswer::Person(None) => "no".to_owned(),
+        AskedAnswer::Call(ApprovalAnswer::No(_)) => "no".to_owned(),
+        AskedAnswer::Person(None) => match about {
+            QuestionAbout::Plugin {
+                form,
+                options,
+                default,
+                ..
+            } => match form.as_str() {
+                "choose" => default_option(options, default).to_string(),
+                _ => default.clone(),
+            },
+            QuestionAbout::Approval { .. } => "no".to_owned(),
+        },
         AskedAnswer::Person(Some(PersonAnswer::Yes(is_yes))) => {
             if *is_yes { "yes" } else { "no" }.to_owned()
         }
@@ -148,6 +166,16 @@ mod tests {
         }
     }
 
+    fn plugin_question(form: &str, default: &str) -> QuestionAbout {
+        QuestionAbout::Plugin {
+            plugin: "deploy".to_owned(),
+            text: "where to?".to_owned(),
+            form: form.to_owned(),
+            options: vec!["test".to_owned(), "live".to_owned()],
+            default: default.to_owned(),
+        }
+    }
+
     fn rows(question: &AskedQuestion) -> String {
         let size = TerminalSize {
             columns: 100,
@@ -174,7 +202,8 @@ mod tests {
 
     #[test]
     fn a_call_elsewhere_is_asked_about_in_the_words_of_a_call_here_and_answered_with_its_reason() {
-        let question = asked_question(approval("$ ", Some("every call of bash")));
+        let about = approval("$ ", Some("every call of bash"));
+        let question = asked_question(about.clone());
         let shown = rows(&question);
         for words in [
             "wants to run a program (execute)",
@@ -183,7 +212,8 @@ mod tests {
         ] {
             assert!(shown.contains(words), "{words}: {shown}");
         }
-        let body = |line: &str| parse_answer(line, &question).map(|answer| answer_body(&answer));
+        let body =
+            |line: &str| parse_answer(line, &question).map(|answer| answer_body(&about, &answer));
         assert_eq!(body("a"), Some(json!({"answer": "always"})));
         assert_eq!(
             body("no: use trash"),
@@ -195,14 +225,28 @@ mod tests {
 
     #[test]
     fn a_choice_of_a_plugin_is_answered_by_its_number_from_0() {
-        let question = asked_question(QuestionAbout::Plugin {
-            plugin: "deploy".to_owned(),
-            text: "where to?".to_owned(),
-            form: "choose".to_owned(),
-            options: vec!["test".to_owned(), "live".to_owned()],
-            default: "test".to_owned(),
-        });
+        let about = plugin_question("choose", "test");
+        let question = asked_question(about.clone());
         let answer = parse_answer("2", &question).unwrap();
-        assert_eq!(answer_body(&answer), json!({"answer": "1"}));
+        assert_eq!(answer_body(&about, &answer), json!({"answer": "1"}));
+    }
+
+    #[test]
+    fn a_question_of_a_plugin_that_a_person_leaves_gets_its_default() {
+        for (form, default, expected) in [
+            ("choose", "live", "1"),
+            ("text", "main", "main"),
+            ("confirm", "no", "no"),
+        ] {
+            let about = plugin_question(form, default);
+            let body = answer_body(&about, &AskedAnswer::Person(None));
+            assert_eq!(body, json!({ "answer": expected }), "{form}");
+            if form == "choose" {
+                let AskedQuestion::Person(asked) = asked_question(about) else {
+                    panic!("a question of a plugin");
+                };
+                assert_eq!(asked.kind.default_answer(), PersonAnswer::Choice(1));
+            }
+        }
     }
 }

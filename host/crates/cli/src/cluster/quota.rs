@@ -8,9 +8,6 @@ use super::super::exit_code::bail_usage;
 use super::super::render;
 use super::args::NatsArgs;
 
-/// Millionths of a dollar, in which costs are counted.
-const MICROS: f64 = 1e6;
-
 /// Arguments of `rind cluster quota`. Without limits it shows those that hold.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct QuotaArgs {
@@ -88,8 +85,10 @@ fn report_lines(report: &QuotaReport) -> Vec<String> {
         .filter_map(|(what, used, limit)| Some(format!("quota of {what}: {used} of {}", limit?)))
         .collect();
     if let Some(limit) = limits.usd_a_day {
-        let used = used.micro_usd as f64 / MICROS;
-        lines.push(format!("quota of US dollars a day: {used} of {limit}"));
+        lines.push(format!(
+            "quota of US dollars a day: {} of {limit}",
+            used.usd()
+        ));
     }
     lines
 }

@@ -127,7 +127,7 @@ fn failure(error: CallError) -> RemoteError {
         CallError::Nats(NatsError::Config { .. } | NatsError::GivenUp { .. }) => {
             RemoteError::Refused(error.to_string())
         }
-        CallError::Nats(NatsError::Refused { .. } | NatsError::OverQuota { .. }) => {
+        CallError::Nats(NatsError::Refused { .. } | NatsError::OverQuota(_)) => {
             RemoteError::Full(error.to_string())
         }
         other => RemoteError::Failed(error_chain(&other)),

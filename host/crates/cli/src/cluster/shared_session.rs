@@ -15,6 +15,7 @@ use rind_lib::text::error_chain;
 use rind_nats::NatsSessions;
 use rind_nats::call::{CallBody, CallError, SessionCalls};
 use rind_serve::body::Bytes;
+use rind_serve::questions::OpenQuestion;
 use serde_json::{Value, json};
 use sse_stream::SseStream;
 use tokio::sync::mpsc::Sender;
@@ -135,11 +136,12 @@ impl SharedSession {
     /// The holder gives no answer.
     pub(crate) async fn answer(
         &self,
-        question: &str,
+        question: &OpenQuestion,
         answer: &AskedAnswer,
     ) -> Result<StatusCode, CallError> {
-        let path = format!("/v1/questions/{question}");
-        let answer = self.ask_path(Method::POST, &path, answer_body(answer));
+        let path = format!("/v1/questions/{}", question.id);
+        let body = answer_body(&question.about, answer);
+        let answer = self.ask_path(Method::POST, &path, body);
         Ok(answer.await?.status())
     }
 

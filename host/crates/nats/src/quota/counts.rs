@@ -1,5 +1,7 @@
 //! Limits of a tenant, and its use in a minute and a day.
 
+use std::time::Duration;
+
 use rind_lib::point::payload::TurnSummary;
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +60,33 @@ pub struct QuotaReport {
     pub used: QuotaUse,
 }
 
+/// Refusal of an input, a turn or a session for which a quota leaves no room.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error(
+    "the tenant has used up its quota of {quota}: {used} of {limit}; it is free again at {free_at}, or when the operator raises it with `rind cluster quota`"
+)]
+pub struct QuotaRefusal {
+    /// Quota in words, as in `turns a minute`.
+    pub quota: String,
+    /// Use so far.
+    pub used: f64,
+    /// Limit.
+    pub limit: f64,
+    /// Time at which the quota is free again, in milliseconds since 1970.
+    free_ms: i64,
+    /// The same time as text.
+    free_at: String,
+}
+
+impl QuotaRefusal {
+    /// Returns the time until the quota is free again.
+    #[must_use]
+    pub fn free_in(&self) -> Duration {
+        let left = self.free_ms.saturating_sub(rind_lib::clock::now_ms());
+        Duration::from_millis(u64::try_from(left).unwrap_or(0))
+    }
+}
+
 /// Tokens and cost of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TurnUse {
@@ -90,6 +119,12 @@ impl QuotaUse {
         }
     }
 
+    /// Returns the US dollars that turns cost on the day.
+    #[must_use]
+    pub fn usd(&self) -> f64 {
+        self.micro_usd as f64 / MICROS
+    }
+
     /// Adds what a turn used that has ended.
     pub(super) fn add_turn(&mut self, turn: TurnUse) {
         self.tokens = self.tokens.saturating_add(turn.tokens);
@@ -117,24 +152,29 @@ impl QuotaUse {
         check(what, used, limit, free_ms)
     }
 
+    /// Checks whether a turn may begin.
+    pub(super) fn check_turn(&self, limits: &QuotaLimits) -> Result<(), NatsError> {
+        self.check_spent(limits)?;
+        self.check_minute("turns a minute", self.turns, limits.turns_a_minute)
+    }
+
     /// Checks what is used up for a day, whatever a minute allows.
     pub(super) fn check_spent(&self, limits: &QuotaLimits) -> Result<(), NatsError> {
         let tokens = limits.tokens_a_day.map(|limit| limit as f64);
         self.check_day("tokens a day", self.tokens as f64, tokens)?;
-        let usd = self.micro_usd as f64 / MICROS;
-        self.check_day("US dollars a day", usd, limits.usd_a_day)
+        self.check_day("US dollars a day", self.usd(), limits.usd_a_day)
     }
 }
 
 fn check(what: &str, used: f64, limit: Option<f64>, free_ms: i64) -> Result<(), NatsError> {
     match limit {
-        Some(limit) if used >= limit => Err(NatsError::OverQuota {
+        Some(limit) if used >= limit => Err(NatsError::OverQuota(QuotaRefusal {
             quota: what.to_owned(),
             used,
             limit,
             free_ms,
             free_at: time_text(free_ms),
-        }),
+        })),
         _ => Ok(()),
     }
 }

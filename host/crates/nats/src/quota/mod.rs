@@ -10,6 +10,7 @@
 //! Start from [`TenantQuotas`].
 
 mod counts;
+mod known;
 
 use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard};
@@ -19,7 +20,8 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::stream;
 use bytes::Bytes;
-pub use counts::{QuotaLimits, QuotaReport, QuotaUse, TurnUse};
+pub use counts::{QuotaLimits, QuotaRefusal, QuotaReport, QuotaUse, TurnUse};
+pub(crate) use known::KnownQuotas;
 use rind_lib::lock::lock;
 use rind_lib::session::SessionAddress;
 use serde::{Deserialize, Serialize};
@@ -32,41 +34,8 @@ use crate::{NatsError, NatsSessions};
 /// Key in the metadata of the tenant's inputs that says that quotas were declared.
 const DECLARED: &str = "rind-quotas";
 
-/// Time for which it is believed that no quotas were declared.
-const BELIEF: Duration = Duration::from_secs(2);
-
-/// Time for which an input is refused as the one before it was, without asking the servers: a sender
-/// that floods must not burden them for the others.
-const REFUSAL: Duration = Duration::from_millis(500);
-
 /// Error code of JetStream for a stream that does not exist.
 const NO_STREAM: u64 = 10059;
-
-/// Facts about the quotas that a program believes for a moment.
-#[derive(Debug, Default)]
-pub(crate) struct KnownQuotas {
-    /// Time until which none are believed to be declared.
-    none_until: Option<Instant>,
-    /// Refusal of an input, and the time until which others are refused as well.
-    refused: Option<(Instant, NatsError)>,
-}
-
-impl KnownQuotas {
-    fn refused_input(&self) -> Option<NatsError> {
-        let (until, refusal) = self.refused.as_ref()?;
-        let is_over = *until <= Instant::now() || refusal.free_in() == Some(Duration::ZERO);
-        if is_over {
-            None
-        } else {
-            refusal.copied_quota()
-        }
-    }
-
-    fn note_refused(&mut self, refusal: &NatsError) {
-        let refused = refusal.copied_quota();
-        self.refused = refused.map(|refusal| (Instant::now() + REFUSAL, refusal));
-    }
-}
 
 /// The quotas of a tenant. Cheap to clone.
 #[derive(Clone)]
@@ -156,7 +125,7 @@ impl TenantQuotas {
     /// A quota is used up, the servers do not answer, or what was declared is lost or damaged.
     pub async fn count_input(&self) -> Result<(), NatsError> {
         if let Some(refusal) = self.known().refused_input() {
-            return Err(refusal);
+            return Err(NatsError::OverQuota(refusal));
         }
         let counted = self.change(|limits, used| {
             used.check_spent(limits)?;
@@ -165,8 +134,8 @@ impl TenantQuotas {
             Ok(())
         });
         let counted = counted.await;
-        if let Err(refusal) = &counted {
-            self.known().note_refused(refusal);
+        if let Err(NatsError::OverQuota(refusal)) = &counted {
+            self.known().note_refused(refusal.clone());
         }
         counted
     }
@@ -194,8 +163,7 @@ impl TenantQuotas {
         let Some(QuotaReport { limits, used }) = self.report().await? else {
             return Ok(());
         };
-        used.check_spent(&limits)?;
-        used.check_minute("turns a minute", used.turns, limits.turns_a_minute)?;
+        used.check_turn(&limits)?;
         let Some(limit) = limits.sessions_a_day else {
             return Ok(());
         };
@@ -215,8 +183,7 @@ impl TenantQuotas {
         let Some(QuotaReport { limits, used }) = self.report().await? else {
             return Ok(());
         };
-        used.check_spent(&limits)?;
-        used.check_minute("turns a minute", used.turns, limits.turns_a_minute)
+        used.check_turn(&limits)
     }
 
     /// Counts a turn that is to begin.
@@ -225,8 +192,7 @@ impl TenantQuotas {
     /// As for [`count_input`](Self::count_input).
     pub async fn begin_turn(&self) -> Result<(), NatsError> {
         self.change(|limits, used| {
-            used.check_spent(limits)?;
-            used.check_minute("turns a minute", used.turns, limits.turns_a_minute)?;
+            used.check_turn(limits)?;
             used.turns += 1;
             Ok(())
         })
@@ -261,7 +227,7 @@ impl TenantQuotas {
             match self.put("use", sequence, &used).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => tokio::time::sleep(Duration::from_millis(2)).await,
-                // It may be counted twice then, but never not at all.
+                // The change may be counted twice then, but it is never lost.
                 Err(error) if began.elapsed() >= self.parts.patience => return Err(error),
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
@@ -270,8 +236,7 @@ impl TenantQuotas {
 
     /// Returns the limits, if any were declared.
     async fn limits(&self) -> Result<Option<QuotaLimits>, NatsError> {
-        let is_believed = |until: &Instant| Instant::now() < *until;
-        if self.known().none_until.as_ref().is_some_and(is_believed) {
+        if self.known().are_none() {
             return Ok(None);
         }
         let found = match self.last("limits").await {
@@ -285,7 +250,7 @@ impl TenantQuotas {
         match found {
             Ok(None) if self.are_declared().await? => Err(lost()),
             Ok(None) => {
-                self.known().none_until = Some(Instant::now() + BELIEF);
+                self.known().note_none();
                 Ok(None)
             }
             other => other,

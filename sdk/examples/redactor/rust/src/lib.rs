@@ -26,7 +26,7 @@ mod plugin {
         let mut masks = Masks::new(&config::all::<Settings>()?.names)?;
         let mut parts: Vec<Part> = finished.parts().collect();
         for part in &mut parts {
-            // What is masked in a value may leave no JSON, so it continues as text.
+            // Masking may leave a value that is not JSON, so it continues as text.
             if let Part::Text(text) | Part::Json(text) = &*part
                 && let Some(masked) = masks.apply(text)
             {

@@ -27,9 +27,10 @@ use super::super::signals::AnySignal;
 use super::super::terminal::QUIET;
 use super::ask::{OpenQuestion, TerminalRoom};
 use super::diff::ChatDiffs;
+use super::draw::{answer_room, layout_region};
 use super::editor::{LineEditor, MARK};
 use super::history::ChatHistory;
-use super::live::restore_on_panic;
+use super::live::{restore_on_panic, sleep_until, wait_withdrawn};
 use super::press::QUITS;
 use super::screen::{ChatScreen, ScreenRegion};
 use super::status::{ChatStatus, ContextWindow};
@@ -203,7 +204,7 @@ impl AttachedChat {
                 }
                 Some(news) = self.news.recv() => {
                     self.take_news(news);
-                    // What came meanwhile is drawn at once.
+                    // Draw events that arrived meanwhile at once.
                     while let Ok(news) = self.news.try_recv() {
                         self.take_news(news);
                     }
@@ -212,7 +213,7 @@ impl AttachedChat {
                 Some(text) = self.written.recv() => {
                     text.trim_end_matches('\n').split('\n').for_each(|line| self.view.say_line(line));
                 }
-                () = withdrawn(&mut self.question) => self.tell_withdrawn(),
+                () = wait_withdrawn(&mut self.question) => self.show_withdrawn(),
                 () = tokio::time::sleep_until(quiet), if is_quiet_due => {}
                 () = sleep_until(opens) => {}
                 _ = tick.tick() => {}
@@ -233,7 +234,7 @@ impl AttachedChat {
         }
     }
 
-    fn tell_withdrawn(&mut self) {
+    fn show_withdrawn(&mut self) {
         let size = self.screen.size();
         let head = self.question.as_ref().map(|open| open.head_row(size));
         self.close_question();
@@ -260,14 +261,7 @@ impl AttachedChat {
     }
 
     fn room(&self) -> TerminalRoom {
-        let size = self.screen.size();
-        let laid = self
-            .answer
-            .layout_rows(size.columns, (size.rows / 2).max(1));
-        TerminalRoom {
-            size,
-            n_typed: laid.rows.len(),
-        }
+        answer_room(self.screen.size(), &self.answer)
     }
 
     fn region(&self) -> ScreenRegion {
@@ -276,18 +270,7 @@ impl AttachedChat {
             Some(question) => (question.render_rows(self.room()), &self.answer, Vec::new()),
             None => (self.above(), &self.editor, self.below()),
         };
-        let laid = editor.layout_rows(size.columns, (size.rows / 2).max(1));
-        let n_beside = laid.rows.len() + below.len() + 1;
-        let n_skipped = match &self.question {
-            Some(_) => 0,
-            None => (above.len() + n_beside).saturating_sub(size.rows),
-        };
-        let mut rows: Vec<String> = above.into_iter().skip(n_skipped).collect();
-        let (row, column) = laid.cursor;
-        let cursor = Some((rows.len() + row, column));
-        rows.extend(laid.rows);
-        rows.extend(below);
-        ScreenRegion { rows, cursor }
+        layout_region(size, above, editor, below, self.question.is_some())
     }
 
     fn above(&self) -> Vec<String> {
@@ -362,19 +345,5 @@ impl AttachedChat {
 impl Drop for AttachedChat {
     fn drop(&mut self) {
         self.end_screen();
-    }
-}
-
-async fn withdrawn(question: &mut Option<OpenQuestion>) {
-    match question {
-        Some(question) => question.note_withdrawn().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn sleep_until(time: Option<Instant>) {
-    match time {
-        Some(time) => tokio::time::sleep_until(time).await,
-        None => std::future::pending().await,
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::super::super::approve::TerminalQuestion;
-use super::super::super::cluster::{SessionNews, asked_question, told_event};
+use super::super::super::cluster::{SessionNews, asked_question, remote_event};
 use super::super::super::render::{DIM, one_line, style_text, warning_text};
 use super::{AttachedChat, WaitingText};
 
@@ -45,7 +45,7 @@ impl AttachedChat {
         }
     }
 
-    /// Takes back all questions: what a holder asked that is gone cannot be answered.
+    /// Takes back all questions: nobody takes answers to the questions of a holder that is gone.
     fn withdraw_questions(&mut self) {
         for (_, withdraw) in self.open.drain() {
             withdraw.cancel();
@@ -72,14 +72,14 @@ impl AttachedChat {
                 self.view.say_line(style_text(DIM, words));
             }
             _ => {
-                if let Some(told) = told_event(event) {
-                    self.show_told(&told);
+                if let Some(told) = remote_event(event) {
+                    self.show_event(&told);
                 }
             }
         }
     }
 
-    fn show_told(&mut self, told: &Stamped) {
+    fn show_event(&mut self, told: &Stamped) {
         if told.is_main() {
             match &told.event {
                 Event::TurnStart {
@@ -125,16 +125,16 @@ impl AttachedChat {
         self.waiting.retain(|own| !is_taken(own));
     }
 
-    /// Tells of a text that an interrupted turn did not take.
+    /// Shows a text that an interrupted turn did not take.
     fn take_back(&mut self, number: Option<u64>) {
         let is_it = |own: &WaitingText| own.steers.is_some() && own.steers == number;
         if let Some(at) = self.waiting.iter().position(is_it) {
             let text = self.waiting.remove(at).text;
-            self.tell_unsent(&text, "the turn was interrupted");
+            self.show_unsent(&text, "the turn was interrupted");
         }
     }
 
-    fn tell_unsent(&mut self, text: &str, why: &str) {
+    fn show_unsent(&mut self, text: &str, why: &str) {
         let words = format!("not sent ({why}): {}", one_line(text, 400));
         self.view.say_line(warning_text(&words));
     }
@@ -158,7 +158,7 @@ impl AttachedChat {
                 () = withdraw.cancelled() => None,
             };
             if let Some(given) = given {
-                let told = session.answer(&question.id, &given).await;
+                let told = session.answer(&question, &given).await;
                 let told = told.map_err(|error| error_chain(&error));
                 let _ = teller.send(AttachedDone::Answered(Box::new(question), told));
             }
@@ -219,7 +219,7 @@ impl AttachedChat {
             AttachedDone::Sent(_, Ok(())) => {}
             AttachedDone::Sent(id, Err(why)) => {
                 if let Some(text) = self.take_waiting(&id) {
-                    self.tell_unsent(&text, &why);
+                    self.show_unsent(&text, &why);
                 }
             }
             AttachedDone::Steered(id, Ok(Some(number))) => {
@@ -236,7 +236,7 @@ impl AttachedChat {
             }
             AttachedDone::Steered(id, Err(why)) => {
                 if let Some(text) = self.take_waiting(&id) {
-                    self.tell_unsent(&text, &why);
+                    self.show_unsent(&text, &why);
                 }
             }
             AttachedDone::Answered(question, told) => self.note_answered(*question, told),
@@ -255,7 +255,7 @@ impl AttachedChat {
         Some(self.waiting.remove(at).text)
     }
 
-    /// Says what became of an answer, and asks again where the holder did not take it.
+    /// Reports what became of an answer, and asks again if the holder did not accept it.
     fn note_answered(&mut self, question: OpenQuestion, told: Result<StatusCode, String>) {
         let why = match told {
             Ok(status) if status.is_success() => return,
@@ -265,7 +265,7 @@ impl AttachedChat {
             Ok(status) => format!("HTTP {status}"),
             Err(why) => why,
         };
-        let words = format!("the answer was not taken: {why}");
+        let words = format!("the answer was not accepted: {why}");
         self.view.say_line(warning_text(&words));
         // A holder that is gone asks nothing any more.
         if self.open.remove(&question.id).is_some() {

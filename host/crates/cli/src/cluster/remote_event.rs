@@ -10,18 +10,35 @@ use serde_json::Value;
 
 /// Fields that every event has.
 #[derive(Deserialize)]
-struct ToldPlace {
+struct EventPlace {
     session: Option<String>,
     agent: String,
     turn: u32,
     step: u32,
 }
 
-/// An event that a chat shows. Others are left out, as all readers of the stream leave out what they
-/// do not know.
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "kebab-case")]
-enum ToldEvent {
+/// Declares the events once, for their JSON and for the events of the library that they become.
+macro_rules! remote_events {
+    ($($name:ident { $($field:ident: $type:ty,)* },)*) => {
+        /// An event that a chat shows. Others are left out, as all readers of the stream leave out what
+        /// they do not know.
+        #[derive(Deserialize)]
+        #[serde(tag = "type", rename_all = "kebab-case")]
+        enum RemoteEvent {
+            $($name { $($field: $type,)* },)*
+        }
+
+        impl From<RemoteEvent> for Event {
+            fn from(remote: RemoteEvent) -> Self {
+                match remote {
+                    $(RemoteEvent::$name { $($field,)* } => Self::$name { $($field,)* },)*
+                }
+            }
+        }
+    };
+}
+
+remote_events! {
     TurnStart {
         turn: u32,
         input: String,
@@ -103,9 +120,9 @@ enum ToldEvent {
 }
 
 /// Returns an event that a chat shows; `None` for any other.
-pub(crate) fn told_event(json: &Value) -> Option<Stamped> {
-    let place = ToldPlace::deserialize(json).ok()?;
-    let event = ToldEvent::deserialize(json).ok()?;
+pub(crate) fn remote_event(json: &Value) -> Option<Stamped> {
+    let place = EventPlace::deserialize(json).ok()?;
+    let event = RemoteEvent::deserialize(json).ok()?;
     Some(Stamped {
         at: jiff::Timestamp::now(),
         session: place.session.map(Arc::from),
@@ -114,113 +131,6 @@ pub(crate) fn told_event(json: &Value) -> Option<Stamped> {
         step: place.step,
         event: event.into(),
     })
-}
-
-impl From<ToldEvent> for Event {
-    fn from(told: ToldEvent) -> Self {
-        match told {
-            ToldEvent::TurnStart {
-                turn,
-                input,
-                source,
-                command,
-                input_id,
-            } => Self::TurnStart {
-                turn,
-                input,
-                source,
-                command,
-                input_id,
-            },
-            ToldEvent::StepStart { step } => Self::StepStart { step },
-            ToldEvent::RequestEnd {
-                request,
-                model,
-                usage,
-                cost_usd,
-                latency_ms,
-                finish,
-                error,
-            } => Self::RequestEnd {
-                request,
-                model,
-                usage,
-                cost_usd,
-                latency_ms,
-                finish,
-                error,
-            },
-            ToldEvent::TextDelta { text } => Self::TextDelta { text },
-            ToldEvent::ThinkingDelta { text } => Self::ThinkingDelta { text },
-            ToldEvent::TextHeld { is_thinking, by } => Self::TextHeld { is_thinking, by },
-            ToldEvent::Correction { shown, text } => Self::Correction { shown, text },
-            ToldEvent::Retry {
-                attempt,
-                delay_ms,
-                reason,
-            } => Self::Retry {
-                attempt,
-                delay_ms,
-                reason,
-            },
-            ToldEvent::MessageEnd { message } => Self::MessageEnd { message },
-            ToldEvent::ToolCall {
-                call,
-                plugin,
-                by,
-                parent_id,
-            } => Self::ToolCall {
-                call,
-                plugin,
-                by,
-                parent_id,
-            },
-            ToldEvent::ToolStart {
-                call,
-                effect_class,
-                plugin,
-                by,
-            } => Self::ToolStart {
-                call,
-                effect_class,
-                plugin,
-                by,
-            },
-            ToldEvent::ToolEnd {
-                result,
-                duration_ms,
-                refused_by,
-                by,
-            } => Self::ToolEnd {
-                result,
-                duration_ms,
-                refused_by,
-                by,
-            },
-            ToldEvent::CompactStart { messages, tokens } => Self::CompactStart { messages, tokens },
-            ToldEvent::CompactEnd {
-                messages,
-                summary,
-                is_built_in,
-                refused,
-            } => Self::CompactEnd {
-                messages,
-                summary,
-                is_built_in,
-                refused,
-            },
-            ToldEvent::Status { plugin, text } => Self::Status { plugin, text },
-            ToldEvent::TurnEnd {
-                turn,
-                summary,
-                output,
-            } => Self::TurnEnd {
-                turn,
-                summary,
-                output,
-            },
-        }
-    }
 }
 
 #[cfg(test)]
@@ -259,10 +169,10 @@ mod tests {
                 event,
             };
             let json = serde_json::to_value(&told).unwrap();
-            let read = told_event(&json).unwrap_or_else(|| panic!("{json}"));
+            let read = remote_event(&json).unwrap_or_else(|| panic!("{json}"));
             assert_eq!((read.event, read.turn), (told.event, 2));
         }
         let unknown = json!({"type": "new", "agent": "main", "turn": 1, "step": 0});
-        assert!(told_event(&unknown).is_none());
+        assert!(remote_event(&unknown).is_none());
     }
 }
