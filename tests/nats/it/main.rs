@@ -7,6 +7,7 @@
 
 mod chat;
 mod dead;
+mod fair;
 mod figures;
 mod front;
 mod hostile;
@@ -17,4 +18,5 @@ mod races;
 mod rounds;
 mod servers;
 mod store;
+
 mod workers;

@@ -8,10 +8,22 @@ use std::future::Future;
 use std::sync::mpsc;
 use std::thread;
 
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
 use crate::NatsError;
+
+/// Runs a call that waits for the servers. On a thread that runs tasks of the program, the other tasks
+/// go on with another thread meanwhile: the end of a session waits up to ten seconds for servers that do
+/// not answer, and neither timers nor other sessions may wait with it.
+pub(crate) fn blocking<T>(call: impl FnOnce() -> T) -> T {
+    let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
+    match flavor {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(call),
+        // A runtime of one thread has none to go on with.
+        _ => call(),
+    }
+}
 
 /// A runtime on threads of its own. It ends when the value is dropped.
 pub(crate) struct NatsRuntime {
@@ -64,7 +76,7 @@ impl NatsRuntime {
         self.handle.spawn(async move {
             let _ = sender.send(future.await);
         });
-        receiver.recv().unwrap_or(Err(NatsError::Ended))
+        blocking(|| receiver.recv()).unwrap_or(Err(NatsError::Ended))
     }
 
     /// Starts a task on the runtime.

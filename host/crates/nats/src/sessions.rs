@@ -51,6 +51,8 @@ pub(crate) struct StoreParts {
     writer: String,
     /// Facts about the quotas of the tenant that are believed for a moment.
     pub(crate) quotas: Mutex<KnownQuotas>,
+    /// Held while the use of the tenant is changed.
+    pub(crate) quota_change: tokio::sync::Mutex<()>,
     /// Sessions that are open here.
     open: Mutex<HashMap<SessionAddress, (OpenQueue, Arc<HeldLease>)>>,
 }
@@ -108,6 +110,7 @@ impl NatsSessions {
             name: format!("{}/{}", config.shown_servers(), config.tenant),
             patience: config.patience,
             quotas: Mutex::default(),
+            quota_change: tokio::sync::Mutex::default(),
             config,
             streams,
             link,

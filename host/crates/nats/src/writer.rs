@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 
 use crate::append::AppendFailure;
 use crate::log::{AppendPlace, MAX_PART_BYTES, SessionSubject};
+use crate::runtime::blocking;
 
 /// Number of bytes in the queue from which on an append blocks.
 const MAX_QUEUED_BYTES: usize = 8 << 20;
@@ -83,10 +84,7 @@ impl LineQueue {
     pub(crate) fn push(&self, lines: &[u8]) -> Result<(), Error> {
         let mut state = self.lock();
         while state.failure.is_none() && state.queued.len() > MAX_QUEUED_BYTES {
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = blocking(|| self.changed.wait(state)).unwrap_or_else(PoisonError::into_inner);
         }
         self.check_state(&mut state)?;
         state.queued.extend_from_slice(lines);
@@ -123,6 +121,12 @@ impl LineQueue {
     /// Blocks until the session is stored up to a length or storing has failed, at most until
     /// `until`.
     pub(crate) fn wait_stored(&self, length: u64, until: Option<Instant>) {
+        if self.lengths().1 < length {
+            blocking(|| self.block_until_stored(length, until));
+        }
+    }
+
+    fn block_until_stored(&self, length: u64, until: Option<Instant>) {
         let mut state = self.lock();
         while state.stored < length && state.failure.is_none() {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));

@@ -220,6 +220,9 @@ impl TenantQuotas {
         let Some(limits) = self.limits().await? else {
             return Ok(());
         };
+        // One change of this program at a time: those of its tasks would only refuse each other, and
+        // burden the servers of all tenants.
+        let _one = self.parts.quota_change.lock().await;
         loop {
             let (sequence, mut used) = self.used().await?;
             used.roll(rind_lib::clock::now_ms());

@@ -67,7 +67,11 @@ struct HostSession {
 impl ClaimedSession for HostSession {
     fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>> {
         Box::pin(async move {
-            if let Some(quotas) = &self.quotas {
+            // An input that is delivered again after its turn has ended uses nothing.
+            let taken = self.session.stored().taken_input(&input.id);
+            let is_known = taken.is_some_and(|taken| taken.ended.is_some());
+            let quotas = self.quotas.as_ref().filter(|_| !is_known);
+            if let Some(quotas) = quotas {
                 quotas.begin_turn().await.map_err(over_quota)?;
             }
             let turn = self.session.turn(input.text.as_str());
@@ -76,9 +80,14 @@ impl ClaimedSession for HostSession {
             tracing::debug!(turn = ended.turn, "a turn ended");
             let stored = self.session.stored().synced().await;
             stored.map_err(|error| failure_of(&error))?;
-            if let Some(quotas) = &self.quotas {
-                let ended = quotas.end_turn(TurnUse::of(&ended.summary)).await;
-                ended.map_err(|error| TurnFailure::Failed(error_chain(&error)))?;
+            if let Some(quotas) = quotas {
+                // The turn is stored: running it again would only use more.
+                if let Err(error) = quotas.end_turn(TurnUse::of(&ended.summary)).await {
+                    tracing::warn!(
+                        error = error_chain(&error),
+                        "what a turn used is not counted in the quotas of the tenant"
+                    );
+                }
             }
             Ok(())
         })

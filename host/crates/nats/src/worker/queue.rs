@@ -52,6 +52,11 @@ impl QueueNames {
         format!("{}.{class}.*", self.prefix("WAKE"))
     }
 
+    /// Returns the name of the consumer that gives the wakes of a class to its workers.
+    pub(crate) fn consumer(class: &str) -> String {
+        format!("class-{class}")
+    }
+
     /// Returns the subject of control messages to workers.
     pub(crate) fn control(&self) -> String {
         self.prefix("CONTROL")

@@ -19,6 +19,10 @@ const BUSY_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause before a session is checked again whose tenant has used up a quota.
 const QUOTA_PAUSE: Duration = Duration::from_secs(60);
 
+/// Turns that a session has in a row while others wait. Then it goes to the end of the queue: a session
+/// with a thousand inputs must not keep a slot from the others.
+const MAX_IN_A_ROW: u64 = 4;
+
 /// Interval in which the lease of a session is checked during a turn.
 const LEASE_LOOK: Duration = Duration::from_millis(250);
 
@@ -54,6 +58,8 @@ enum WakeEnd {
     Done,
     /// Has it delivered again after this time.
     Again(Duration),
+    /// Puts the session at the end of the queue, behind those that wait.
+    Behind,
 }
 
 impl SessionWork {
@@ -85,6 +91,11 @@ impl SessionWork {
         let answered = match end {
             WakeEnd::Done => wake.double_ack().await,
             WakeEnd::Again(pause) => wake.ack_with(AckKind::Nak(Some(pause))).await,
+            // A wake that is delivered again comes before those that wait, a new one after them.
+            WakeEnd::Behind => match self.inbox.wake(&at, &self.class).await {
+                Ok(()) => wake.double_ack().await,
+                Err(_) => wake.ack_with(AckKind::Nak(None)).await,
+            },
         };
         if let Err(error) = answered {
             tracing::debug!(%error, "a wake message was not acknowledged and will be redelivered");
@@ -147,7 +158,7 @@ impl SessionWork {
                 () = self.now.cancelled() => false,
                 () = self.lease_ends(at) => false,
             };
-            if !is_idle || matches!(end, WakeEnd::Again(_)) {
+            if !is_idle || !matches!(end, WakeEnd::Done) {
                 return Ok(end);
             }
             if self.inbox.first_input(at).await?.is_none() {
@@ -163,7 +174,15 @@ impl SessionWork {
         claimed: &mut dyn ClaimedSession,
         outcome: &mut WorkOutcome,
     ) -> Result<WakeEnd, NatsError> {
+        let mut n_in_a_row = 0;
         while let Some(input) = self.inbox.first_input(at).await? {
+            if n_in_a_row >= MAX_IN_A_ROW {
+                if self.inbox.n_waiting(&self.class).await? > 0 {
+                    return Ok(WakeEnd::Behind);
+                }
+                n_in_a_row = 0;
+            }
+            n_in_a_row += 1;
             if self.stop.is_cancelled() {
                 return Ok(WakeEnd::Again(Duration::ZERO));
             }

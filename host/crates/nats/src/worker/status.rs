@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::control::{ControlOrder, WorkerStatus};
 use super::inbox::TurnInbox;
+use super::queue::QueueNames;
 use crate::setup::LINES;
 use crate::{NatsError, QuotaReport};
 
@@ -103,6 +104,19 @@ impl TurnInbox {
         let stored = first.map_or(i64::MAX, |first| first.time_ms);
         let waited = rind_lib::clock::now_ms().saturating_sub(stored);
         Ok(u64::try_from(waited).unwrap_or(0))
+    }
+
+    /// Returns the number of wakes of a class that no worker has.
+    pub(crate) async fn n_waiting(&self, class: &str) -> Result<u64, NatsError> {
+        const WHAT: &str = "the length of a queue";
+        let context = self.parts.link.context();
+        let stream = context
+            .get_stream_no_info(self.names.stream("WAKE"))
+            .await
+            .map_err(|error| NatsError::unanswered(WHAT, error))?;
+        let consumer = stream.consumer_info(QueueNames::consumer(class)).await;
+        let consumer = consumer.map_err(|error| NatsError::unanswered(WHAT, error))?;
+        Ok(consumer.num_pending)
     }
 
     /// Orders workers to take no new work and end: the worker of this name, those of this class, or

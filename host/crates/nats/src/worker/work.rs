@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::control::{ControlState, WorkerWatch, answer_control};
 use super::inbox::TurnInbox;
-use super::queue::{class_error, is_class};
+use super::queue::{QueueNames, class_error, is_class};
 use super::session_work::{SessionWork, WorkOutcome};
 use super::sweep::sweep_inputs;
 use super::turns::WorkerTurns;
@@ -189,7 +189,7 @@ impl NatsWorker {
 
     async fn consumer(&self) -> Result<jetstream::consumer::PullConsumer, NatsError> {
         const WHAT: &str = "the consumer of a class";
-        let name = format!("class-{}", self.config.class);
+        let name = QueueNames::consumer(&self.config.class);
         let context = self.inbox.parts.link.context();
         let stream = context
             .get_stream_no_info(self.inbox.names.stream("WAKE"))
