@@ -12,10 +12,12 @@ mod machine;
 mod program;
 mod proxy;
 mod servers;
+mod tenant;
 mod terminal;
 
 pub use machine::{HttpAnswer, Machine};
 pub use program::{old_server_program, server_program};
 pub use proxy::{FaultProxy, ProxyFault};
 pub use servers::{NatsServers, ServerSetup};
+pub use tenant::{FloodCounts, N_NOISY, TimedTenant, TurnMoment, flood};
 pub use terminal::Terminal;

@@ -1,22 +1,14 @@
 //! Figures of whole rounds, from the sending of an input to the stored end of its turn. `--nocapture`
 //! shows them.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
 
-use futures_util::future::BoxFuture;
-use rind_lib::Host;
-use rind_lib::provider::scripted::{Reply, Script, Scripted};
-use rind_lib::session::SessionStore;
-use rind_nats::worker::{
-    ClaimedSession, HostTurns, NatsWorker, QueuedInput, TurnFailure, TurnInbox, WorkerConfig,
-    WorkerTurns,
-};
-use rind_nats::{NatsError, NatsSessions, QuotaLimits, TenantQuotas};
-use rind_nats_tests::{NatsServers, ServerSetup};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio_util::sync::CancellationToken;
+use rind_lib::clock::now_ms;
+use rind_nats::{NatsSessions, QuotaLimits, TenantQuotas};
+use rind_nats_tests::{NatsServers, ServerSetup, TimedTenant};
 
 /// Rounds of the quiet tenant in one measurement.
 const N_ROUNDS: usize = 100;
@@ -24,193 +16,144 @@ const N_ROUNDS: usize = 100;
 /// Inputs of the tenant that floods.
 const N_FLOOD: usize = 10_000;
 
-/// Turns of a host that say which inputs have ended.
-struct TimedTurns {
-    turns: HostTurns,
-    ended: UnboundedSender<String>,
+/// Most turns of the tenant that floods, two for each of its slots, that end while an input of the quiet
+/// tenant waits for its worker.
+const MAX_OTHERS_TURNS: usize = 8;
+
+/// A round of the quiet tenant, in milliseconds since 1970.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    sent: i64,
+    begun: i64,
+    ended: i64,
 }
 
-struct TimedSession {
-    session: Box<dyn ClaimedSession>,
-    ended: UnboundedSender<String>,
-}
-
-impl WorkerTurns for TimedTurns {
-    fn claim<'a>(
-        &'a self,
-        session: &'a str,
-    ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, TurnFailure>> {
-        Box::pin(async move {
-            let session = self.turns.claim(session).await?;
-            let ended = self.ended.clone();
-            let timed: Box<dyn ClaimedSession> = Box::new(TimedSession { session, ended });
-            Ok(timed)
-        })
+/// Runs rounds one after the other, each in a session of its own out of ten.
+async fn rounds(tenant: &mut TimedTenant, what: &str) -> Vec<Round> {
+    let mut rounds = Vec::new();
+    for n in 0..N_ROUNDS {
+        let (session, id) = (format!("quiet-{}", n % 10), format!("{what}-{n}"));
+        let sent = now_ms();
+        let stored = tenant.inbox.send(&session, "default", &id, "go").await;
+        stored.unwrap();
+        let begun = tenant.moment(&id, false).await;
+        let ended = tenant.moment(&id, true).await;
+        rounds.push(Round { sent, begun, ended });
     }
+    rounds
 }
 
-impl ClaimedSession for TimedSession {
-    fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>> {
-        Box::pin(async move {
-            self.session.run(input).await?;
-            let _ = self.ended.send(input.id.clone());
-            Ok(())
-        })
-    }
-
-    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
-        self.session.close()
-    }
+fn shown(rounds: &[Round]) -> String {
+    let at = |of: fn(&Round) -> i64, part: usize| {
+        let mut times: Vec<i64> = rounds.iter().map(of).collect();
+        times.sort_unstable();
+        times[times.len() * part / 100]
+    };
+    let (whole, begin) = (
+        |one: &Round| one.ended - one.sent,
+        |one: &Round| one.begun - one.sent,
+    );
+    format!(
+        "median {} ms, p99 {} ms; until the turn begins {} and {} ms",
+        at(whole, 50),
+        at(whole, 99),
+        at(begin, 50),
+        at(begin, 99)
+    )
 }
 
-/// A tenant with workers in this process.
-struct Tenant {
-    inbox: TurnInbox,
-    quotas: TenantQuotas,
-    ended: UnboundedReceiver<String>,
-    stop: CancellationToken,
+/// A tenant that floods, as a program of its own.
+struct Flood {
+    program: Child,
+    lines: Receiver<String>,
 }
 
-impl Tenant {
-    /// Starts workers with four slots each, whose model takes this time for an answer.
-    async fn start(servers: &NatsServers, name: &str, n_workers: usize, delay_ms: u64) -> Self {
-        let (sender, ended) = unbounded_channel();
-        let stop = CancellationToken::new();
-        let mut first = None;
-        for n in 0..n_workers {
-            let config = servers.config(name);
-            let sessions = tokio::task::spawn_blocking(|| NatsSessions::connect(config).unwrap());
-            let sessions = sessions.await.unwrap();
-            let reply = Reply {
-                times: Some(0),
-                delay_ms,
-                ..Reply::text("Fine.")
-            };
-            let host = Host::builder()
-                .provider(
-                    Arc::new(Scripted::new(Script::new(vec![reply]))),
-                    "scripted",
-                )
-                .store(SessionStore::over(Arc::new(sessions.clone())))
-                .build()
-                .await
-                .unwrap();
-            let quotas = TenantQuotas::of(&sessions);
-            let turns = Arc::new(TimedTurns {
-                turns: HostTurns::new(host).with_quotas(quotas.clone()),
-                ended: sender.clone(),
-            });
-            let config = WorkerConfig {
-                slots: 4,
-                ..WorkerConfig::new("default", &format!("w{n}"))
-            };
-            let own = sessions.clone();
-            let worker = tokio::task::spawn_blocking(|| NatsWorker::new(own, config, turns));
-            tokio::spawn(worker.await.unwrap().unwrap().run(stop.clone()));
-            first.get_or_insert((sessions, quotas));
-        }
-        let (sessions, quotas) = first.unwrap();
-        let inbox = tokio::task::spawn_blocking(move || TurnInbox::open(&sessions).unwrap());
-        Self {
-            inbox: inbox.await.unwrap(),
-            quotas,
-            ended,
-            stop,
-        }
-    }
-
-    /// Returns the times of rounds, one after the other, each in a session of its own out of ten.
-    async fn round_times(&mut self, what: &str) -> Vec<Duration> {
-        let mut times = Vec::new();
-        for n in 0..N_ROUNDS {
-            let (session, id) = (format!("quiet-{}", n % 10), format!("{what}-{n}"));
-            let began = Instant::now();
-            let sent = self.inbox.send(&session, "default", &id, "go").await;
-            sent.unwrap();
-            while self.ended.recv().await.unwrap() != id {}
-            times.push(began.elapsed());
-        }
-        times.sort();
-        times
-    }
-}
-
-impl Drop for Tenant {
-    fn drop(&mut self) {
-        self.stop.cancel();
-    }
-}
-
-fn shown(times: &[Duration]) -> String {
-    let at = |part: usize| times[times.len() * part / 100];
-    format!("median {:.1?}, p99 {:.1?}", at(50), at(99))
-}
-
-/// Sends the inputs of the flood from sixteen tasks. Returns how many were stored and refused.
-async fn flood(inbox: TurnInbox, prefix: &'static str) -> (usize, usize, Duration) {
-    let (began, n_sent) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
-    let senders = (0..16).map(|_| {
-        let (inbox, n_sent) = (inbox.clone(), n_sent.clone());
-        tokio::spawn(async move {
-            let (mut stored, mut refused) = (0, 0);
-            loop {
-                let n = n_sent.fetch_add(1, Ordering::Relaxed);
-                if n >= N_FLOOD {
-                    return (stored, refused);
-                }
-                let (session, id) = (format!("noisy-{}", n % 100), format!("{prefix}-{n}"));
-                match inbox.send(&session, "default", &id, "go").await {
-                    Ok(()) => stored += 1,
-                    Err(NatsError::OverQuota(_)) => refused += 1,
-                    Err(error) => panic!("{error}"),
-                }
+impl Flood {
+    fn start(servers: &NatsServers) -> Self {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_nats-flood"))
+            .args([&servers.urls(), "noisy", &N_FLOOD.to_string()])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (sender, lines) = channel();
+        let out = BufReader::new(program.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                let _ = sender.send(line);
             }
-        })
-    });
-    let (mut stored, mut refused) = (0, 0);
-    for sender in senders.collect::<Vec<_>>() {
-        let (more, no) = sender.await.unwrap();
-        (stored, refused) = (stored + more, refused + no);
+        });
+        Self { program, lines }
     }
-    (stored, refused, began.elapsed())
+
+    /// Ends the program. Returns its counts of stored and refused inputs and the milliseconds that the
+    /// flood took, if it has ended, and the times at which its turns ended.
+    fn end(mut self) -> (Option<[i64; 3]>, Vec<i64>) {
+        self.program.kill().unwrap();
+        self.program.wait().unwrap();
+        let (mut counts, mut ends) = (None, Vec::new());
+        while let Ok(line) = self.lines.recv() {
+            let numbers: Vec<i64> = line
+                .split(' ')
+                .skip(1)
+                .map(|n| n.parse().unwrap())
+                .collect();
+            match &numbers[..] {
+                [end] => ends.push(*end),
+                other => counts = Some(other.try_into().unwrap()),
+            }
+        }
+        (counts, ends)
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tenant_that_floods_is_limited_and_another_ends_all_of_its_rounds() {
+async fn a_tenant_that_floods_keeps_no_turn_of_another_tenant_waiting() {
     let servers = NatsServers::start(ServerSetup::ONE);
-    let mut quiet = Tenant::start(&servers, "quiet", 1, 300).await;
-    let noisy = Tenant::start(&servers, "noisy", 1, 300).await;
-    let limits = QuotaLimits {
-        turns_a_minute: Some(300),
-        ..QuotaLimits::default()
-    };
-    noisy.quotas.declare(limits).await.unwrap();
+    let mut quiet = TimedTenant::start(&servers.config("quiet"), 1, 300).await;
+    let config = servers.config("noisy");
+    let noisy = tokio::task::spawn_blocking(|| {
+        let sessions = NatsSessions::connect(config).unwrap();
+        rind_nats::worker::TurnInbox::open(&sessions).unwrap();
+        TenantQuotas::of(&sessions)
+    });
+    let noisy = noisy.await.unwrap();
     // Each session of the quiet tenant has begun.
     for n in 0..10 {
         let (session, id) = (format!("quiet-{n}"), format!("first-{n}"));
-        quiet
-            .inbox
-            .send(&session, "default", &id, "go")
-            .await
-            .unwrap();
-        while quiet.ended.recv().await.unwrap() != id {}
+        let sent = quiet.inbox.send(&session, "default", &id, "go").await;
+        sent.unwrap();
+        quiet.moment(&id, true).await;
     }
-    let alone = quiet.round_times("alone").await;
+    let alone = rounds(&mut quiet, "alone").await;
     println!("quiet tenant alone: {}", shown(&alone));
-    for what in ["limited", "unlimited"] {
-        if what == "unlimited" {
-            noisy.quotas.declare(QuotaLimits::default()).await.unwrap();
-        }
-        let flooding = tokio::spawn(flood(noisy.inbox.clone(), what));
-        let beside = quiet.round_times(what).await;
-        let (stored, refused, time) = flooding.await.unwrap();
+    let limited = QuotaLimits {
+        turns_a_minute: Some(300),
+        ..QuotaLimits::default()
+    };
+    for (what, limits) in [("limited", limited), ("unlimited", QuotaLimits::default())] {
+        noisy.declare(limits).await.unwrap();
+        let flood = Flood::start(&servers);
+        let beside = rounds(&mut quiet, what).await;
+        let (counts, ends) = tokio::task::spawn_blocking(|| flood.end()).await.unwrap();
         println!(
-            "beside a tenant, {what} in its turns, that sends {N_FLOOD} inputs in {time:.1?}, of which {stored} were stored \
-             and {refused} refused: {}",
-            shown(&beside)
+            "beside a tenant, {what} in its turns, that sends {N_FLOOD} inputs: {}; it had {} turns; stored, refused, ms: {counts:?}",
+            shown(&beside),
+            ends.len()
         );
-        assert_eq!(stored + refused, N_FLOOD);
-        assert_eq!(refused > 0, what == "limited");
+        let others = |round: &Round| {
+            let waits = round.sent..round.begun;
+            ends.iter().filter(|end| waits.contains(end)).count()
+        };
+        let others = beside.iter().map(others).max().unwrap();
+        assert!(
+            others <= MAX_OTHERS_TURNS,
+            "{others} turns of the other tenant came before"
+        );
+        assert!(!ends.is_empty());
+        if let Some([stored, refused, _]) = counts {
+            assert_eq!(stored + refused, 10_000);
+            assert_eq!(refused > 0, what == "limited");
+        }
     }
 }
 
@@ -220,15 +163,16 @@ async fn two_workers_do_nearly_twice_the_rounds_of_one() {
     let mut rates = Vec::new();
     for n_workers in [1, 2, 4] {
         let servers = NatsServers::start(ServerSetup::ONE);
-        let mut tenant = Tenant::start(&servers, "t", n_workers, 300).await;
+        let mut tenant = TimedTenant::start(&servers.config("t"), n_workers, 300).await;
         let began = Instant::now();
         for n in 0..N_INPUTS {
             let (session, id) = (format!("s-{n}"), format!("i-{n}"));
             let sent = tenant.inbox.send(&session, "default", &id, "go").await;
             sent.unwrap();
         }
-        for _ in 0..N_INPUTS {
-            tenant.ended.recv().await.unwrap();
+        let mut n_ended = 0;
+        while n_ended < N_INPUTS {
+            n_ended += usize::from(tenant.moments.recv().await.unwrap().is_end);
         }
         let rate = N_INPUTS as f64 / began.elapsed().as_secs_f64();
         println!("{n_workers} workers with 4 slots, a model of 300 ms: {rate:.1} rounds a second");
