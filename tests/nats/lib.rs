@@ -18,6 +18,6 @@ mod terminal;
 pub use machine::{HttpAnswer, Machine};
 pub use program::{old_server_program, server_program};
 pub use proxy::{FaultProxy, ProxyFault};
-pub use servers::{NatsServers, ServerSetup};
+pub use servers::{NatsServers, ServerSetup, process_memory_and_files};
 pub use tenant::{FloodCounts, N_NOISY, TimedTenant, TurnMoment, flood};
 pub use terminal::Terminal;

@@ -190,15 +190,7 @@ impl NatsServers {
     /// It is not running.
     #[must_use]
     pub fn memory_and_files(&self, n: usize) -> (u64, usize) {
-        let pid = self.servers[n].child.as_ref().unwrap().id();
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        let line = status
-            .lines()
-            .find(|line| line.starts_with("VmRSS:"))
-            .unwrap();
-        let memory = line.split_whitespace().nth(1).unwrap().parse().unwrap();
-        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
-        (memory, files.count())
+        process_memory_and_files(self.servers[n].child.as_ref().unwrap().id())
     }
 
     /// Returns the number of the server that leads a stream; `None` if there is none now.
@@ -279,6 +271,22 @@ impl Drop for NatsServers {
             let _ = child.wait();
         }
     }
+}
+
+/// Returns the resident memory of a process in kB, and its number of open files.
+///
+/// # Panics
+/// It is not running.
+#[must_use]
+pub fn process_memory_and_files(pid: u32) -> (u64, usize) {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS:"))
+        .unwrap();
+    let memory = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    (memory, files.count())
 }
 
 /// Returns ports that nobody listens on.
