@@ -17,6 +17,7 @@ mod quotas;
 mod races;
 mod rounds;
 mod servers;
+mod snapshots;
 mod store;
 
 mod workers;

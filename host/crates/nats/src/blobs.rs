@@ -62,6 +62,36 @@ impl NatsBlobs {
         }
     }
 
+    /// Returns the contents of a session's files.
+    pub(crate) fn of_files(parts: Arc<StoreParts>, at: &SessionAddress) -> Self {
+        let names = &parts.streams.names;
+        let place = ValuePlace {
+            stream: names.stream(VALUES, names.partition(at)),
+            prefix: names.files(at),
+        };
+        Self {
+            at: at.clone(),
+            place,
+            parts,
+        }
+    }
+
+    /// Stores a value that is not known to be stored.
+    pub(crate) fn put_new(&self, name: &str, bytes: &[u8]) -> Result<(), NatsError> {
+        let (parts, place) = (self.parts.clone(), self.place.clone());
+        let (name, bytes) = (name.to_owned(), Bytes::copy_from_slice(bytes));
+        self.parts.runtime.wait(async move {
+            let of_value = format!("{}.{name}", place.prefix);
+            for number in 0..n_parts(bytes.len()) {
+                let from = number * MAX_PART_BYTES;
+                let part = bytes.slice(from..bytes.len().min(from + MAX_PART_BYTES));
+                store_message(&parts, format!("{of_value}.{PART}.{number}"), part).await?;
+            }
+            let subject = format!("{of_value}.{LENGTH}.{}", bytes.len());
+            store_message(&parts, subject, Bytes::new()).await
+        })
+    }
+
     /// Returns names and lengths of all values.
     pub(crate) fn listed(&self) -> Result<Vec<(String, u64)>, NatsError> {
         let filter = format!("{}.*.{LENGTH}.*", self.place.prefix);
@@ -101,19 +131,8 @@ impl Blobs for NatsBlobs {
         {
             return Ok(());
         }
-        let (parts, place) = (self.parts.clone(), self.place.clone());
-        let (name, bytes) = (name.to_owned(), Bytes::copy_from_slice(bytes));
-        let stored = self.parts.runtime.wait(async move {
-            let of_value = format!("{}.{name}", place.prefix);
-            for number in 0..n_parts(bytes.len()) {
-                let from = number * MAX_PART_BYTES;
-                let part = bytes.slice(from..bytes.len().min(from + MAX_PART_BYTES));
-                store_message(&parts, format!("{of_value}.{PART}.{number}"), part).await?;
-            }
-            let subject = format!("{of_value}.{LENGTH}.{}", bytes.len());
-            store_message(&parts, subject, Bytes::new()).await
-        });
-        stored.map_err(|error| self.in_store(error))
+        self.put_new(name, bytes)
+            .map_err(|error| self.in_store(error))
     }
 
     fn get(&self, name: &str) -> Result<Vec<u8>, Error> {

@@ -76,6 +76,14 @@ pub enum NatsError {
         /// Description of the damage.
         why: String,
     },
+    /// Files of a session cannot be stored or restored.
+    #[error("the files in {folder} cannot be stored or restored: {why}")]
+    Files {
+        /// Folder of the worker.
+        folder: String,
+        /// Reason.
+        why: String,
+    },
     /// Workers gave an input up.
     #[error(
         "the input {input} was given up after {attempts} attempts: {cause}; it is now a dead letter, which can be sent again"

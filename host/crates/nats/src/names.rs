@@ -101,6 +101,11 @@ impl TenantNames {
         format!("{}.{kind}", self.prefix("blob", at))
     }
 
+    /// Returns the prefix of the contents of a session's files.
+    pub(crate) fn files(&self, at: &SessionAddress) -> String {
+        format!("{}.=files", self.prefix("blob", at))
+    }
+
     /// Returns a filter for all values of a session and of its subagents.
     pub(crate) fn all_values(&self, at: &SessionAddress) -> String {
         format!("{}.>", self.prefix("blob", at))

@@ -20,6 +20,10 @@ pub(crate) const AT: &str = "Rind-At";
 /// off and are no part of the session.
 pub(crate) const TAKEN: &str = "Rind-Taken";
 
+/// Header of a message without bytes that names the snapshot of the files of the session: those at the
+/// end of the lines before it.
+pub(crate) const SNAPSHOT: &str = "Rind-Snapshot";
+
 /// Number of messages in a batch.
 const BATCH: u64 = 512;
 
@@ -44,6 +48,8 @@ pub(crate) struct SessionBytes {
     pub(crate) bytes: Vec<u8>,
     /// Offset and sequence of each message with bytes.
     pub(crate) places: Vec<(u64, u64)>,
+    /// Name of the last snapshot of the files, and the length of the session when it was recorded.
+    pub(crate) snapshot: Option<(String, u64)>,
 }
 
 impl SessionBytes {
@@ -84,6 +90,9 @@ impl SessionBytes {
                     )));
                 }
             }
+        }
+        if let Some(name) = message.header(SNAPSHOT) {
+            self.snapshot = Some((name.to_owned(), at));
         }
         if !message.payload.is_empty() {
             self.places.push((at, message.sequence));

@@ -149,6 +149,20 @@ impl NatsSessions {
         self.parts.leases.time()
     }
 
+    /// Records a snapshot of the files of a session that is open here, after all of its lines.
+    pub(crate) fn record_snapshot(&self, at: &SessionAddress, name: &str) -> Result<(), Error> {
+        let open = self.parts.lock_open().get(at).cloned();
+        let queue = open.and_then(|(queue, _)| queue.upgrade());
+        queue.ok_or_else(|| self.unknown(at))?.record(name)
+    }
+
+    /// Returns all of a session; `None` if there is none of this address.
+    pub(crate) fn read_all(&self, at: &SessionAddress) -> Result<Option<SessionBytes>, NatsError> {
+        let subject = self.subject(at);
+        let read = async move { subject.read((0, 1)).await };
+        self.parts.runtime.wait(read)
+    }
+
     fn subject(&self, at: &SessionAddress) -> SessionSubject {
         let names = &self.parts.streams.names;
         SessionSubject {

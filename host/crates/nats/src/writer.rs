@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 
 use crate::append::AppendFailure;
 use crate::log::{AppendPlace, MAX_PART_BYTES, SessionSubject};
+use crate::replay::SNAPSHOT;
 use crate::runtime::blocking;
 
 /// Number of bytes in the queue from which on an append blocks.
@@ -40,6 +41,10 @@ pub(crate) struct LineQueue {
 #[derive(Debug)]
 struct QueueState {
     queued: BytesMut,
+    /// Name of a snapshot that is recorded after the lines.
+    note: Option<String>,
+    /// Number of snapshots that were recorded.
+    n_noted: u64,
     /// Length of the session with every accepted message, stored or not.
     taken: u64,
     /// Length of the stored part of the session.
@@ -65,6 +70,8 @@ impl LineQueue {
             store: store.to_owned(),
             state: Mutex::new(QueueState {
                 queued: BytesMut::new(),
+                note: None,
+                n_noted: 0,
                 taken: stored,
                 stored,
                 failure: None,
@@ -92,6 +99,30 @@ impl LineQueue {
         drop(state);
         self.wake.notify_one();
         Ok(())
+    }
+
+    /// Records a snapshot after all lines. Blocks until it is stored.
+    pub(crate) fn record(&self, snapshot: &str) -> Result<(), Error> {
+        let mut state = self.lock();
+        self.check_state(&mut state)?;
+        if state.is_closed {
+            return Err(Error::Store {
+                store: self.store.clone(),
+                source: "the session is closed here".into(),
+            });
+        }
+        let before = state.n_noted;
+        state.note = Some(snapshot.to_owned());
+        drop(state);
+        self.wake.notify_one();
+        blocking(|| {
+            let mut state = self.lock();
+            while state.n_noted == before && state.failure.is_none() {
+                let waited = self.changed.wait(state);
+                state = waited.unwrap_or_else(PoisonError::into_inner);
+            }
+            self.check_state(&mut state)
+        })
     }
 
     /// Returns the error that ended the queue.
@@ -159,11 +190,17 @@ impl LineQueue {
         state.places.get(n_before.checked_sub(1)?).copied()
     }
 
-    /// Takes the bytes of the next message: whole lines, unless one is longer than a message.
-    fn take_part(&self) -> Option<Bytes> {
+    /// Takes the bytes of the next message: whole lines, unless one is longer than a message. A snapshot
+    /// has a message of its own, without bytes.
+    fn take_part(&self) -> Option<(Bytes, HeaderMap)> {
         let mut state = self.lock();
-        if state.queued.is_empty() || state.failure.is_some() {
+        if state.failure.is_some() {
             return None;
+        }
+        if state.queued.is_empty() {
+            let mut headers = HeaderMap::new();
+            headers.insert(SNAPSHOT, state.note.take()?);
+            return Some((Bytes::new(), headers));
         }
         let longest = state.queued.len().min(MAX_PART_BYTES);
         let is_all = longest == state.queued.len();
@@ -173,18 +210,21 @@ impl LineQueue {
             Some(end) if !is_all => end + 1,
             _ => longest,
         };
-        Some(state.queued.split_to(len).freeze())
+        Some((state.queued.split_to(len).freeze(), HeaderMap::new()))
     }
 
     fn is_over(&self) -> bool {
         let state = self.lock();
-        state.failure.is_some() || (state.is_closed && state.queued.is_empty())
+        let is_empty = state.queued.is_empty() && state.note.is_none();
+        state.failure.is_some() || (state.is_closed && is_empty)
     }
 
     fn set_stored(&self, before: AppendPlace, place: AppendPlace) {
         let mut state = self.lock();
         state.stored = place.offset;
-        if state.places.len() < MAX_PLACES {
+        if before.offset == place.offset {
+            state.n_noted += 1;
+        } else if state.places.len() < MAX_PLACES {
             state.places.push((before.offset, place.sequence));
         }
         drop(state);
@@ -209,11 +249,11 @@ pub(crate) async fn store_lines(
     mut place: AppendPlace,
 ) {
     while !queue.is_over() {
-        let Some(part) = queue.take_part() else {
+        let Some((part, headers)) = queue.take_part() else {
             queue.wake.notified().await;
             continue;
         };
-        match subject.append(place, HeaderMap::new(), part).await {
+        match subject.append(place, headers, part).await {
             Ok(next) => {
                 queue.set_stored(place, next);
                 place = next;

@@ -16,6 +16,7 @@ use http::{Method, Request, Response};
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use rind_lib::loops::LoopInboxes;
+use rind_lib::point::payload::Source;
 
 use crate::access::ApiAccess;
 use crate::error::ApiError;
@@ -181,6 +182,18 @@ impl HeldSession {
         }
     }
 
+    /// Returns a way to say something to the turn that [`run_input`](Self::run_input) runs.
+    #[must_use]
+    pub fn teller(&self) -> TurnTeller {
+        TurnTeller(self.live.clone())
+    }
+
+    /// Whether a turn runs.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.live.is_running()
+    }
+
     /// Waits until no turn runs.
     pub async fn idle(&self) {
         while self.live.is_running() && !self.live.is_over() {
@@ -191,6 +204,19 @@ impl HeldSession {
     /// Closes the session. A running turn is interrupted.
     pub async fn close(self) {
         self.live.end_session().await;
+    }
+}
+
+/// Says something to the turns of a held session.
+pub struct TurnTeller(Arc<LiveSession>);
+
+impl TurnTeller {
+    /// Waits until a turn runs, and says something to it before its next request to the model.
+    pub async fn tell(&self, text: &str) {
+        let tell = || self.0.steer_turn(text.to_owned(), Source::Http, false);
+        while tell().is_none() && !self.0.is_over() {
+            tokio::time::sleep(LOOK / 10).await;
+        }
     }
 }
 

@@ -197,6 +197,18 @@ pub(crate) struct WorkerArgs {
     /// Seconds that running turns get after SIGTERM; then they go on elsewhere
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub(super) grace: u64,
+    /// Store the files of each session after its turns, at most this many MiB, and restore them at the
+    /// worker that has its next turn. The folder to work in must be empty at first; takes one session at
+    /// a time
+    #[arg(
+        long,
+        value_name = "MIB",
+        num_args = 0..=1,
+        default_missing_value = "256",
+        value_parser = clap::value_parser!(u64).range(1..=65_536),
+        conflicts_with = "slots"
+    )]
+    pub(super) snapshots: Option<u64>,
     /// Ask the people at `rind serve --nats` about calls that need approval, and wait this long; then
     /// the answer is no. Without it such calls are denied
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]

@@ -5,6 +5,7 @@
 
 mod args;
 mod attach;
+mod files;
 mod follow;
 mod gate;
 #[cfg(feature = "otel")]

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::files::{ClaimedFiles, SessionFolder};
 use super::gate::QuotaGate;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -19,6 +20,8 @@ use serde_json::Value;
 pub(super) struct ServedTurns {
     holder: SessionHolder,
     calls: SessionCalls,
+    /// Folder whose files are stored and restored, unless it is mounted.
+    folder: Option<SessionFolder>,
     _boards: AnsweredBoards,
 }
 
@@ -27,6 +30,7 @@ impl ServedTurns {
     pub(super) async fn open(
         sessions: &NatsSessions,
         holder: SessionHolder,
+        folder: Option<SessionFolder>,
     ) -> Result<Self, NatsError> {
         let calls = SessionCalls::new(sessions);
         let holder = holder.with_gate(Arc::new(QuotaGate(TenantQuotas::of(sessions))));
@@ -41,6 +45,7 @@ impl ServedTurns {
         };
         Ok(Self {
             holder,
+            folder,
             _boards: calls.answer_boards(Arc::new(tell)).await?,
             calls,
         })
@@ -53,7 +58,17 @@ impl WorkerTurns for ServedTurns {
         session: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, TurnFailure>> {
         Box::pin(async move {
+            let files = match &self.folder {
+                Some(folder) => Some(folder.restore(session).await?),
+                None => None,
+            };
             let held = self.holder.hold(session).await.map_err(failure_of)?;
+            if let Some(files) = &files
+                && let Err(failure) = files.check_current().await
+            {
+                held.close().await;
+                return Err(failure);
+            }
             let handler = Arc::new(HolderCalls(self.holder.clone()));
             let answered = match self.calls.answer(session, handler).await {
                 Ok(answered) => answered,
@@ -62,7 +77,11 @@ impl WorkerTurns for ServedTurns {
                     return Err(TurnFailure::Failed(error.to_string()));
                 }
             };
-            let claimed: Box<dyn ClaimedSession> = Box::new(ServedSession { held, answered });
+            let claimed: Box<dyn ClaimedSession> = Box::new(ServedSession {
+                held,
+                answered,
+                files,
+            });
             Ok(claimed)
         })
     }
@@ -72,25 +91,58 @@ impl WorkerTurns for ServedTurns {
 struct ServedSession {
     held: HeldSession,
     answered: AnsweredSession,
+    files: Option<ClaimedFiles>,
 }
 
 impl ClaimedSession for ServedSession {
     fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>> {
         Box::pin(async move {
-            let ended = self.held.run_input(&input.id, &input.text).await;
-            ended.map_err(failure_of)
+            let Some(files) = &mut self.files else {
+                let ended = self.held.run_input(&input.id, &input.text).await;
+                return ended.map_err(failure_of);
+            };
+            let (text, notice) = files.begin_turn(input);
+            let teller = self.held.teller();
+            let tell = async {
+                if let Some(notice) = notice {
+                    teller.tell(notice).await;
+                }
+                std::future::pending().await
+            };
+            let ended = tokio::select! {
+                ended = self.held.run_input(&input.id, &text) => ended,
+                never = tell => never,
+            };
+            ended.map_err(failure_of)?;
+            files.store().await
         })
     }
 
     fn idle(&mut self) -> BoxFuture<'_, ()> {
-        Box::pin(self.held.idle())
+        Box::pin(async {
+            if let Some(files) = &self.files
+                && self.held.is_running()
+            {
+                // A turn that a person ordered changes files as well.
+                files.note_turn();
+                self.held.idle().await;
+                files.store_changes().await;
+            }
+            self.held.idle().await;
+        })
     }
 
     fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
         Box::pin(async move {
             // A session that closes accepts no request that starts something.
             drop(self.answered);
+            if let Some(files) = &self.files {
+                files.store_changes().await;
+            }
             self.held.close().await;
+            if let Some(files) = &self.files {
+                files.leave().await;
+            }
         })
     }
 }

@@ -10,6 +10,7 @@ use super::super::exit_code::ExitStatus;
 use super::super::signals::AnySignal;
 use super::super::{open, render};
 use super::args::WorkerArgs;
+use super::files::SessionFolder;
 use super::turns::ServedTurns;
 use rind_lib::session::SessionStore;
 use rind_nats::NatsSessions;
@@ -27,13 +28,21 @@ pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
     let prepared = open::prepare_session(settings).await?;
     let store = SessionStore::over(Arc::new(sessions.clone()));
     let ready = prepared.with_store(store).build_host().await?;
+    let folder = match args.snapshots {
+        Some(max_mib) => {
+            let workspace = ready.run.host.host.workspace();
+            Some(SessionFolder::open(&sessions, workspace, max_mib).await?)
+        }
+        None => None,
+    };
     let name = format!("{}-{}", args.class, std::process::id());
     let config = WorkerConfig {
-        slots: args.slots,
+        // The folder has the files of one session at a time.
+        slots: if folder.is_some() { 1 } else { args.slots },
         grace: Duration::from_secs(args.grace),
         ..WorkerConfig::new(&args.class, &name)
     };
-    let turns = Arc::new(served_turns(&sessions, &ready.run, args.ask).await?);
+    let turns = Arc::new(served_turns(&sessions, &ready.run, args.ask, folder).await?);
     let worker = tokio::task::spawn_blocking(move || NatsWorker::new(sessions, config, turns));
     let worker = worker.await.context("open the queue")??;
     let stop = CancellationToken::new();
@@ -62,6 +71,7 @@ async fn served_turns(
     sessions: &NatsSessions,
     run: &ReadyRun,
     ask: Option<u64>,
+    folder: Option<SessionFolder>,
 ) -> anyhow::Result<ServedTurns> {
     let host = &run.host;
     let policy = match ask {
@@ -72,5 +82,5 @@ async fn served_turns(
     // If no user is asked, questions of plugins get their defaults at once.
     let answer_time = Duration::from_secs(ask.unwrap_or(0));
     let holder = SessionHolder::new(workspace, answer_time).context("make random numbers")?;
-    Ok(ServedTurns::open(sessions, holder).await?)
+    Ok(ServedTurns::open(sessions, holder, folder).await?)
 }

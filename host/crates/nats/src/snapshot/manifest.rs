@@ -1,0 +1,162 @@
+//! The list of the files of a snapshot, and which paths it may have. Start from [`FolderManifest`].
+
+use std::path::{Component, Path};
+
+use serde::{Deserialize, Serialize};
+
+/// Folder within the worker's folder that belongs to the worker, and is in no snapshot.
+pub(super) const OWN: &str = ".rind-worker";
+
+/// Version of the format.
+const VERSION: u32 = 1;
+
+/// Maximum length of a path, in bytes.
+const MAX_PATH: usize = 4_096;
+
+/// Files, folders and links of a snapshot. Paths are relative to the folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FolderManifest {
+    version: u32,
+    /// Folders, each before those below it.
+    pub(super) folders: Vec<StoredFolder>,
+    pub(super) files: Vec<StoredFile>,
+    pub(super) links: Vec<StoredLink>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StoredFolder {
+    pub(super) path: String,
+    pub(super) mode: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StoredFile {
+    pub(super) path: String,
+    pub(super) mode: u32,
+    /// Hash of the content, which is its name among the values.
+    pub(super) hash: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StoredLink {
+    pub(super) path: String,
+    pub(super) target: String,
+}
+
+impl Default for FolderManifest {
+    fn default() -> Self {
+        Self {
+            version: VERSION,
+            folders: Vec::new(),
+            files: Vec::new(),
+            links: Vec::new(),
+        }
+    }
+}
+
+impl FolderManifest {
+    /// Reads a manifest all of whose paths stay in the folder.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let read: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        if read.version != VERSION {
+            return Err(format!(
+                "it has version {}, and this program knows {VERSION}; update the worker",
+                read.version
+            ));
+        }
+        let folders = read.folders.iter().map(|folder| &folder.path);
+        let files = read.files.iter().map(|file| &file.path);
+        let links = read.links.iter().map(|link| &link.path);
+        if let Some(path) = folders
+            .chain(files)
+            .chain(links)
+            .find(|path| !is_inside(path))
+        {
+            return Err(format!("the path `{}` leaves the folder", shown(path)));
+        }
+        let leaves = |link: &&StoredLink| !stays_inside(&link.path, &link.target);
+        if let Some(link) = read.links.iter().find(leaves) {
+            return Err(format!(
+                "the link `{}` leaves the folder",
+                shown(&link.path)
+            ));
+        }
+        Ok(read)
+    }
+}
+
+fn shown(path: &str) -> String {
+    rind_lib::text::clean_line(path, 200)
+}
+
+/// Whether a path stays in the folder, and out of the part of the worker.
+pub(super) fn is_inside(path: &str) -> bool {
+    let parts: Vec<Component<'_>> = Path::new(path).components().collect();
+    let are_names = parts
+        .iter()
+        .all(|part| matches!(part, Component::Normal(_)));
+    let is_own = parts.first() == Some(&Component::Normal(OWN.as_ref()));
+    !parts.is_empty() && are_names && !is_own && path.len() <= MAX_PATH && !path.contains('\0')
+}
+
+/// Whether the target of a link is in the folder, and out of the part of the worker.
+pub(super) fn stays_inside(path: &str, target: &str) -> bool {
+    if target.is_empty() || target.len() > MAX_PATH || target.contains('\0') {
+        return false;
+    }
+    let mut at: Vec<Component<'_>> = Path::new(path).components().collect();
+    at.pop();
+    for part in Path::new(target).components() {
+        match part {
+            Component::Normal(_) => at.push(part),
+            Component::CurDir => {}
+            Component::ParentDir if at.pop().is_some() => {}
+            _ => return false,
+        }
+    }
+    at.first() != Some(&Component::Normal(OWN.as_ref()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_and_links_that_leave_the_folder_are_refused() {
+        for path in [
+            "../a",
+            "/a",
+            "a/../../b",
+            "",
+            ".",
+            "a/..",
+            ".rind-worker/x",
+            "a\0b",
+        ] {
+            assert!(!is_inside(path), "{path}");
+        }
+        for path in ["a", "a/b.c", ".git/config", "a/.rind-worker"] {
+            assert!(is_inside(path), "{path}");
+        }
+        for (path, target) in [
+            ("a", "../x"),
+            ("a/b", "../../x"),
+            ("a", "/etc/passwd"),
+            ("a", ".rind-worker/next"),
+            ("a/b", "../.rind-worker"),
+            ("a", ""),
+        ] {
+            assert!(!stays_inside(path, target), "{path} -> {target}");
+        }
+        assert!(stays_inside("a/b", "../c"));
+        assert!(stays_inside("a", "b/c"));
+        let file = |path: &str| {
+            format!(
+                "{{\"version\":1,\"folders\":[],\"links\":[],\"files\":[{{\"path\":\"{path}\",\"mode\":420,\"hash\":\"\"}}]}}"
+            )
+        };
+        assert!(FolderManifest::parse(file("a").as_bytes()).is_ok());
+        let refused = FolderManifest::parse(file("../a").as_bytes()).unwrap_err();
+        assert!(refused.contains("`../a` leaves the folder"), "{refused}");
+    }
+}

@@ -1,0 +1,362 @@
+//! Snapshots of the folder in which a worker runs a session, so that whichever worker claims the session
+//! next has its files.
+//!
+//! Contents are values of the session, by the hash of their bytes. A list of all files, itself such a
+//! value, is named by a message in the log of the session after the lines of the turn: so an append that
+//! is refused refuses the snapshot as well, and a snapshot is whole before anything names it. The folder
+//! belongs to the worker, has a mark that says so, and holds the files of one session at a time. Start
+//! from [`WorkspaceSnapshots`].
+
+mod fill;
+mod manifest;
+mod scan;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use rind_lib::lock::lock;
+use rind_lib::session::{self, Blobs, SessionAddress, SessionBlobs};
+use rind_lib::text::error_chain;
+use serde::Deserialize;
+
+use self::manifest::{FolderManifest, OWN};
+use crate::blobs::NatsBlobs;
+use crate::replay::SessionBytes;
+use crate::worker::root_address;
+use crate::{NatsError, NatsSessions};
+
+/// Time after the record of a snapshot in which values that it does not need are removed. A program that
+/// was paused for longer may have lost the session, and the values may be another's.
+const CLEAN_UP: Duration = Duration::from_secs(2);
+
+/// Limits of a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotLimits {
+    /// Most bytes of all files together.
+    pub max_bytes: u64,
+    /// Most files, folders and links.
+    pub max_files: usize,
+}
+
+impl Default for SnapshotLimits {
+    fn default() -> Self {
+        Self {
+            max_bytes: 256 << 20,
+            max_files: 20_000,
+        }
+    }
+}
+
+/// Turns whose changes of files are in no snapshot, because their worker ended before it stored one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostFiles {
+    /// Id of the input whose turn was interrupted and will be continued.
+    pub interrupted: Option<String>,
+}
+
+impl LostFiles {
+    /// Returns the message to the model.
+    #[must_use]
+    pub fn text(&self) -> &'static str {
+        "The worker that ran this session before ended before it stored the files of the workspace. They are \
+         now as they were when they were stored last: changes since then are missing. Check the files before \
+         you rely on them."
+    }
+}
+
+/// Reason why a snapshot was not stored.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotFailure {
+    /// Another worker has continued the session.
+    #[error("another worker has continued the session")]
+    Fenced,
+    /// Any other reason.
+    #[error(transparent)]
+    Failed(#[from] NatsError),
+}
+
+/// What is in the folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct FolderState {
+    /// Session whose files these are; `None` after a start.
+    session: Option<String>,
+    /// Snapshot from which they were restored, or as which they were stored last.
+    snapshot: Option<String>,
+    /// Whether they are as in that snapshot.
+    is_stored: bool,
+    /// Length of the session when the worker left it.
+    left_at: Option<u64>,
+}
+
+/// The folder of a worker that runs one session at a time, whose files it stores and restores. All
+/// methods block.
+#[derive(Debug)]
+pub struct WorkspaceSnapshots {
+    sessions: NatsSessions,
+    path: PathBuf,
+    folder: Dir,
+    limits: SnapshotLimits,
+    state: Mutex<FolderState>,
+}
+
+impl WorkspaceSnapshots {
+    /// Takes a folder for the files of sessions. It must be empty or have been taken before: what is in
+    /// it is removed for the files of another session.
+    ///
+    /// # Errors
+    /// The folder has other files, or cannot be written.
+    pub fn open(
+        sessions: NatsSessions,
+        path: &Path,
+        limits: SnapshotLimits,
+    ) -> Result<Self, NatsError> {
+        let failed = |why: String| NatsError::Files {
+            folder: path.display().to_string(),
+            why,
+        };
+        let folder = Dir::open_ambient_dir(path, ambient_authority());
+        let folder = folder.map_err(|error| failed(error.to_string()))?;
+        let mark = folder.symlink_metadata(OWN);
+        if !mark.is_ok_and(|mark| mark.is_dir()) {
+            let names = fill::names(&folder).map_err(|error| failed(error.to_string()))?;
+            if !names.is_empty() {
+                return Err(failed(
+                    "the folder has files that no worker put there, and a worker with snapshots removes what it finds; \
+                     give it an empty folder with --workspace"
+                        .to_owned(),
+                ));
+            }
+            let made = folder.create_dir(OWN);
+            made.map_err(|error| failed(error.to_string()))?;
+        }
+        Ok(Self {
+            sessions,
+            path: path.to_owned(),
+            folder,
+            limits,
+            state: Mutex::default(),
+        })
+    }
+
+    /// Puts the files of a session into the folder. Files of another session that are in no snapshot are
+    /// kept aside.
+    ///
+    /// # Errors
+    /// The session or its snapshot cannot be read, or the folder cannot be written. As long as not all
+    /// of the snapshot is there, the files in the folder stay.
+    pub fn restore(&self, session: &str) -> Result<Option<LostFiles>, NatsError> {
+        let at = root_address(session)?;
+        let read = self.sessions.read_all(&at)?.unwrap_or_default();
+        let wanted = read.snapshot.as_ref().map(|(name, _)| name.clone());
+        let state = lock(&self.state).clone();
+        let is_here = state.session.as_deref() == Some(session) && state.snapshot == wanted;
+        if is_here && (state.left_at == Some(read.end())) {
+            return Ok(None);
+        }
+        let lost = lost_files(&read);
+        let manifest = match &wanted {
+            Some(name) => self.read_manifest(&at, name)?,
+            None => FolderManifest::default(),
+        };
+        let blobs = self.blobs(&at);
+        let content = |hash: &str| blobs.get(hash).map_err(|error| error_chain(&error));
+        fill::stage(&self.folder, &manifest, &content).map_err(|why| self.failed(why))?;
+        let before = std::mem::take(&mut *lock(&self.state));
+        if !before.is_stored {
+            self.set_aside(before.session.as_deref().unwrap_or("unknown"))?;
+        }
+        fill::swap(&self.folder, &manifest).map_err(|error| self.failed(error.to_string()))?;
+        *lock(&self.state) = FolderState {
+            session: Some(session.to_owned()),
+            snapshot: wanted,
+            is_stored: true,
+            left_at: None,
+        };
+        Ok(lost)
+    }
+
+    /// Whether the files in the folder are still those of the last snapshot of a session. Another worker
+    /// may have had the session between [`restore`](Self::restore) and its claim.
+    ///
+    /// # Errors
+    /// The session cannot be read.
+    pub fn is_current(&self, session: &str) -> Result<bool, NatsError> {
+        let read = self.sessions.read_all(&root_address(session)?)?;
+        let last = read.and_then(|read| read.snapshot).map(|(name, _)| name);
+        Ok(lock(&self.state).snapshot == last)
+    }
+
+    /// Notes that a turn begins, which may change files.
+    pub fn begin_turn(&self) {
+        lock(&self.state).is_stored = false;
+    }
+
+    /// Whether the files are as they were stored last.
+    #[must_use]
+    pub fn is_stored(&self) -> bool {
+        lock(&self.state).is_stored
+    }
+
+    /// Stores the files of a session that is open here, and records them in its log.
+    ///
+    /// # Errors
+    /// There are too many files or bytes, a file cannot be read, the store is full or does not answer,
+    /// or another worker has the session. The snapshot before stays the last one.
+    pub fn store(&self, session: &str) -> Result<(), SnapshotFailure> {
+        let at = root_address(session)?;
+        let blobs = self.blobs(&at);
+        let mut known: BTreeSet<String> =
+            blobs.listed()?.into_iter().map(|(name, _)| name).collect();
+        let mut needed = BTreeSet::new();
+        let mut refused = None;
+        let scanned = scan::scan(&self.folder, self.limits, &mut |bytes| {
+            let name = SessionBlobs::bytes_id(bytes);
+            needed.insert(name.clone());
+            if known.insert(name.clone())
+                && let Err(error) = blobs.put_new(&name, bytes)
+            {
+                let why = error_chain(&error);
+                refused = Some(error);
+                return Err(why);
+            }
+            Ok(name)
+        });
+        let manifest = match (scanned, refused) {
+            (Ok(manifest), _) => manifest,
+            (Err(_), Some(error)) => return Err(error.into()),
+            (Err(why), None) => return Err(self.failed(why).into()),
+        };
+        let listed =
+            serde_json::to_vec(&manifest).map_err(|error| self.failed(error.to_string()))?;
+        let name = SessionBlobs::bytes_id(&listed);
+        if known.insert(name.clone()) {
+            blobs.put_new(&name, &listed)?;
+        }
+        needed.insert(name.clone());
+        self.sessions
+            .record_snapshot(&at, &name)
+            .map_err(|error| match error {
+                session::Error::Fenced { .. } => SnapshotFailure::Fenced,
+                other => self.failed(error_chain(&other)).into(),
+            })?;
+        let mut state = lock(&self.state);
+        state.snapshot = Some(name);
+        state.is_stored = true;
+        drop(state);
+        let recorded = Instant::now();
+        for unused in known.difference(&needed) {
+            if recorded.elapsed() < CLEAN_UP {
+                blobs.release(unused);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that the worker has left a session. If nobody works on it meanwhile, its files are still the
+    /// right ones when it comes back here, even if they could not be stored.
+    pub fn leave(&self, session: &str) {
+        let read = root_address(session).and_then(|at| self.sessions.read_all(&at));
+        let length = read.ok().flatten().map(|read| read.end());
+        lock(&self.state).left_at = length;
+    }
+
+    fn set_aside(&self, session: &str) -> Result<(), NatsError> {
+        let name = format!("{}-{session}", rind_lib::clock::now_ms());
+        let aside = fill::set_aside(&self.folder, &name);
+        if let Some(path) = aside.map_err(|error| self.failed(error.to_string()))? {
+            tracing::warn!(
+                session,
+                path = %self.path.join(path).display(),
+                "files of a session that are in no snapshot were set aside"
+            );
+        }
+        Ok(())
+    }
+
+    fn read_manifest(&self, at: &SessionAddress, name: &str) -> Result<FolderManifest, NatsError> {
+        let damaged = |why: String| NatsError::Damaged {
+            what: format!("the snapshot of the files of {at}"),
+            why,
+        };
+        let bytes = self.blobs(at).get(name);
+        let bytes = bytes.map_err(|error| damaged(error_chain(&error)))?;
+        FolderManifest::parse(&bytes).map_err(damaged)
+    }
+
+    fn blobs(&self, at: &SessionAddress) -> NatsBlobs {
+        NatsBlobs::of_files(self.sessions.parts().clone(), at)
+    }
+
+    fn failed(&self, why: String) -> NatsError {
+        NatsError::Files {
+            folder: self.path.display().to_string(),
+            why,
+        }
+    }
+}
+
+/// The parts of an entry that say which turns there were.
+#[derive(Deserialize)]
+struct TurnLine {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    input_id: Option<String>,
+}
+
+/// Returns what is lost if tools ran, or turns began, after the last snapshot.
+fn lost_files(read: &SessionBytes) -> Option<LostFiles> {
+    let stored = read.snapshot.as_ref().map_or(0, |(_, offset)| *offset);
+    let (mut offset, mut is_lost, mut interrupted) = (read.start, false, None);
+    for line in read.bytes.split_inclusive(|byte| *byte == b'\n') {
+        if let Ok(line) = serde_json::from_slice::<TurnLine>(line) {
+            let may_change = ["turn-start", "tool-start"].contains(&line.kind.as_str());
+            is_lost |= may_change && offset >= stored;
+            match line.kind.as_str() {
+                "turn-start" => interrupted = line.input_id,
+                "turn-end" => interrupted = None,
+                _ => {}
+            }
+        }
+        offset += line.len() as u64;
+    }
+    is_lost.then_some(LostFiles { interrupted })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(lines: &[&str], n_stored: usize) -> Option<LostFiles> {
+        let length = |lines: &[&str]| lines.iter().map(|line| line.len() as u64 + 1).sum();
+        lost_files(&SessionBytes {
+            bytes: format!("{}\n", lines.join("\n")).into_bytes(),
+            snapshot: (n_stored > 0).then(|| ("x".to_owned(), length(&lines[..n_stored]))),
+            ..SessionBytes::default()
+        })
+    }
+
+    #[test]
+    fn turns_and_calls_after_the_last_snapshot_are_lost_and_others_are_not() {
+        const BEGIN: &str = "{\"type\":\"turn-start\",\"input_id\":\"i\"}";
+        const CALL: &str = "{\"type\":\"tool-start\"}";
+        const END: &str = "{\"type\":\"turn-end\"}";
+        const OTHER: &str = "{\"type\":\"message\"}";
+        let of = |interrupted: Option<&str>| {
+            let interrupted = interrupted.map(str::to_owned);
+            Some(LostFiles { interrupted })
+        };
+        assert_eq!(lost(&[BEGIN, CALL, END], 3), None);
+        assert_eq!(lost(&[BEGIN, CALL, END, OTHER], 3), None);
+        assert_eq!(lost(&[BEGIN, CALL, OTHER], 2), None);
+        assert_eq!(lost(&[BEGIN, CALL, END], 0), of(None));
+        assert_eq!(lost(&[BEGIN, CALL, END, BEGIN], 3), of(Some("i")));
+        assert_eq!(lost(&[BEGIN, CALL, END, BEGIN, END], 3), of(None));
+        assert_eq!(lost(&[BEGIN, CALL, CALL], 2), of(Some("i")));
+        assert_eq!(lost(&[OTHER], 0), None);
+    }
+}

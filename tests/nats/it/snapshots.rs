@@ -1,0 +1,349 @@
+//! Files of sessions, which go with them from worker to worker.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rind_lib::session::{Journal, SessionAddress, SessionStore, Sessions};
+use rind_nats::{LostFiles, NatsSessions, SnapshotFailure, SnapshotLimits, WorkspaceSnapshots};
+use rind_nats_tests::{Machine, NatsServers, ServerSetup};
+
+use super::front::start;
+
+const SCRIPT: &str = r#"
+[[reply]]
+when = { contains = "make files", step = 1 }
+times = 0
+tool_calls = [{ name = "bash", arguments = { command = "echo one > kept; printf 'ran' > sub.sh; chmod 750 sub.sh; mkdir -p d/e; echo deep > d/e/f; ln -s kept link; echo skipped > .gitignore; echo x > skipped" } }]
+[[reply]]
+when = { contains = "go on", step = 1 }
+times = 0
+tool_calls = [{ name = "bash", arguments = { command = "echo two >> kept; stat -c %a sub.sh; cat link d/e/f; ls -A" } }]
+[[reply]]
+when = { contains = "change and hang", step = 1 }
+times = 0
+tool_calls = [{ name = "bash", arguments = { command = "echo torn >> kept" } }]
+[[reply]]
+when = { contains = "change and hang", step = 2 }
+times = 1
+delay_ms = 60000
+text = "Too late."
+[[reply]]
+times = 0
+text = "Done."
+"#;
+
+fn folder(machine: &Machine, name: &str) -> String {
+    let path = machine.path(name);
+    std::fs::create_dir_all(&path).unwrap();
+    path.display().to_string()
+}
+
+fn start_worker(machine: &mut Machine, folder: &str) -> u32 {
+    machine.start_worker(&["--yes", "--snapshots", "--workspace", folder])
+}
+
+fn read(folder: &str, name: &str) -> String {
+    std::fs::read_to_string(Path::new(folder).join(name)).unwrap_or_default()
+}
+
+#[test]
+fn another_worker_goes_on_with_the_files_of_a_worker_that_was_killed() {
+    let (_servers, sessions, mut machine) = start(SCRIPT);
+    let (one, two) = (folder(&machine, "one"), folder(&machine, "two"));
+    let worker = start_worker(&mut machine, &one);
+    assert_eq!(
+        machine.output(&["run"], &["--session", "s", "make files"]),
+        "Done.\n"
+    );
+    assert_eq!(read(&one, "kept"), "one\n");
+    machine.wait_for("the snapshot", |_| waiting(&machine_status(&sessions)) == 0);
+    machine.kill(worker);
+    start_worker(&mut machine, &two);
+    assert_eq!(
+        machine.output(&["run"], &["--session", "s", "go on"]),
+        "Done.\n"
+    );
+    assert_eq!(read(&two, "kept"), "one\ntwo\n");
+    assert_eq!(read(&two, "d/e/f"), "deep\n");
+    let mode = std::fs::metadata(Path::new(&two).join("sub.sh")).unwrap();
+    assert_eq!(mode.permissions().mode() & 0o777, 0o750);
+    let link = std::fs::read_link(Path::new(&two).join("link")).unwrap();
+    assert_eq!(link, PathBuf::from("kept"));
+    assert!(!Path::new(&two).join("skipped").exists());
+    // Another session begins with no file.
+    assert_eq!(
+        machine.output(&["run"], &["--session", "other", "hello"]),
+        "Done.\n"
+    );
+    assert!(!Path::new(&two).join("kept").exists());
+    assert_eq!(
+        machine.output(&["run"], &["--session", "s", "hello"]),
+        "Done.\n"
+    );
+    assert_eq!(read(&two, "kept"), "one\ntwo\n");
+}
+
+fn machine_status(sessions: &NatsSessions) -> rind_nats::worker::ClusterStatus {
+    let inbox = rind_nats::worker::TurnInbox::open(sessions).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(inbox.status()).unwrap()
+}
+
+fn waiting(status: &rind_nats::worker::ClusterStatus) -> usize {
+    status.waiting + status.claimed
+}
+
+#[test]
+fn files_of_a_turn_whose_worker_was_killed_in_it_are_the_earlier_ones_and_the_model_is_told() {
+    let (_servers, sessions, mut machine) = start(SCRIPT);
+    let (one, two) = (folder(&machine, "one"), folder(&machine, "two"));
+    let worker = start_worker(&mut machine, &one);
+    assert_eq!(
+        machine.output(&["run"], &["--session", "s", "make files"]),
+        "Done.\n"
+    );
+    machine.output(&["cluster", "send"], &["--session", "s", "change and hang"]);
+    machine.wait_for("the change", |_| read(&one, "kept").contains("torn"));
+    std::thread::sleep(Duration::from_millis(500));
+    machine.kill(worker);
+    start_worker(&mut machine, &two);
+    machine.wait_for("the end of the turn", |_| {
+        machine_status(&sessions).waiting == 0
+    });
+    assert_eq!(read(&two, "kept"), "one\n");
+    let store = SessionStore::over(std::sync::Arc::new(sessions));
+    let (entries, _) = store.read("s").unwrap();
+    let told = serde_json::to_string(&entries).unwrap();
+    assert!(told.contains("changes since then are missing"), "{told}");
+    // The folder of the killed worker has what was not stored, and keeps it aside.
+    start_worker(&mut machine, &one);
+    machine.output(&["cluster", "drain"], &["default"]);
+    let kept = read(&one, "kept") + &unsaved(&one);
+    assert!(kept.contains("torn"), "{kept}");
+}
+
+/// Returns the contents of the files `kept` that a worker set aside.
+fn unsaved(folder: &str) -> String {
+    let aside = std::fs::read_dir(Path::new(folder).join(".rind-worker/unsaved"));
+    let folders = aside
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().path());
+    folders
+        .filter_map(|folder| std::fs::read_to_string(folder.join("kept")).ok())
+        .collect()
+}
+
+struct Fleet {
+    servers: NatsServers,
+    sessions: NatsSessions,
+    folders: tempfile::TempDir,
+}
+
+fn at() -> SessionAddress {
+    SessionAddress::parse("s").unwrap()
+}
+
+impl Fleet {
+    fn start() -> Self {
+        let servers = NatsServers::start(ServerSetup::ONE);
+        Self {
+            sessions: NatsSessions::connect(servers.config("t")).unwrap(),
+            servers,
+            folders: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folders.path().join(name)
+    }
+
+    fn snapshots(&self, name: &str, limits: SnapshotLimits) -> WorkspaceSnapshots {
+        std::fs::create_dir_all(self.path(name)).unwrap();
+        let sessions = NatsSessions::connect(self.servers.config("t")).unwrap();
+        WorkspaceSnapshots::open(sessions, &self.path(name), limits).unwrap()
+    }
+
+    /// Opens the session with the store of this fleet, creating it if there is none.
+    fn journal(&self) -> Box<dyn Journal> {
+        match self.sessions.open(&at()) {
+            Ok(opened) => opened.journal,
+            Err(_) => self.sessions.create(&at()).unwrap(),
+        }
+    }
+
+    /// Number of messages with contents of files.
+    fn n_values(&self) -> usize {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(async {
+            let client = async_nats::connect(self.servers.urls()).await.unwrap();
+            let context = async_nats::jetstream::new(client);
+            let mut n_values = 0;
+            for partition in 0..2 {
+                let stream = context.get_stream(format!("RIND-t-BLOB-{partition}")).await;
+                n_values += stream.unwrap().cached_info().state.messages;
+            }
+            usize::try_from(n_values).unwrap()
+        })
+    }
+
+    /// Removes the contents of all files.
+    fn lose_values(&self) {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(async {
+            let client = async_nats::connect(self.servers.urls()).await.unwrap();
+            let context = async_nats::jetstream::new(client);
+            for partition in 0..2 {
+                let stream = context.get_stream(format!("RIND-t-BLOB-{partition}")).await;
+                stream.unwrap().purge().await.unwrap();
+            }
+        });
+    }
+}
+
+#[test]
+fn contents_are_stored_once_and_those_that_no_file_has_any_more_are_removed() {
+    let fleet = Fleet::start();
+    std::fs::create_dir_all(fleet.path("a")).unwrap();
+    let own = WorkspaceSnapshots::open(
+        fleet.sessions.clone(),
+        &fleet.path("a"),
+        SnapshotLimits::default(),
+    );
+    let own = own.unwrap();
+    let mut journal = fleet.journal();
+    assert_eq!(own.restore("s").unwrap(), None);
+    let write = |name: &str, text: &str| std::fs::write(fleet.path("a").join(name), text).unwrap();
+    write("one", "same");
+    write("two", "same");
+    own.store("s").unwrap();
+    // Two messages for a content, and two for the list.
+    assert_eq!(fleet.n_values(), 4);
+    own.store("s").unwrap();
+    assert_eq!(fleet.n_values(), 4);
+    write("one", "new");
+    own.store("s").unwrap();
+    assert_eq!(fleet.n_values(), 6);
+    journal.append(b"{}\n").unwrap();
+    drop(journal);
+    let other = fleet.snapshots("b", SnapshotLimits::default());
+    assert_eq!(other.restore("s").unwrap(), None);
+    assert_eq!(std::fs::read(fleet.path("b").join("one")).unwrap(), b"new");
+    assert_eq!(std::fs::read(fleet.path("b").join("two")).unwrap(), b"same");
+    assert_eq!(
+        fleet.sessions.read(&at(), fleet.journal().end()).unwrap(),
+        b""
+    );
+}
+
+#[test]
+fn a_folder_with_other_files_is_not_taken_and_nothing_in_it_changes() {
+    let fleet = Fleet::start();
+    let path = fleet.path("mine");
+    std::fs::create_dir_all(&path).unwrap();
+    std::fs::write(path.join("thesis"), "precious").unwrap();
+    let refused =
+        WorkspaceSnapshots::open(fleet.sessions.clone(), &path, SnapshotLimits::default());
+    let refused = refused.unwrap_err().to_string();
+    assert!(
+        refused.contains("files that no worker put there"),
+        "{refused}"
+    );
+    assert_eq!(std::fs::read(path.join("thesis")).unwrap(), b"precious");
+    assert_eq!(std::fs::read_dir(&path).unwrap().count(), 1);
+}
+
+#[test]
+fn what_is_too_large_or_leaves_the_folder_is_named_and_the_last_snapshot_stays() {
+    let fleet = Fleet::start();
+    std::fs::create_dir_all(fleet.path("a")).unwrap();
+    let limits = SnapshotLimits {
+        max_bytes: 100,
+        max_files: 5,
+    };
+    let own = WorkspaceSnapshots::open(fleet.sessions.clone(), &fleet.path("a"), limits).unwrap();
+    let _journal = fleet.journal();
+    own.restore("s").unwrap();
+    let path = fleet.path("a");
+    std::fs::write(path.join("small"), "fits").unwrap();
+    symlink("/etc/passwd", path.join("out")).unwrap();
+    symlink("small", path.join("in")).unwrap();
+    own.store("s").unwrap();
+    own.begin_turn();
+    std::fs::write(path.join("large"), "x".repeat(200)).unwrap();
+    let refused = own.store("s").unwrap_err().to_string();
+    assert!(refused.contains("more than 100 bytes"), "{refused}");
+    std::fs::remove_file(path.join("large")).unwrap();
+    for n in 0..6 {
+        std::fs::write(path.join(format!("f-{n}")), "").unwrap();
+    }
+    let refused = own.store("s").unwrap_err().to_string();
+    assert!(refused.contains("more than 5 of them"), "{refused}");
+    let other = fleet.snapshots("b", limits);
+    other.restore("s").unwrap();
+    let mut names: Vec<_> = std::fs::read_dir(fleet.path("b"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, [".rind-worker", "in", "small"]);
+}
+
+#[test]
+fn a_missing_content_is_named_and_the_files_in_the_folder_stay() {
+    let fleet = Fleet::start();
+    let writer = fleet.path("a");
+    std::fs::create_dir_all(&writer).unwrap();
+    let limits = SnapshotLimits::default();
+    let own = WorkspaceSnapshots::open(fleet.sessions.clone(), &writer, limits).unwrap();
+    let _journal = fleet.journal();
+    std::fs::write(writer.join("one"), "1").unwrap();
+    own.store("s").unwrap();
+    let other = fleet.snapshots("b", limits);
+    std::fs::write(fleet.path("b").join("local"), "stays").unwrap();
+    fleet.lose_values();
+    let refused = rind_lib::text::error_chain(&other.restore("s").unwrap_err());
+    assert!(
+        refused.contains("the snapshot of the files of s is damaged"),
+        "{refused}"
+    );
+    assert_eq!(
+        std::fs::read(fleet.path("b").join("local")).unwrap(),
+        b"stays"
+    );
+}
+
+#[test]
+fn a_worker_that_lost_its_session_records_no_snapshot_and_the_other_one_knows_what_is_missing() {
+    let fleet = Fleet::start();
+    std::fs::create_dir_all(fleet.path("a")).unwrap();
+    let limits = SnapshotLimits::default();
+    let own = WorkspaceSnapshots::open(fleet.sessions.clone(), &fleet.path("a"), limits).unwrap();
+    let mut journal = fleet.journal();
+    std::fs::write(fleet.path("a").join("f"), "first").unwrap();
+    own.store("s").unwrap();
+    journal
+        .append(b"{\"type\":\"turn-start\",\"input_id\":\"i\"}\n{\"type\":\"turn-end\"}\n")
+        .unwrap();
+    journal.sync().unwrap();
+    std::fs::write(fleet.path("a").join("f"), "second").unwrap();
+    // Another program takes the session over while this one is thought to be gone.
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let client = async_nats::connect(fleet.servers.urls()).await.unwrap();
+        let context = async_nats::jetstream::new(client);
+        let leases = context.get_stream("KV_rind-t-leases").await.unwrap();
+        leases.purge().await.unwrap();
+    });
+    let taker = NatsSessions::connect(fleet.servers.config("t")).unwrap();
+    let _taken = taker.open(&at()).unwrap();
+    let fenced = own.store("s").unwrap_err();
+    assert!(matches!(fenced, SnapshotFailure::Fenced), "{fenced}");
+    let other = fleet.snapshots("b", limits);
+    assert_eq!(
+        other.restore("s").unwrap(),
+        Some(LostFiles { interrupted: None })
+    );
+    assert_eq!(std::fs::read(fleet.path("b").join("f")).unwrap(), b"first");
+}
