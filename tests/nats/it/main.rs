@@ -13,6 +13,7 @@ mod front;
 mod hostile;
 mod moved;
 mod operate;
+mod queue;
 mod quotas;
 mod races;
 mod rounds;

@@ -291,6 +291,35 @@ fn what_is_too_large_or_leaves_the_folder_is_named_and_the_last_snapshot_stays()
 }
 
 #[test]
+fn a_full_store_is_named_and_the_last_snapshot_stays() {
+    let servers = NatsServers::start(ServerSetup {
+        max_file_mb: 4,
+        ..ServerSetup::ONE
+    });
+    let folders = tempfile::tempdir().unwrap();
+    let (one, two) = (folders.path().join("a"), folders.path().join("b"));
+    std::fs::create_dir_all(&one).unwrap();
+    std::fs::create_dir_all(&two).unwrap();
+    let config = servers.config("t").with_patience(Duration::from_secs(1));
+    let sessions = NatsSessions::connect(config).unwrap();
+    let limits = SnapshotLimits::default();
+    let own = WorkspaceSnapshots::open(sessions.clone(), &one, limits).unwrap();
+    let _journal = sessions.create(&at()).unwrap();
+    std::fs::write(one.join("small"), "fits").unwrap();
+    own.store("s").unwrap();
+    let noise: Vec<u8> = (0..8_u32 << 20)
+        .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect();
+    std::fs::write(one.join("large"), noise).unwrap();
+    let refused = own.store("s").unwrap_err().to_string();
+    assert!(refused.contains("refused by the server"), "{refused}");
+    let other = WorkspaceSnapshots::open(sessions, &two, limits).unwrap();
+    other.restore("s").unwrap();
+    assert_eq!(std::fs::read(two.join("small")).unwrap(), b"fits");
+    assert!(!two.join("large").exists() && one.join("large").exists());
+}
+
+#[test]
 fn a_missing_content_is_named_and_the_files_in_the_folder_stay() {
     let fleet = Fleet::start();
     let writer = fleet.path("a");

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rind_lib::Session;
 use rind_lib::event::Stamped;
 use rind_lib::host::{LoopTurn, SessionBuilder};
+use rind_lib::lock::lock;
 use rind_lib::point::payload::Source;
 use rind_lib::session::SessionStore;
 use rind_lib::tool::live::RunningOutput;
@@ -44,6 +45,11 @@ pub struct LiveSessions {
     workspaces: Workspaces,
     board: Arc<QuestionBoard>,
     open: Arc<OpenSessions>,
+    /// Sessions that are being opened, so that two requests do not open the same one. Opening reads the
+    /// whole session, and others must not wait for it.
+    opening: std::sync::Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    /// Shared while a session is opened, and held alone once no further one may be.
+    openings: tokio::sync::RwLock<()>,
     /// Set when the server stops: a session that is opened then ends at once.
     ending: CancellationToken,
     /// Longest time in which a question waits for its answer.
@@ -87,6 +93,8 @@ impl LiveSessions {
             workspaces,
             board: Arc::default(),
             open: Arc::default(),
+            opening: std::sync::Mutex::default(),
+            openings: tokio::sync::RwLock::default(),
             ending: CancellationToken::new(),
             answer_time: None,
             opens_held_only: false,
@@ -141,9 +149,8 @@ impl LiveSessions {
         folder: Option<String>,
     ) -> Result<String, ApiError> {
         let workspace = self.workspaces.find_host(folder).await?;
-        let mut open = self.open.lock().await;
         let opened = self
-            .open_session(&workspace, &mut open, move |builder| match id {
+            .open_session(&workspace, move |builder| match id {
                 Some(id) => builder.create_named(&id),
                 None => builder.create(),
             })
@@ -219,6 +226,7 @@ impl LiveSessions {
     /// Interrupts all turns and closes all sessions.
     pub async fn close_all(&self) {
         self.ending.cancel();
+        let _last = self.openings.write().await;
         let open = std::mem::take(&mut *self.open.lock().await);
         let ending = open.values().map(|live| live.end_session());
         futures_util::future::join_all(ending).await;
@@ -244,21 +252,37 @@ impl LiveSessions {
         id: &str,
         how: OpenSession,
     ) -> Result<Arc<LiveSession>, ApiError> {
+        let own = lock(&self.opening)
+            .entry(id.to_owned())
+            .or_default()
+            .clone();
+        let opened = {
+            let _alone = own.lock().await;
+            self.get_or_open_alone(workspace, id, how).await
+        };
+        drop(own);
+        // The last one that waited for this session forgets it.
+        lock(&self.opening).retain(|_, opening| Arc::strong_count(opening) > 1);
+        opened
+    }
+
+    async fn get_or_open_alone(
+        &self,
+        workspace: &WorkspaceHost,
+        id: &str,
+        how: OpenSession,
+    ) -> Result<Arc<LiveSession>, ApiError> {
         loop {
-            let mut open = self.open.lock().await;
-            let Some(live) = open.get(id).cloned() else {
+            let live = self.open.lock().await.get(id).cloned();
+            let Some(live) = live else {
                 let how = how.clone();
-                let opened = self
-                    .open_session(workspace, &mut open, move |builder| how(builder))
-                    .await?;
-                return Ok(opened.1);
+                let opened = self.open_session(workspace, move |builder| how(builder));
+                return Ok(opened.await?.1);
             };
             if !live.is_over() {
                 return Ok(live);
             }
-            // Its task closes the session and releases its lock; other callers need not wait for
-            // that.
-            drop(open);
+            // Its task closes the session and releases its lock.
             live.end_session().await;
             // A session whose task failed is still in the map.
             let mut open = self.open.lock().await;
@@ -271,10 +295,10 @@ impl LiveSessions {
     async fn open_session(
         &self,
         workspace: &WorkspaceHost,
-        open: &mut BTreeMap<String, Arc<LiveSession>>,
         how: impl FnOnce(SessionBuilder) -> Result<Session, rind_lib::host::Error> + Send + 'static,
     ) -> Result<(String, Arc<LiveSession>), ApiError> {
-        if open.len() >= MAX_OPEN {
+        let _opening = self.openings.read().await;
+        if self.open.lock().await.len() >= MAX_OPEN {
             return Err(ApiError::too_many(format!(
                 "{MAX_OPEN} sessions are open, which is the maximum; close one"
             )));
@@ -308,6 +332,7 @@ impl LiveSessions {
             release: CancellationToken::new(),
             gate: self.gate.get().cloned(),
         };
+        let mut open = self.open.lock().await;
         let (sessions, own_id, own_parts) = (self.open.clone(), id.clone(), shared.clone());
         let task = tokio::spawn(async move {
             run_session(session, receiver, own_parts).await;

@@ -1,7 +1,7 @@
 //! Reaches the programs that hold the sessions of a store on NATS, for `rind serve --nats`.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
@@ -15,6 +15,10 @@ use rind_serve::remote::{RemoteEnd, RemoteError, RemoteSessions, RemoteState};
 
 use super::gate::QuotaGate;
 
+/// Time for which the list of open sessions is not asked for again: all programs that hold some answer,
+/// and one that was killed has everybody wait.
+const KNOWN: Duration = Duration::from_secs(1);
+
 /// The other programs of a tenant.
 pub(crate) struct NatsRemote {
     calls: SessionCalls,
@@ -22,6 +26,8 @@ pub(crate) struct NatsRemote {
     sessions: NatsSessions,
     /// Class of the workers that run the turns, if they run all of them.
     class: Option<String>,
+    /// Answer about all sessions that are open, and the time at which it was asked for.
+    states: tokio::sync::Mutex<Option<(Instant, Vec<RemoteState>)>>,
 }
 
 impl NatsRemote {
@@ -31,6 +37,7 @@ impl NatsRemote {
             inbox,
             sessions,
             class,
+            states: tokio::sync::Mutex::default(),
         }
     }
 }
@@ -42,7 +49,11 @@ impl RemoteSessions for NatsRemote {
         request: Request<Bytes>,
     ) -> BoxFuture<'a, Result<Response<Body>, RemoteError>> {
         Box::pin(async move {
+            let may_change = request.method() != http::Method::GET;
             let answer = self.calls.ask(session, request).await.map_err(failure)?;
+            if may_change {
+                *self.states.lock().await = None;
+            }
             Ok(answer.map(Body::from_stream))
         })
     }
@@ -108,13 +119,23 @@ impl RemoteSessions for NatsRemote {
 
     fn states(&self) -> BoxFuture<'_, Result<Vec<RemoteState>, RemoteError>> {
         Box::pin(async move {
+            // Held while the others are asked: those who want the same list wait for this answer.
+            let mut known = self.states.lock().await;
+            if let Some((asked, states)) = &*known
+                && asked.elapsed() < KNOWN
+            {
+                return Ok(states.clone());
+            }
+            let asked = Instant::now();
             let boards = self.calls.boards().await;
             let boards = boards.map_err(|error| failure(error.into()))?;
             let told = boards
                 .into_iter()
                 .map(|board| serde_json::from_value::<Vec<RemoteState>>(board.told));
             // A program of another version may send unknown records: skip them.
-            Ok(told.filter_map(Result::ok).flatten().collect())
+            let states: Vec<RemoteState> = told.filter_map(Result::ok).flatten().collect();
+            *known = Some((asked, states.clone()));
+            Ok(states)
         })
     }
 }

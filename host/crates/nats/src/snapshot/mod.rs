@@ -51,7 +51,7 @@ impl Default for SnapshotLimits {
     }
 }
 
-/// Turns whose changes of files are in no snapshot, because their worker ended before it stored one.
+/// Changes of files that are in no snapshot, because a worker ended, or could not store one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostFiles {
     /// Id of the input whose turn was interrupted and will be continued.
@@ -62,9 +62,9 @@ impl LostFiles {
     /// Returns the message to the model.
     #[must_use]
     pub fn text(&self) -> &'static str {
-        "The worker that ran this session before ended before it stored the files of the workspace. They are \
-         now as they were when they were stored last: changes since then are missing. Check the files before \
-         you rely on them."
+        "Not all changes of files in this session were stored: its worker may have ended in a turn. The files are \
+         now as they were when they were stored last; changes since then are missing. Check the files before you \
+         rely on them."
     }
 }
 

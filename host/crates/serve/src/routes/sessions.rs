@@ -190,7 +190,18 @@ pub(crate) async fn create(
     let id = match state.queue() {
         Some(_) => {
             check_workspace(new.workspace.as_deref())?;
-            new_session(new.id)?
+            let id = new_session(new.id)?;
+            let (store, wanted) = (state.sessions.store().clone(), id.clone());
+            in_background(move || match store.check_exists(&wanted) {
+                Ok(_) => Err(ApiError::conflict(
+                    "exists",
+                    format!("the session {wanted} exists already: send it an input, or choose another id"),
+                )),
+                Err(rind_lib::session::Error::Unknown { .. }) => Ok(()),
+                Err(error) => Err(error.into()),
+            })
+            .await?;
+            id
         }
         None => state.sessions.create_session(new.id, new.workspace).await?,
     };

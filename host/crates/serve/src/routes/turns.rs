@@ -125,6 +125,12 @@ pub(crate) async fn start(
     let (wait, queue) = (new.wait, new.queue);
     let order = in_background(move || read_order(new)).await?;
     if let Some(remote) = state.queue() {
+        if accepts_stream(&headers) {
+            return Err(ApiError::invalid(
+                "workers run the turns of this server, and the events of a turn that waits in the queue are not streamed in \
+                 this answer: leave out `Accept: text/event-stream`, and follow `/v1/sessions/ID/events`",
+            ));
+        }
         return send_order(remote, &id, order).await?.respond(wait).await;
     }
     state.sessions.check_gate().await?;
