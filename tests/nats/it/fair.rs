@@ -1,4 +1,4 @@
-//! What no session of a program may do to the others: keep a slot for long, or stop their timers.
+//! Limits of a session for the others of its program: it keeps no slot for long, and stops no timers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};

@@ -107,6 +107,8 @@ fn files_of_a_turn_whose_worker_was_killed_in_it_are_the_earlier_ones_and_the_mo
     machine.wait_for("the change", |_| read(&one, "kept").contains("torn"));
     std::thread::sleep(Duration::from_millis(500));
     machine.kill(worker);
+    let quick = SCRIPT.replace("60000", "300");
+    std::fs::write(machine.path("script.toml"), quick).unwrap();
     start_worker(&mut machine, &two);
     machine.wait_for("the end of the turn", |_| {
         machine_status(&sessions).waiting == 0
@@ -243,8 +245,7 @@ fn a_folder_with_other_files_is_not_taken_and_nothing_in_it_changes() {
     let path = fleet.path("mine");
     std::fs::create_dir_all(&path).unwrap();
     std::fs::write(path.join("thesis"), "precious").unwrap();
-    let refused =
-        WorkspaceSnapshots::open(fleet.sessions.clone(), &path, SnapshotLimits::default());
+    let refused = WorkspaceSnapshots::open(fleet.sessions, &path, SnapshotLimits::default());
     let refused = refused.unwrap_err().to_string();
     assert!(
         refused.contains("files that no worker put there"),

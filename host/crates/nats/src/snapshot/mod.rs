@@ -79,7 +79,7 @@ pub enum SnapshotFailure {
     Failed(#[from] NatsError),
 }
 
-/// What is in the folder.
+/// Contents of the folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct FolderState {
     /// Session whose files these are; `None` after a start.
