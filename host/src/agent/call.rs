@@ -231,13 +231,18 @@ impl<'a> ToolGate<'a> {
         let mut proposed = call.clone();
         let mut notes = Vec::new();
         match self.check_call(&mut proposed, &mut notes).await {
-            Ok((entry, subject)) => Ok(AllowedCall {
-                is_changed: proposed.arguments != call.arguments,
-                call: proposed,
-                entry,
-                subject,
-                notes,
-            }),
+            Ok((entry, subject)) => {
+                // Arguments that are null were left out, which is not a change by a hook.
+                let mut written = call.arguments;
+                schema::drop_nulls(&entry.spec.parameters, &mut written);
+                Ok(AllowedCall {
+                    is_changed: proposed.arguments != written,
+                    call: proposed,
+                    entry,
+                    subject,
+                    notes,
+                })
+            }
             Err(refusal) => Err(Box::new(refusal.refused_call(proposed, notes))),
         }
     }

@@ -193,6 +193,7 @@ impl Journal for SessionLog {
             return Err(Error::write_error(&self.path, source));
         }
         self.len += self.waiting.len() as u64;
+        self.synced.note_written(self.len);
         self.waiting.clear();
         Ok(())
     }

@@ -15,6 +15,8 @@ use crate::lock::lock;
 pub(super) struct SyncedFile {
     /// Length up to which the file is on the disk.
     len: AtomicU64,
+    /// Length up to which complete lines have been written to the file.
+    written: AtomicU64,
     has_failed: AtomicBool,
     /// Error of the failed sync, until the first caller takes it.
     why: Mutex<Option<io::Error>>,
@@ -27,6 +29,7 @@ impl SyncedFile {
     pub(super) fn new(len: u64) -> Self {
         Self {
             len: AtomicU64::new(len),
+            written: AtomicU64::new(len),
             has_failed: AtomicBool::new(false),
             why: Mutex::new(None),
             working: Mutex::new(()),
@@ -35,6 +38,11 @@ impl SyncedFile {
 
     pub(super) fn len(&self) -> u64 {
         self.len.load(Ordering::Acquire)
+    }
+
+    /// Records that complete lines up to `len` have been written to the file.
+    pub(super) fn note_written(&self, len: u64) {
+        self.written.store(len, Ordering::Release);
     }
 
     /// Returns an error if a sync has failed.
@@ -63,8 +71,11 @@ impl UnsyncedFrames for UnsyncedData {
         if synced.len() >= self.len || synced.has_failed.load(Ordering::Acquire) {
             return;
         }
+        // Read before the sync, which covers all lines that were written before it. Callers that
+        // waited for this sync then find their data on the disk: one sync serves all of them.
+        let covered = synced.written.load(Ordering::Acquire);
         match self.disk.sync() {
-            Ok(()) => synced.len.store(self.len, Ordering::Release),
+            Ok(()) => synced.len.store(covered, Ordering::Release),
             Err(error) => {
                 *lock(&synced.why) = Some(error);
                 synced.has_failed.store(true, Ordering::Release);

@@ -1,43 +1,88 @@
-//! Counts of all places, across sessions, in the plugin's store: one key for each place, so that
-//! learning writes little.
+//! Counts of all places, across sessions, in the plugin's store: one key for each tool, with the
+//! places that end with it. A turn mostly goes through few tools, so learning writes few files.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use rind_sdk::data;
 use rind_sdk::prelude::{Error, caller, store};
 
 use crate::follow::ToolFollowers;
 
 const PREFIX: &str = "after/";
 
-/// Maximum number of workspaces that are kept.
-const MAX_PLACES: usize = 512;
+/// Maximum number of tools that are kept.
+const MAX_TOOLS: usize = 512;
 
-/// Counts per workspace, as they were read at the start of a turn.
+/// Maximum number of places of one tool that are kept.
+const MAX_PLACES: usize = 64;
+
+/// Counts of the places that end with one tool, by the tool before it. The count of the place that
+/// has only this tool is under the empty name.
+///
+/// For example:
+///
+/// ```json
+/// {"": {"bash": 9}, "grep": {"bash": 3, "edit_file": 1}}
+/// ```
+#[data]
 #[derive(Default)]
-struct SeenPlaces {
+#[serde(transparent)]
+struct ToolPlaces(BTreeMap<String, ToolFollowers>);
+
+impl ToolPlaces {
+    /// Counts the cases of all places.
+    fn total(&self) -> u32 {
+        let totals = self.0.values().map(ToolFollowers::total);
+        totals.fold(0, u32::saturating_add)
+    }
+
+    /// Adds the lessons of one place. If there are too many places, the one seen least goes.
+    fn merge_place(&mut self, before: &str, more: &ToolFollowers) {
+        if !self.0.contains_key(before) && self.0.len() >= MAX_PLACES {
+            let rarest = self.0.iter().min_by_key(|(_, counts)| counts.total());
+            let rarest = rarest.map(|(name, _)| name.clone());
+            rarest.and_then(|name| self.0.remove(&name));
+        }
+        let counts = self.0.entry(before.to_owned()).or_default();
+        counts.merge_followers(more);
+    }
+}
+
+/// Counts per tool, as they were read at the start of a turn.
+#[derive(Default)]
+struct SeenTools {
     session: String,
     turn: u32,
-    places: BTreeMap<String, Option<ToolFollowers>>,
+    tools: BTreeMap<String, ToolPlaces>,
 }
 
 thread_local! {
     /// Spares reading files after every call. Lessons of other sessions meanwhile are seen a turn
     /// later.
-    static SEEN: RefCell<SeenPlaces> = RefCell::default();
+    static SEEN: RefCell<SeenTools> = RefCell::default();
 }
 
-/// Adds the lessons of a turn: one write for each place, however many calls there were.
+/// Adds the lessons of a turn: one write for each tool, however many calls there were.
 pub(crate) fn keep_learnt(learnt: BTreeMap<String, ToolFollowers>) -> Result<(), Error> {
     SEEN.take();
+    let mut by_tool: BTreeMap<String, Vec<(String, ToolFollowers)>> = BTreeMap::new();
     for (key, more) in learnt {
-        let kept = read_followers(&key)?;
+        let (before, tool) = split_key(&key);
+        let places = by_tool.entry(tool.to_owned()).or_default();
+        places.push((before.to_owned(), more));
+    }
+    for (tool, learnt) in by_tool {
+        let key = tool_key(&tool);
+        let kept = read_places(&key)?;
         if kept.is_none() {
             make_room()?;
         }
-        let mut followers = kept.unwrap_or_default();
-        followers.merge_followers(&more);
-        store::set_json(&key, &followers)?;
+        let mut places = kept.unwrap_or_default();
+        for (before, more) in learnt {
+            places.merge_place(&before, &more);
+        }
+        store::set_json(&key, &places)?;
     }
     Ok(())
 }
@@ -57,53 +102,66 @@ pub(crate) fn find_followers(
     Ok(Some(followers))
 }
 
-/// Reads a key once a turn.
+/// Returns the stored counts of a place. The store is read once a turn for each tool.
 fn read_seen(key: &str) -> Result<Option<ToolFollowers>, Error> {
     let (session, turn) = (caller::session(), caller::turn());
+    let (before, tool) = split_key(key);
     SEEN.with_borrow_mut(|seen| {
         if (&seen.session, seen.turn) != (&session, turn) {
-            *seen = SeenPlaces {
+            *seen = SeenTools {
                 session,
                 turn,
-                ..SeenPlaces::default()
+                ..SeenTools::default()
             };
         }
-        if let Some(kept) = seen.places.get(key) {
-            return Ok(kept.clone());
+        if !seen.tools.contains_key(tool) {
+            let places = read_places(&tool_key(tool))?.unwrap_or_default();
+            seen.tools.insert(tool.to_owned(), places);
         }
-        let kept = read_followers(key)?;
-        seen.places.insert(key.to_owned(), kept.clone());
-        Ok(kept)
+        let places = seen.tools.get(tool);
+        Ok(places.and_then(|places| places.0.get(before).cloned()))
     })
 }
 
-fn read_followers(key: &str) -> Result<Option<ToolFollowers>, Error> {
+fn read_places(key: &str) -> Result<Option<ToolPlaces>, Error> {
     // A corrupt value is learned anew: a working plugin is worth more than the old counts.
     let text = store::get(key)?;
     Ok(text.and_then(|text| rind_sdk::serde_json::from_str(&text).ok()))
 }
 
-/// Removes the quarter of the places that was seen least, once there are too many. A quarter, so
+/// Removes the quarter of the tools that was seen least, once there are too many. A quarter, so
 /// that this is rare.
 fn make_room() -> Result<(), Error> {
     let keys = store::keys(PREFIX)?;
-    if keys.len() < MAX_PLACES {
+    if keys.len() < MAX_TOOLS {
         return Ok(());
     }
     let mut seen = Vec::with_capacity(keys.len());
     for key in keys {
-        let followers: ToolFollowers = store::get_json(&key)
+        let places: ToolPlaces = store::get_json(&key)
             .unwrap_or_default()
             .unwrap_or_default();
-        seen.push((followers.total(), key));
+        seen.push((places.total(), key));
     }
     seen.sort_unstable();
     seen.iter()
-        .take(MAX_PLACES / 4)
+        .take(MAX_TOOLS / 4)
         .try_for_each(|(_, key)| store::remove(key))
 }
 
-/// The key of a place. Names of tools hold no `/`.
+/// Returns the key of a place. Names of tools hold no `/`.
 pub(crate) fn key_of(place: &[String]) -> String {
     format!("{PREFIX}{}", place.join("/"))
+}
+
+/// Splits the key of a place into the tool before the last one, empty if there is none, and the last
+/// one.
+fn split_key(key: &str) -> (&str, &str) {
+    let names = key.strip_prefix(PREFIX).unwrap_or(key);
+    names.rsplit_once('/').unwrap_or(("", names))
+}
+
+/// Returns the store's key of a tool.
+fn tool_key(tool: &str) -> String {
+    format!("{PREFIX}{tool}")
 }

@@ -141,6 +141,31 @@ fn the_store_is_bounded_and_keeps_what_was_seen_most() {
     assert_eq!(kept.unwrap().unwrap().total(), 9);
 }
 
+#[test]
+fn the_places_of_a_tool_are_bounded_and_those_seen_most_stay() {
+    testing::reset();
+    let learn = |place: &[String], n| {
+        let learnt = [(ledger::key_of(place), counted(&[("bash", n)]))];
+        ledger::keep_learnt(learnt.into()).unwrap();
+    };
+    let total = |place: &[&str]| {
+        let kept = ledger::find_followers(&names(place), &BTreeMap::new()).unwrap();
+        kept.map(|followers| followers.total())
+    };
+    learn(&names(&["edit_file"]), 7);
+    learn(&names(&["grep", "edit_file"]), 5);
+    let others = (0..200).map(|number| [format!("tool-{number}"), "edit_file".to_owned()]);
+    others.for_each(|place| learn(&place, 1));
+    assert_eq!(store::keys("").unwrap(), ["after/edit_file"]);
+    let kept: Option<BTreeMap<String, ToolFollowers>> = store::get_json("after/edit_file").unwrap();
+    assert_eq!(kept.unwrap().len(), 64);
+    assert_eq!(
+        (total(&["edit_file"]), total(&["grep", "edit_file"])),
+        (Some(7), Some(5))
+    );
+    assert_eq!(total(&["tool-0", "edit_file"]), None);
+}
+
 fn at(agent: &str, turn: u32, step: u32) -> Caller {
     Caller {
         agent: agent.to_owned(),
@@ -201,7 +226,7 @@ fn what_a_turn_has_learnt_is_kept_when_it_ends_and_not_lost_when_it_breaks_off()
     ask(at("main", 2, 1), "a", "grep");
     ask(at("main", 2, 2), "b", "bash");
     end(at("main", 2, 2));
-    assert_eq!(store::keys("").unwrap().len(), 4);
+    assert_eq!(store::keys("").unwrap().len(), 2);
     assert_eq!(times(&["grep"], "bash"), 3);
     assert!(load(at("main", 2, 2)).learnt().is_empty());
 }

@@ -22,7 +22,7 @@ pub(crate) struct AgentTrail {
     suggested_in: u32,
     /// Suggestions in this turn.
     suggested: Vec<String>,
-    /// Learnt counts that are not in the store yet, by the store's keys.
+    /// Learnt counts that are not in the store yet, by the keys of places.
     #[serde(default)]
     learnt: BTreeMap<String, ToolFollowers>,
 }

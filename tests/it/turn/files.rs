@@ -85,6 +85,19 @@ async fn a_file_is_overwritten_only_by_a_model_that_knows_it() {
             "",
             "new",
         ),
+        // An argument that is null is left out. No hook changed the call.
+        (
+            vec![
+                read("a.txt"),
+                Reply::call(
+                    "edit_file",
+                    json!({"path": "a.txt", "old_text": "one", "new_text": "1", "replace_all": null}),
+                ),
+                write("a.txt", "new"),
+            ],
+            "",
+            "new",
+        ),
         // The text that an edit replaces is all that it must know.
         (vec![edit("a.txt", "one", "1")], "", "1\ntwo\n"),
         (

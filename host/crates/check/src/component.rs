@@ -84,7 +84,7 @@ pub(super) fn read_surface(found: &mut FaultCollector<'_>, manifest: &Manifest) 
         Some(_) => {}
     }
     if surface.own_exports().next().is_none() {
-        let message = "it is never called, because it exports nothing of the contract: export a hook, `tools`, `commands` or `loop`";
+        let message = "nothing calls it, because it exports nothing of the contract: export a hook, `tools`, `commands` or `loop`";
         found.add_fault("component", &file, None, message);
     }
     check_exported(found, manifest, &surface);

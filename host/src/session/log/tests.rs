@@ -1,6 +1,7 @@
 //! Tests of disks that fail, and of the entries that survive.
 
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Barrier, Mutex};
 
 use super::*;
 
@@ -65,6 +66,51 @@ impl LogDisk for SmallDisk {
     }
 }
 
+/// Disk whose sync meets the test at a barrier twice: when it begins, and before it ends.
+#[derive(Clone)]
+struct SlowDisk(Arc<Barrier>);
+
+impl Default for SlowDisk {
+    fn default() -> Self {
+        Self(Arc::new(Barrier::new(2)))
+    }
+}
+
+impl LogDisk for SlowDisk {
+    fn add(&self, _bytes: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn cut(&self, _len: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.wait();
+        self.0.wait();
+        Ok(())
+    }
+}
+
+/// Disk that counts its syncs.
+#[derive(Clone, Default)]
+struct CountingDisk(Arc<AtomicUsize>);
+
+impl LogDisk for CountingDisk {
+    fn add(&self, _bytes: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn cut(&self, _len: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
 #[test]
 fn a_full_disk_is_an_error_and_leaves_only_whole_lines() {
     let (disk, mut log) = SmallDisk::log(8);
@@ -111,13 +157,39 @@ fn that_the_disk_failed_is_told_once_with_its_reason_and_nothing_is_added_any_mo
 
 #[test]
 fn what_is_added_while_the_disk_works_is_waited_for_next_time() {
-    let (_, mut log) = SmallDisk::log(100);
+    let disk = SlowDisk::default();
+    let mut log = SessionLog::over_disk(Arc::new(disk.clone()), "s.jsonl".into(), 0, None);
     log.append(b"one\n").unwrap();
     let one = log.take_unsynced().unwrap().unwrap();
-    log.append(b"two\n").unwrap();
-    one.wait();
-    assert!(log.take_unsynced().unwrap().is_some());
-    log.sync().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || one.wait());
+        disk.0.wait();
+        log.append(b"two\n").unwrap();
+        disk.0.wait();
+    });
+    let two = log.take_unsynced().unwrap().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || two.wait());
+        disk.0.wait();
+        disk.0.wait();
+    });
+    assert!(log.take_unsynced().unwrap().is_none());
+}
+
+#[test]
+fn one_wait_for_the_disk_serves_all_that_was_added_before_it() {
+    let disk = CountingDisk::default();
+    let mut log = SessionLog::over_disk(Arc::new(disk.clone()), "s.jsonl".into(), 0, None);
+    let waits: Vec<_> = (0..20)
+        .map(|_| {
+            log.append(b"line\n").unwrap();
+            log.take_unsynced().unwrap().unwrap()
+        })
+        .collect();
+    for wait in waits {
+        wait.wait();
+    }
+    assert_eq!(disk.0.load(Ordering::Relaxed), 1);
     assert!(log.take_unsynced().unwrap().is_none());
 }
 

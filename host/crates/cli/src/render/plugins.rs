@@ -39,7 +39,7 @@ pub(in super::super) fn on_compile() -> OnCompile {
 }
 
 /// Said of a component that exports nothing which this host calls.
-pub(in super::super) const NEVER_CALLED: &str = "it is never called, because it exports no hook, tool, command or loop of the contract `rind:plugin`; it may be for another host";
+pub(in super::super) const NEVER_CALLED: &str = "nothing calls it, because it exports no hook, tool, command or loop of the contract `rind:plugin`; it may be for another host";
 
 /// Prints the line for a plugin that runs.
 pub(in super::super) fn print_row(report: &Report) {
