@@ -13,6 +13,7 @@ use super::client::{Connection, OpenFailure};
 use super::compare::{OfferChange, changes_since, describe_changes};
 use super::elicit::ServerQuestions;
 use super::end::{ClientEnd, ProgressGate};
+use super::gateway::material_tools;
 use super::offer::ServerOffer;
 use super::server::McpServer;
 use super::tool::McpTool;
@@ -40,6 +41,8 @@ pub(crate) struct ServerLink {
     pub(crate) session: SourceSession,
     pub(crate) questions: Arc<ServerQuestions>,
     pinned: ServerOffer,
+    /// Whether clients of this program may fetch its prompts and resources.
+    is_passed_on: bool,
     state: AsyncMutex<LinkState>,
     /// Reasons why tools must not be called, by name on the server.
     held: Mutex<BTreeMap<String, String>>,
@@ -68,6 +71,7 @@ impl ServerLink {
     pub(crate) fn new(
         server: Arc<McpServer>,
         pinned: ServerOffer,
+        is_passed_on: bool,
         session: SourceSession,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -75,6 +79,7 @@ impl ServerLink {
             server,
             session,
             pinned,
+            is_passed_on,
             state: AsyncMutex::default(),
             held: Mutex::default(),
             held_prompts: Mutex::default(),
@@ -87,8 +92,14 @@ impl ServerLink {
         let held = lock(&self.held);
         let free = self.pinned.tools.iter();
         let free = free.filter(|tool| !held.contains_key(&tool.name));
-        free.map(|tool| Arc::new(McpTool::new(self.clone(), tool)) as SharedTool)
-            .collect()
+        let free = free.map(|tool| Arc::new(McpTool::new(self.clone(), tool)) as SharedTool);
+        let of_material = self.is_passed_on.then(|| material_tools(self));
+        free.chain(of_material.into_iter().flatten()).collect()
+    }
+
+    /// Whether a prompt is pinned.
+    pub(crate) fn has_prompt(&self, name: &str) -> bool {
+        self.pinned.prompts.iter().any(|own| own.name == name)
     }
 
     /// Returns the reason why a tool must not be called.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
-use rmcp::model::{GetPromptResult, Role};
+use rmcp::model::{GetPromptResult, ResourceContents, Role};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex as AsyncMutex;
 
@@ -34,7 +34,7 @@ const MAX_QUOTED_BYTES: usize = 200;
 
 /// Prompts and resources of one server in one session.
 pub(crate) struct ServerMaterial {
-    link: Arc<ServerLink>,
+    pub(crate) link: Arc<ServerLink>,
     /// Resources as they were last listed.
     listed: AsyncMutex<Option<(Instant, Arc<ResourceList>)>>,
 }
@@ -48,6 +48,23 @@ impl ServerMaterial {
     }
 
     async fn fetch(&self, name: &str, arguments: Map<String, Value>) -> Fetched {
+        let asked = self.ask_prompt(name, arguments).await?;
+        prompt_material(&self.link.server.name, name, asked)
+    }
+
+    /// Gets a prompt, if the server offers it as it was pinned.
+    ///
+    /// # Errors
+    /// Reason, phrased to follow "it".
+    pub(crate) async fn ask_prompt(
+        &self,
+        name: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<GetPromptResult, String> {
+        if !self.link.has_prompt(name) {
+            let quoted = clean_line(name, MAX_QUOTED_BYTES);
+            return Err(format!("has no prompt `{quoted}` that you approved"));
+        }
         let connection = self.link.ready_connection().await?;
         // `ready_connection` may have found that this prompt differs from its pin.
         if let Some(why) = self.link.held_prompt(name) {
@@ -56,11 +73,18 @@ impl ServerMaterial {
                 "does not offer the prompt that you approved: {why}; run `rind mcp test {server}`"
             ));
         }
-        let asked = self.within(connection.get_prompt(name, arguments)).await?;
-        prompt_material(&self.link.server.name, name, asked)
+        self.within(connection.get_prompt(name, arguments)).await
     }
 
     async fn read(&self, uri: &str) -> Fetched {
+        read_contents(uri, self.ask_resource(uri).await?)
+    }
+
+    /// Reads a resource, if the server lists it or a template that it fits.
+    ///
+    /// # Errors
+    /// Reason, phrased to follow "it".
+    pub(crate) async fn ask_resource(&self, uri: &str) -> Result<Vec<ResourceContents>, String> {
         let quoted = clean_line(uri, MAX_QUOTED_BYTES);
         check_uri(uri).map_err(|why| format!("is not asked: the address `{quoted}` {why}"))?;
         let is_listed = self.list(MAX_LISTED_AGE).await?.has(uri);
@@ -71,8 +95,7 @@ impl ServerMaterial {
             ));
         }
         let connection = self.link.ready_connection().await?;
-        let contents = self.within(connection.read_resource(uri)).await?;
-        read_contents(uri, contents)
+        self.within(connection.read_resource(uri)).await
     }
 
     async fn complete(&self, begun: &PartialText) -> Result<Vec<String>, String> {

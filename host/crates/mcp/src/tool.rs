@@ -136,10 +136,7 @@ impl Tool for McpTool {
     }
 
     fn file_tracking(&self) -> FileTracking {
-        match self.link.server.changes_workspace {
-            true => FileTracking::Snapshot,
-            false => FileTracking::Unneeded,
-        }
+        self.link.server.file_tracking()
     }
 
     fn refusal<'a>(&'a self, _: &'a Value, _: &'a ToolCtx) -> BoxFuture<'a, Option<String>> {

@@ -44,6 +44,7 @@ pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus>
     settings.plugins.components = args.components().map_err(Usage)?;
     let n_components = args.component.len();
     let prepared = open::prepare_session(settings).await?.without_model();
+    let prepared = prepared.passing_on(&args.upstream);
     let servers = mcp::settings(prepared.setup())?;
     for name in &args.upstream {
         find_server(&servers, name)?;
@@ -65,9 +66,13 @@ pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus>
         is_offered: Arc::new(move |spec| offered.has_tool(spec)),
         skills: Arc::new({
             let commands = commands.clone();
-            move || commands.read_skills()
+            move |take: &mut dyn FnMut(_)| commands.read_skills(take)
         }),
-        prompts: Arc::new(CommandPrompts(commands)),
+        prompts: Arc::new(CommandPrompts {
+            commands,
+            upstream: args.upstream.iter().cloned().collect(),
+        }),
+        upstream: args.upstream.into(),
     };
     let cancel = CancellationToken::new();
     let interrupted = AnySignal::interrupts().context("listen for signals")?;

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use rind_lib::Session;
 use rind_lib::event::Event;
-use rind_lib::host::{OutsideCalls, OutsideClient};
+use rind_lib::host::{OutsideCalls, OutsideClient, SessionMaterials};
 use rind_lib::text::{clean_line, error_chain};
 use tokio::sync::{Mutex, OnceCell, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::McpServing;
-use super::skills::SkillCatalog;
+use super::skills::{SkillCatalog, SkillCatalogBuilder};
 
 /// Time in which sessions must have closed when the server ends. The others are dropped.
 const GRACE: Duration = Duration::from_secs(8);
@@ -40,6 +40,8 @@ pub(super) struct ProgressLine {
 pub(super) struct ServedSession {
     pub(super) client: OutsideClient,
     pub(super) progress: broadcast::Sender<ProgressLine>,
+    /// Prompts and resources of its servers.
+    pub(super) materials: SessionMaterials,
     /// Number of calls that wait for their client to come back with an answer.
     n_waiting: Arc<AtomicUsize>,
 }
@@ -151,11 +153,13 @@ impl ServingState {
                 });
             }
         });
+        let materials = session.materials();
         self.tasks
             .spawn(run_session(session, calls, self.cancel.child_token()));
         Ok(ServedSession {
             client,
             progress,
+            materials,
             n_waiting: Arc::default(),
         })
     }
@@ -164,7 +168,12 @@ impl ServingState {
     pub(super) async fn skills(&self) -> &SkillCatalog {
         let read = self.serving.skills.clone();
         let read = async {
-            let read = tokio::task::spawn_blocking(move || SkillCatalog::new(read())).await;
+            let read = tokio::task::spawn_blocking(move || {
+                let mut building = SkillCatalogBuilder::default();
+                read(&mut |skill| building.add(skill));
+                building.finish()
+            });
+            let read = read.await;
             // Reading ends early only when the program does.
             read.unwrap_or_default()
         };
@@ -219,6 +228,7 @@ impl ServedSession {
         Self {
             client: OutsideCalls::new(|_| true).1,
             progress: broadcast::channel(1).0,
+            materials: SessionMaterials::default(),
             n_waiting: Arc::default(),
         }
     }
