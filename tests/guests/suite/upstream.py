@@ -27,9 +27,11 @@ def result(method, params):
     if method == "initialize":
         return {
             "protocolVersion": params["protocolVersion"],
-            "capabilities": {"resources": {}},
+            "capabilities": {"resources": {}, "tools": {}},
             "serverInfo": {"name": "suite", "version": "1"},
         }
+    if method == "tools/list":
+        return {"tools": []}
     if method == "resources/list":
         return {"resources": [{"uri": uri, "name": uri, "mimeType": own["mimeType"]} for uri, own in RESOURCES.items()]}
     if method == "resources/templates/list":

@@ -240,3 +240,37 @@ fn questions_that_are_never_answered_hold_up_nobody() {
         "Hello, Ada!"
     );
 }
+
+#[test]
+fn a_question_that_nobody_answers_keeps_a_turn_open_for_a_bounded_number_of_calls() {
+    let rind = machine();
+    rind.managed("hello");
+    let mut client = Client::ready(&rind, &[], &json!({"elicitation": {}}));
+    let waiting = client.send(
+        "tools/call",
+        &call("test_input_required_result_elicitation"),
+    );
+    let asked = client.next();
+    assert_eq!(asked["method"], "elicitation/create", "{asked}");
+    // Another plugin, which is not held up by the question.
+    for n in 1..1_000 {
+        let result = client.call("greet", &json!({"name": "Ada"}));
+        assert_eq!(text_of(&result), "Hello, Ada!", "{n}: {result}");
+    }
+    let next = client.send(
+        "tools/call",
+        &json!({"name": "greet", "arguments": {"name": "Bea"}}),
+    );
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert_eq!(rind.entries("turn-start").len(), 1);
+    assert_eq!(
+        rind.entries("tool-start").len(),
+        1_000,
+        "the last one waits"
+    );
+    let answer = json!({"action": "decline"});
+    client.write(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": answer}).to_string());
+    assert_eq!(text_of(&client.answer(waiting)["result"]), "Hello, nobody!");
+    assert_eq!(text_of(&client.answer(next)["result"]), "Hello, Bea!");
+    assert_eq!(rind.entries("turn-start").len(), 2);
+}
