@@ -236,6 +236,12 @@ impl OutsideClient {
 }
 
 impl OutsideTools {
+    /// Returns the tools as they were last told; `None` if the session has not told them yet.
+    #[must_use]
+    pub fn last_told(&self) -> Option<Arc<[Arc<ToolSpec>]>> {
+        self.0.borrow().clone()
+    }
+
     /// Returns the offered tools, as soon as the session serves; `None` if it has ended.
     pub async fn list(&mut self) -> Option<Arc<[Arc<ToolSpec>]>> {
         let told = self.0.wait_for(Option::is_some).await.ok()?;

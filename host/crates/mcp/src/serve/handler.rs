@@ -12,7 +12,7 @@ use rmcp::model::{
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult,
     ListToolsResult, PaginatedRequestParams, PromptMessage, ProtocolVersion,
     ReadResourceRequestParams, ReadResourceResponse, Reference, Role, ServerCapabilities,
-    ServerConfig, SubscriptionFilter,
+    ServerConfig, SubscriptionFilter, Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Map, Value};
@@ -121,6 +121,13 @@ impl ServerHandler for ServerEnd {
             .with_server_info(Implementation::new("rind", env!("CARGO_PKG_VERSION")))
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
             .with_instructions(INSTRUCTIONS)
+    }
+
+    /// Returns a tool by its schema, against which the transport checks the headers that repeat
+    /// arguments of a call.
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        let spec = self.state.find_tool(name)?;
+        Some(describe_tool(&spec))
     }
 
     async fn initialize(

@@ -1,13 +1,15 @@
 //! Sessions of the host that serve clients: opened with the first request that needs one, closed when
 //! the client is gone.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex as StdMutex};
 use std::time::Duration;
 
 use rind_lib::Session;
 use rind_lib::event::Event;
-use rind_lib::host::{OutsideCalls, OutsideClient, SessionMaterials};
+use rind_lib::host::{OutsideCalls, OutsideClient, OutsideTools, SessionMaterials};
+use rind_lib::lock::lock;
+use rind_lib::message::ToolSpec;
 use rind_lib::text::{clean_line, error_chain};
 use tokio::sync::{Mutex, OnceCell, broadcast};
 use tokio_util::sync::CancellationToken;
@@ -78,6 +80,8 @@ pub(super) struct ServingState {
     /// Sessions of the clients without a connection.
     pub(super) shared: SessionPool,
     skills: OnceCell<SkillCatalog>,
+    /// Tools of the session that was opened last.
+    tools: StdMutex<Option<OutsideTools>>,
     tasks: TaskTracker,
     /// Token that ends all sessions.
     cancel: CancellationToken,
@@ -89,6 +93,7 @@ impl ServingState {
             serving,
             shared: SessionPool::default(),
             skills: OnceCell::new(),
+            tools: StdMutex::default(),
             tasks: TaskTracker::new(),
             cancel,
         })
@@ -142,6 +147,7 @@ impl ServingState {
         let session = opened.map_err(|error| error.to_string())??;
         let is_offered = self.serving.is_offered.clone();
         let (calls, client) = OutsideCalls::new(move |spec| is_offered(spec));
+        *lock(&self.tools) = Some(client.tools());
         let (progress, _) = broadcast::channel(MAX_PROGRESS);
         let told = progress.clone();
         session.observe(move |stamped| {
@@ -162,6 +168,28 @@ impl ServingState {
             materials,
             n_waiting: Arc::default(),
         })
+    }
+
+    /// Returns a tool as the session that was opened last offers it.
+    pub(super) fn find_tool(&self, name: &str) -> Option<Arc<ToolSpec>> {
+        let tools = lock(&self.tools).as_ref()?.last_told()?;
+        tools.iter().find(|spec| spec.name == name).cloned()
+    }
+
+    /// Waits until the tools are known. A session is opened if there is none.
+    pub(super) async fn learn_tools(&self) {
+        let known = lock(&self.tools).clone();
+        let known = match known {
+            Some(known) => Some(known),
+            // The request itself tells why no session can be opened.
+            None => match self.any_session(&self.shared).await {
+                Ok(session) => Some(session.client.tools()),
+                Err(_) => None,
+            },
+        };
+        if let Some(mut known) = known {
+            known.list().await;
+        }
     }
 
     /// Returns the skills. The first request reads them.
