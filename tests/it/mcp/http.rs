@@ -236,7 +236,10 @@ async fn a_stream_that_fails_behind_its_headers_is_in_the_record() {
     let target = failed[0]["target"].as_str().unwrap();
     assert!(target.starts_with("POST http://127.0.0.1:"), "{target}");
     let reason = failed[0]["reason"].as_str().unwrap();
-    assert!(reason.contains("10485760 bytes") || reason.contains("10 MiB"), "{reason}");
+    assert!(
+        reason.contains("10485760 bytes") || reason.contains("10 MiB"),
+        "{reason}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
