@@ -1,12 +1,16 @@
 //! Prompts and resources of MCP servers that `rind mcp serve --upstream` passes on: judged like calls, and otherwise as the
 //! server made them.
 
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rind_tests::cli::Rind;
 use rind_tests::guests;
 use serde_json::{Value, json};
 
 use super::client::Client;
-use super::{MATERIAL, has_python, noted, served_by};
+use super::{MATERIAL, PYTHON, has_python, noted, served_by};
 
 /// The arguments of the command.
 const UPSTREAM: &[&str] = &["--upstream", "docs"];
@@ -83,6 +87,12 @@ fn prompts_and_resources_are_listed_and_come_as_the_server_made_them() {
     assert!(
         secret.contains("secret masked") && !secret.contains("IOSFODNN7EXAMPLQ"),
         "{secret}"
+    );
+    // A type that the bytes contradict is not told.
+    let lies = read(&mut client, "docs://image-lies")["result"]["contents"][0].clone();
+    assert_eq!(
+        (&lies["mimeType"], &lies["blob"]),
+        (&json!("application/octet-stream"), &json!("IyEvYmluL3No"))
     );
     assert_eq!(client.end(), Some(0));
     let lines = rind.session_lines().join("\n");
@@ -182,9 +192,21 @@ fn rules_hooks_and_the_user_of_the_client_judge_each_of_them() {
             .count()
     };
     assert_eq!(reads(&rind), 1, "{:?}", noted(&rind));
-    // A rule, and a guard that fails.
+    // A rule.
     let denied = "[tools]\nrules = [{ tool = \"mcp__docs_get_prompt\", decision = \"deny\" }]\n";
     let rind = machine(denied);
+    let mut client = Client::ready(&rind, &["--upstream", "docs", "--yes"], &json!({}));
+    let denied = why(&client.ask("prompts/get", &json!({"name": "docs:picture"})));
+    assert!(denied.contains("tool rule 1"), "{denied}");
+    assert!(
+        !noted(&rind).iter().any(|line| line.starts_with("prompt ")),
+        "{:?}",
+        noted(&rind)
+    );
+    assert!(read(&mut client, "docs://guide")["result"].is_object());
+    drop(client);
+    // A guard that fails.
+    let rind = machine("");
     guests::put("hostile", &rind.home().join("managed"), |manifest| manifest);
     let config = std::fs::read_to_string(rind.home().join("config/config.toml")).unwrap();
     rind.config(&format!(
@@ -193,11 +215,8 @@ fn rules_hooks_and_the_user_of_the_client_judge_each_of_them() {
     let mut client = Client::ready(&rind, &["--upstream", "docs", "--yes"], &json!({}));
     let guarded = why(&read(&mut client, "docs://guide"));
     assert!(guarded.contains("hostile"), "{guarded}");
-    let denied = why(&client.ask("prompts/get", &json!({"name": "docs:picture"})));
-    assert!(
-        denied.contains("hostile") || denied.contains("tool rule 1"),
-        "{denied}"
-    );
+    let guarded = why(&client.ask("prompts/get", &json!({"name": "docs:picture"})));
+    assert!(guarded.contains("hostile"), "{guarded}");
     assert_eq!(reads(&rind), 0, "{:?}", noted(&rind));
 }
 
@@ -257,4 +276,133 @@ fn a_server_that_is_not_named_passes_nothing_on() {
     let got = client.ask("prompts/get", &json!({"name": "docs:picture"}));
     assert!(why(&got).contains("no prompt"), "{got}");
     assert!(!noted(&rind).iter().any(|line| line.starts_with("read ")));
+}
+
+#[test]
+fn a_secret_that_is_served_as_bytes_is_masked() {
+    if !has_python() {
+        return;
+    }
+    let rind = machine(ALLOWED);
+    let mut client = Client::ready(&rind, UPSTREAM, &json!({}));
+    let answer = read(&mut client, "docs://secret-bytes");
+    let content = &answer["result"]["contents"][0];
+    assert_eq!(content["mimeType"], "text/plain", "{answer}");
+    let bytes = STANDARD.decode(content["blob"].as_str().unwrap()).unwrap();
+    let text = String::from_utf8(bytes).unwrap();
+    assert!(text.starts_with("key [secret masked"), "{text}");
+    assert_eq!(client.end(), Some(0));
+    let lines = rind.session_lines().join("\n");
+    assert!(lines.contains("secret masked") && !lines.contains("IOSFODNN7EXAMPLQ"));
+}
+
+#[test]
+fn messages_that_a_hook_puts_in_another_order_keep_their_roles() {
+    if !has_python() {
+        return;
+    }
+    let rind = machine(ALLOWED);
+    guests::put("viewer", &rind.home().join("managed"), |manifest| manifest);
+    let mut client = Client::ready(&rind, UPSTREAM, &json!({}));
+    let given = json!({"name": "docs:review", "arguments": {"path": "src"}});
+    let review = client.ask("prompts/get", &given);
+    assert_eq!(
+        review["result"]["messages"],
+        json!([
+            {"role": "assistant", "content": {"type": "text", "text": "I will."}},
+            {"role": "user", "content": {"type": "text", "text": "Review src as you like."}},
+        ]),
+        "{review}"
+    );
+}
+
+#[test]
+fn an_address_of_two_servers_is_not_read_and_none_is_while_a_list_is_missing() {
+    if !has_python() {
+        return;
+    }
+    let rind = machine(ALLOWED);
+    let folder = rind.user_home().join("server");
+    let config = std::fs::read_to_string(rind.home().join("config/config.toml")).unwrap();
+    rind.config(&format!(
+        "{config}\n[mcp.other]\ncommand = \"{PYTHON}\"\nargs = [\"{}\", \"other\", \"{}\"]\nwrite = [\"~/server\"]\n",
+        folder.join("server.py").display(),
+        folder.join("other").display(),
+    ));
+    let ran = rind.run(&["mcp", "test", "other", "--yes"]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    // A server that is named twice is one server.
+    let both = "--upstream docs --upstream other --upstream docs --yes";
+    let both: Vec<&str> = both.split(' ').collect();
+    let mut client = Client::ready(&rind, &both, &json!({}));
+    let listed = client.ask("resources/list", &json!({}));
+    let listed = listed["result"]["resources"].as_array().unwrap().clone();
+    let n_listed = |name: &str| {
+        let own = listed.iter().filter(|own| own["uri"] == format!("docs://{name}"));
+        own.count()
+    };
+    assert_eq!(n_listed("guide"), 0, "{listed:?}");
+    assert_eq!(n_listed("mine"), 1, "{listed:?}");
+    assert_eq!(n_listed("picture"), 1, "{listed:?}");
+    for shared in ["docs://guide", "note://tea"] {
+        let why = why(&read(&mut client, shared));
+        assert!(why.contains("`docs` and `other` both have"), "{why}");
+    }
+    for (uri, expected) in [("docs://mine", "It is mine."), ("docs://nul", "a\u{0}b")] {
+        let answer = read(&mut client, uri);
+        assert_eq!(answer["result"]["contents"][0]["text"], expected, "{answer}");
+    }
+    drop(client);
+    let before = noted(&rind).len();
+    std::fs::write(folder.join("other.broken"), "").unwrap();
+    let mut client = Client::ready(&rind, &both, &json!({}));
+    for uri in ["docs://guide", "docs://nul"] {
+        let why = why(&read(&mut client, uri));
+        assert!(why.contains("`other`, which does not list"), "{why}");
+    }
+    let lines = noted(&rind);
+    assert!(
+        !lines[before..].iter().any(|line| line.starts_with("read ")),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn a_resource_that_is_new_is_found_soon() {
+    if !has_python() {
+        return;
+    }
+    let rind = machine(ALLOWED);
+    let mut client = Client::ready(&rind, UPSTREAM, &json!({}));
+    assert!(why(&read(&mut client, "docs://new")).contains("no such resource"));
+    std::fs::write(rind.user_home().join("server/log.new"), "").unwrap();
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        let answer = read(&mut client, "docs://new");
+        if answer["result"]["contents"][0]["text"] == "It is new." {
+            break;
+        }
+        assert!(Instant::now() < until, "{answer}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // Asking for what nobody has lists no more often than that.
+    let n_lists = noted(&rind).iter().filter(|line| *line == "list").count();
+    assert!(n_lists < 20, "{n_lists}");
+}
+
+#[test]
+fn a_server_that_changes_without_end_serves_no_resources_either() {
+    if !has_python() {
+        return;
+    }
+    let rind = served_by(MATERIAL, "flaps", "[[reply]]\ntext = \"x\"\n", ALLOWED);
+    let mut client = Client::ready(&rind, UPSTREAM, &json!({}));
+    let is_refused = |client: &mut Client| read(client, "docs://guide")["error"].is_object();
+    let refused = (0..60).find(|_| is_refused(&mut client));
+    assert!(refused.is_some_and(|n| n > 0), "{refused:?}");
+    let before = noted(&rind).len();
+    assert!(is_refused(&mut client));
+    let got = client.ask("prompts/get", &json!({"name": "docs:picture"}));
+    assert!(got["error"].is_object(), "{got}");
+    assert_eq!(noted(&rind).len(), before, "{:?}", noted(&rind));
 }

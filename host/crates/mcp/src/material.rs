@@ -23,6 +23,9 @@ use rind_lib::text::clean_line;
 /// Age after which resources are listed again.
 const MAX_LISTED_AGE: Duration = Duration::from_secs(60);
 
+/// Age after which they are listed again for a list that somebody asked for.
+const MIN_LISTED_AGE: Duration = Duration::from_secs(1);
+
 /// Timeout of a completion: the user waits for it while typing.
 const COMPLETION_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -123,6 +126,7 @@ impl ServerMaterial {
 
     /// Lists the resources, unless the last list is newer than this.
     async fn list(&self, age: Duration) -> Result<Arc<ResourceList>, String> {
+        self.link.check_held()?;
         let mut listed = self.listed.lock().await;
         if let Some((at, list)) = &*listed
             && at.elapsed() < age
@@ -163,7 +167,7 @@ impl SourceMaterial for ServerMaterial {
     }
 
     fn list_resources(&self) -> BoxFuture<'_, Result<Vec<ListedResource>, String>> {
-        Box::pin(async { Ok(self.list(MAX_LISTED_AGE).await?.proposed()) })
+        Box::pin(async { Ok(self.list(MIN_LISTED_AGE).await?.proposed()) })
     }
 
     fn read_resource<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Fetched> {

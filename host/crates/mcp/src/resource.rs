@@ -65,7 +65,9 @@ impl ResourceList {
         listed.media_type = listed.media_type.filter(|own| is_media_type(own));
         // An address that nobody could ask for is not kept.
         match &listed.template {
-            Some(template) if has_scheme(literal_start(template)) => {
+            Some(template)
+                if has_scheme(literal_start(template)) && template.chars().all(is_seen) =>
+            {
                 literal_start(template).clone_into(&mut listed.uri);
                 self.templates.push(listed);
             }
@@ -106,7 +108,6 @@ pub(crate) fn check_uri(uri: &str) -> Result<(), String> {
     if !has_scheme(uri) {
         return Err("does not begin with a scheme such as `file:`".to_owned());
     }
-    let is_seen = |c: char| c.is_ascii_graphic() || c.is_alphanumeric();
     if !uri.chars().all(is_seen) {
         return Err("has blanks or characters that cannot be seen".to_owned());
     }
@@ -114,6 +115,11 @@ pub(crate) fn check_uri(uri: &str) -> Result<(), String> {
         return Err("has `..` in it, which could lead out of what the server shows".to_owned());
     }
     Ok(())
+}
+
+/// Whether a character may stand in an address: people must be able to see it.
+fn is_seen(c: char) -> bool {
+    c.is_ascii_graphic() || c.is_alphanumeric()
 }
 
 /// Whether a text begins with the scheme of an address.
@@ -365,6 +371,8 @@ mod tests {
             "{+anything}",
             "{scheme}://x",
             "broken://{x",
+            "hidden://\u{202e}{x}",
+            "blank://a b/{x}",
         ] {
             let template = Some(template.to_owned());
             list.add(ListedResource {

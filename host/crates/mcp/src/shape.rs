@@ -1,8 +1,9 @@
 //! Prompts and resources of a server as results of calls, and back: what a client of `rind mcp serve`
 //! gets has passed the hooks as text, and still has its roles, addresses and media types.
 //!
-//! The first part of such a result is JSON with one entry for each further part. Start from
-//! [`resource_output`] and [`resource_result`].
+//! The first part of such a result is JSON with one entry for each further part. Bytes that are text are
+//! a part of text, so that hooks and the masking of secrets see it. Start from [`resource_output`] and
+//! [`resource_result`].
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,9 +14,11 @@ use rmcp::model::{
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::resource::{MAX_TEXT_BYTES, check_origin};
+use super::resource::{MAX_TEXT_BYTES, MAX_URI_BYTES, check_origin};
 use rind_lib::host::OutsideResult;
+use rind_lib::message::blob::is_media_type;
 use rind_lib::message::{Blob, Part};
+use rind_lib::secret::{Scanner, run_aside};
 use rind_lib::tool::ToolOutput;
 
 /// Maximum number of parts of one answer.
@@ -24,8 +27,8 @@ const MAX_PARTS: usize = 100;
 /// Maximum size of the bytes in one answer.
 const MAX_BYTES: usize = 8 << 20;
 
-/// Longest name of a type that is kept, in bytes.
-const MAX_TYPE_BYTES: usize = 128;
+/// Length of the hash in a mark, in hex digits.
+const MARK_DIGITS: usize = 16;
 
 /// Field of the first part.
 const PIECES: &str = "pieces";
@@ -40,6 +43,11 @@ struct Piece {
     /// Whether the text is the name of a resource that is only linked.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_link: bool,
+    /// Whether the text was served as bytes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_bytes: bool,
+    /// Mark of the part that this is about.
+    mark: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<Role>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,19 +67,41 @@ struct ShapedParts {
 
 impl ShapedParts {
     fn add_text(&mut self, piece: Piece, text: String) -> Result<(), String> {
-        self.n_text = self.n_text.saturating_add(text.len());
+        self.count_text(text.len())?;
+        self.add_part(piece, Part::Text { text })
+    }
+
+    fn count_text(&mut self, n_bytes: usize) -> Result<(), String> {
+        self.n_text = self.n_text.saturating_add(n_bytes);
         if self.n_text > MAX_TEXT_BYTES {
             return Err(format!(
                 "answered with more than {} KiB of text",
                 MAX_TEXT_BYTES >> 10
             ));
         }
-        self.add_part(piece, Part::Text { text })
+        Ok(())
     }
 
-    fn add_bytes(&mut self, piece: Piece, data: &str) -> Result<(), String> {
+    fn add_bytes(&mut self, mut piece: Piece, data: &str) -> Result<(), String> {
         let bytes = STANDARD.decode(data);
         let bytes = bytes.map_err(|_| "answered with bytes that are not base64")?;
+        let declared = piece.media_type.take().unwrap_or_default();
+        let blob = Blob::of(&bytes, &declared);
+        let bytes = match blob.is_image() {
+            true => bytes,
+            false => match String::from_utf8(bytes) {
+                Ok(text) => {
+                    piece.is_bytes = true;
+                    piece.media_type = Some(blob.media_type);
+                    return self.add_text(piece, text);
+                }
+                Err(error) => {
+                    let bytes = error.into_bytes();
+                    refuse_secret(&bytes)?;
+                    bytes
+                }
+            },
+        };
         self.n_bytes = self.n_bytes.saturating_add(bytes.len());
         if self.n_bytes > MAX_BYTES {
             return Err(format!(
@@ -79,15 +109,14 @@ impl ShapedParts {
                 MAX_BYTES >> 20
             ));
         }
-        let blob = Blob::of(&bytes, piece.media_type.as_deref().unwrap_or_default());
         self.bytes.push(bytes);
         self.add_part(piece, Part::Blob(blob))
     }
 
     fn add_contents(&mut self, piece: Piece, contents: ResourceContents) -> Result<(), String> {
-        let about = |uri, media_type: Option<String>| Piece {
+        let about = |uri, media_type| Piece {
             uri: Some(uri),
-            media_type: media_type.filter(|own| own.len() <= MAX_TYPE_BYTES),
+            media_type,
             ..piece
         };
         match contents {
@@ -107,10 +136,20 @@ impl ShapedParts {
         }
     }
 
-    fn add_part(&mut self, piece: Piece, part: Part) -> Result<(), String> {
+    fn add_part(&mut self, mut piece: Piece, part: Part) -> Result<(), String> {
         if self.parts.len() == MAX_PARTS {
             return Err(format!("answered with more than {MAX_PARTS} parts"));
         }
+        piece.media_type = piece.media_type.filter(|own| is_media_type(own));
+        let n_address = piece.uri.as_ref().map_or(0, String::len);
+        if n_address > MAX_URI_BYTES {
+            return Err(format!(
+                "answered with an address of more than {} KiB",
+                MAX_URI_BYTES >> 10
+            ));
+        }
+        self.count_text(n_address + piece.media_type.as_ref().map_or(0, String::len))?;
+        piece.mark = mark_of(&part);
         self.pieces.push(piece);
         self.parts.push(part);
         Ok(())
@@ -127,6 +166,40 @@ impl ShapedParts {
             ..ToolOutput::default()
         }
     }
+}
+
+/// Refuses bytes that are no text and have a secret in them: it cannot be masked there.
+fn refuse_secret(bytes: &[u8]) -> Result<(), String> {
+    let found = run_aside(bytes.len(), || {
+        Scanner::shared().scan(&String::from_utf8_lossy(bytes))
+    });
+    match found.is_empty() {
+        true => Ok(()),
+        false => Err(
+            "answered with bytes that are no text and have a secret in them, which cannot be masked; it must serve them as text"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Returns the kind of a part and a short hash of it. The hash is of the masked text, so it tells nothing
+/// about a secret.
+fn mark_of(part: &Part) -> String {
+    let (kind, id) = match part {
+        Part::Text { text } => {
+            let masked = run_aside(text.len(), || Scanner::shared().masked(text));
+            ("text", Blob::of(masked.as_bytes(), "").id)
+        }
+        Part::Json { value } => ("json", Blob::of(value.to_string().as_bytes(), "").id),
+        Part::Blob(blob) => ("blob", blob.id.clone()),
+    };
+    let id: String = id.chars().take(MARK_DIGITS).collect();
+    format!("{kind} {id}")
+}
+
+/// Returns the kind in a mark.
+fn kind_in(mark: &str) -> &str {
+    mark.split(' ').next().unwrap_or_default()
 }
 
 /// Converts the content of a resource into the result of a call.
@@ -198,26 +271,27 @@ enum Left {
     Bytes(Vec<u8>, String),
 }
 
-/// Reads the parts of a result. A part that a hook added or replaced has no facts.
+/// Reads the parts of a result, each with its facts.
 fn left_parts(result: OutsideResult) -> Vec<(Piece, Left)> {
-    let mut parts = result.content.iter();
-    let first = parts.clone().next().and_then(|part| match part {
-        Part::Json { value } => value.get(PIECES).cloned(),
+    let mut parts: Vec<&Part> = result.content.iter().collect();
+    // A hook may have put it elsewhere.
+    let facts = parts.iter().enumerate().find_map(|(at, part)| match part {
+        Part::Json { value } => Some((at, Vec::<Piece>::deserialize(value.get(PIECES)?).ok()?)),
         _ => None,
     });
-    let pieces = first.and_then(|own| serde_json::from_value::<Vec<Piece>>(own).ok());
-    if pieces.is_some() {
-        parts.next();
-    }
-    let mut pieces = pieces.unwrap_or_default();
-    // Parts were dropped, so nobody knows any more which fact is about which of them.
-    if parts.len() < pieces.len() {
-        pieces.clear();
-    }
-    let (mut pieces, mut bytes) = (pieces.into_iter(), result.bytes.into_iter());
-    let left = parts.map(|part| {
-        let piece = pieces.next().unwrap_or_default();
+    let pieces = facts.map(|(at, pieces)| {
+        parts.remove(at);
+        pieces
+    });
+    let pieces = match_pieces(pieces.unwrap_or_default(), &parts);
+    let mut bytes = result.bytes.into_iter();
+    let left = pieces.into_iter().zip(parts).map(|(piece, part)| {
         let left = match part {
+            Part::Text { text } if piece.is_bytes => {
+                let declared = piece.media_type.as_deref().unwrap_or_default();
+                let media_type = Blob::of(text.as_bytes(), declared).media_type;
+                Left::Bytes(text.clone().into_bytes(), media_type)
+            }
             Part::Text { text } => Left::Text(text.clone()),
             Part::Json { value } => Left::Text(value.to_string()),
             Part::Blob(blob) => match bytes.next().flatten() {
@@ -230,6 +304,32 @@ fn left_parts(result: OutsideResult) -> Vec<(Piece, Left)> {
     left.collect()
 }
 
+/// Returns the facts about each part, in the order of the parts. A part that a hook left as it was keeps
+/// its facts wherever it stands now. One that a hook edited keeps them only if all else stands where it
+/// stood; otherwise nobody knows which facts are about it, and it has none.
+fn match_pieces(pieces: Vec<Piece>, parts: &[&Part]) -> Vec<Piece> {
+    let marks: Vec<String> = parts.iter().map(|part| mark_of(part)).collect();
+    let is_in_place = pieces.len() == marks.len()
+        && pieces.iter().zip(&marks).all(|(piece, mark)| {
+            let is_edited = || {
+                kind_in(&piece.mark) == kind_in(mark)
+                    && !marks.contains(&piece.mark)
+                    && pieces.iter().all(|own| own.mark != *mark)
+            };
+            piece.mark == *mark || is_edited()
+        });
+    if is_in_place {
+        return pieces;
+    }
+    let mut pieces: Vec<Option<Piece>> = pieces.into_iter().map(Some).collect();
+    let own = marks.iter().map(|mark| {
+        let mut free = pieces.iter_mut();
+        let found = free.find(|own| own.as_ref().is_some_and(|piece| piece.mark == *mark));
+        found.and_then(Option::take).unwrap_or_default()
+    });
+    own.collect()
+}
+
 fn contents_of(piece: Piece, left: Left, asked: &str) -> ResourceContents {
     let uri = piece.uri.unwrap_or_else(|| asked.to_owned());
     match left {
@@ -240,7 +340,6 @@ fn contents_of(piece: Piece, left: Left, asked: &str) -> ResourceContents {
             meta: None,
         },
         Left::Bytes(bytes, media_type) => {
-            let media_type = piece.media_type.unwrap_or(media_type);
             ResourceContents::blob(STANDARD.encode(bytes), uri).with_mime_type(media_type)
         }
     }
@@ -335,6 +434,140 @@ mod tests {
         }
         let many = vec![json!({"uri": "a://b", "text": "x"}); MAX_PARTS + 1];
         assert!(contents(json!(many)).unwrap_err().contains("100 parts"));
+    }
+
+    /// A secret in the encoding of the protocol, in a text with this character.
+    fn secret_in(c: &[u8]) -> (String, Vec<u8>) {
+        let text = [b"key AKIA".as_slice(), b"IOSFODNN7EXAMPLQ here ", c].concat();
+        (STANDARD.encode(&text), text)
+    }
+
+    #[test]
+    fn text_that_is_served_as_bytes_is_text_for_hooks_and_bytes_for_the_client() {
+        let (data, text) = secret_in("ü".as_bytes());
+        let own = json!([{"uri": "a://b", "mimeType": "text/x", "blob": data}]);
+        let mut output = contents(own.clone()).unwrap();
+        let seen: Vec<&Part> = output.content.iter().collect();
+        assert!(
+            matches!(seen[1], Part::Text { text: own } if own.as_bytes() == text),
+            "{seen:?}"
+        );
+        assert!(output.bytes.is_empty());
+        let result = resource_result("a://b", passed(output.clone()));
+        assert_eq!(serde_json::to_value(result).unwrap()["contents"], own);
+        // What is masked in the text is masked in the bytes.
+        for part in output.content.iter_mut() {
+            if let Part::Text { text } = part {
+                *text = Scanner::shared().masked(text).into_owned();
+            }
+        }
+        let result = resource_result("a://b", passed(output));
+        let result = serde_json::to_value(result).unwrap()["contents"][0].clone();
+        let bytes = STANDARD.decode(result["blob"].as_str().unwrap()).unwrap();
+        let shown = String::from_utf8(bytes).unwrap();
+        assert!(shown.starts_with("key [secret masked"), "{shown}");
+        assert_eq!(result["mimeType"], "text/x");
+        // The limit is that of text.
+        let large = STANDARD.encode("x".repeat(MAX_TEXT_BYTES + 1));
+        let why = contents(json!([{"uri": "a://b", "blob": large}])).unwrap_err();
+        assert!(why.contains("256 KiB of text"), "{why}");
+        // In a prompt, too.
+        let image = json!({"type": "image", "data": data, "mimeType": "image/png"});
+        let asked = json!({"messages": [{"role": "user", "content": image}]});
+        let output = prompt_output(serde_json::from_value(asked).unwrap()).unwrap();
+        assert!(output.bytes.is_empty(), "{:?}", output.content);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_and_have_a_secret_in_them_are_refused() {
+        let (data, _) = secret_in(b"\xfc");
+        let why = contents(json!([{"uri": "a://b", "blob": data}])).unwrap_err();
+        assert!(why.contains("have a secret in them"), "{why}");
+    }
+
+    #[test]
+    fn addresses_and_types_are_bounded_and_a_false_type_is_not_restored() {
+        let own = json!([
+            {"uri": "a://b", "mimeType": "image/png", "blob": STANDARD.encode("#!/bin/sh")},
+            {"uri": "a://b", "mimeType": "\u{1b}[2J", "text": "x"},
+            {"uri": "a://b", "mimeType": "image/png", "blob": "/wD/"},
+        ]);
+        let result = resource_result("a://b", passed(contents(own).unwrap()));
+        let result = serde_json::to_value(result).unwrap()["contents"].clone();
+        assert_eq!(result[0]["mimeType"], "application/octet-stream");
+        assert_eq!(result[1].get("mimeType"), None);
+        assert_eq!(result[2]["mimeType"], "application/octet-stream");
+        let prompt = |uri: &str, n: usize| {
+            let link = json!({"type": "resource_link", "uri": uri, "name": "c"});
+            let messages = vec![json!({"role": "user", "content": link}); n];
+            prompt_output(serde_json::from_value(json!({"messages": messages})).unwrap())
+        };
+        let long = format!("a://{}", "x".repeat(MAX_URI_BYTES));
+        let why = prompt(&long, 1).unwrap_err();
+        assert!(why.contains("an address of more than 2 KiB"), "{why}");
+        // Many addresses are a long text.
+        let long = &long[..MAX_URI_BYTES];
+        assert!(prompt(long, 90).is_ok());
+        let messages: Vec<Value> = (0..90)
+            .map(|_| {
+                let inner = json!({"uri": long, "text": "x".repeat(1 << 10)});
+                json!({"role": "user", "content": {"type": "resource", "resource": inner}})
+            })
+            .collect();
+        let asked = serde_json::from_value(json!({"messages": messages})).unwrap();
+        assert!(prompt_output(asked).unwrap_err().contains("256 KiB"));
+    }
+
+    /// The roles and texts of a prompt of two messages, after a hook edited the parts.
+    fn edited(edit: impl FnOnce(&mut Vec<Part>)) -> Value {
+        let message =
+            |role, text| json!({"role": role, "content": {"type": "text", "text": text}});
+        let asked = json!({"messages": [message("user", "ask"), message("assistant", "say")]});
+        let output = prompt_output(serde_json::from_value(asked).unwrap()).unwrap();
+        let mut parts: Vec<Part> = output.content.iter().cloned().collect();
+        edit(&mut parts);
+        let result = prompt_result(OutsideResult {
+            content: parts.into(),
+            ..OutsideResult::default()
+        });
+        let messages = serde_json::to_value(result).unwrap()["messages"].take();
+        let messages = messages.as_array().unwrap().iter();
+        messages
+            .map(|own| json!([own["role"], own["content"]["text"]]))
+            .collect()
+    }
+
+    #[test]
+    fn a_part_that_a_hook_moved_keeps_its_facts_and_another_one_gets_none() {
+        let text = |text: &str| Part::Text {
+            text: text.to_owned(),
+        };
+        assert_eq!(
+            edited(|parts| parts.reverse()),
+            json!([["assistant", "say"], ["user", "ask"]])
+        );
+        assert_eq!(
+            edited(|parts| parts[2] = text("edited")),
+            json!([["user", "ask"], ["assistant", "edited"]])
+        );
+        // Dropped and added: the number of parts is the same.
+        assert_eq!(
+            edited(|parts| {
+                parts.remove(2);
+                parts.insert(1, text("added"));
+            }),
+            json!([["user", "added"], ["user", "ask"]])
+        );
+        assert_eq!(
+            edited(|parts| parts[2] = text("ask")),
+            json!([["user", "ask"], ["user", "ask"]])
+        );
+        assert_eq!(
+            edited(|parts| {
+                parts.remove(1);
+            }),
+            json!([["assistant", "say"]])
+        );
     }
 
     #[test]

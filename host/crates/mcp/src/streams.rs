@@ -72,6 +72,9 @@ impl ServerStreams {
 
     fn note_event(&self, before: Option<String>, id: String, n: u32) {
         let mut log = lock(&self.0);
+        // The answer may have been asked for again meanwhile, and a server may reuse an id.
+        let known = log.answers.iter().find(|(own, _)| *own == id);
+        let n = known.map_or(n, |(_, known)| n.max(*known));
         log.answers
             .retain(|(own, _)| Some(own) != before.as_ref() && *own != id);
         if log.answers.len() == MAX_ANSWERS {
@@ -85,11 +88,14 @@ impl ServerStreams {
     pub(crate) fn begin_stream(&self, last_event: Option<&str>) -> Option<NextStream> {
         let mut log = lock(&self.0);
         let answer = last_event.and_then(|last| {
-            let mut answers = log.answers.iter();
-            answers.find(|(id, _)| id == last).map(|(_, n)| *n)
+            let mut answers = log.answers.iter_mut();
+            answers.find(|(id, _)| id == last).map(|(_, n)| n)
         });
-        if let Some(n_before) = answer {
-            if n_before >= MAX_CONTINUED {
+        if let Some(n) = answer {
+            // Count here: a stream without an id of an event is never noted.
+            *n = n.saturating_add(1);
+            let n_before = *n;
+            if n_before > MAX_CONTINUED {
                 log.fault = Some(format!(
                     "ended the stream of its answer {MAX_CONTINUED} times without the answer"
                 ));
@@ -97,7 +103,7 @@ impl ServerStreams {
             }
             return Some(NextStream {
                 stream_use: StreamUse::Answer,
-                n_before: n_before + 1,
+                n_before,
             });
         }
         if log.standing.is_some_and(|since| since.elapsed() >= LASTING) {
@@ -155,7 +161,28 @@ mod tests {
         assert_eq!(streams.take_fault(), None);
         assert_eq!(streams.begin_stream(Some("c")), None);
         assert!(streams.take_fault().unwrap().contains("50 times"));
-        assert_eq!(streams.begin_stream(Some("b")), Some(answer(1)));
+        assert_eq!(streams.begin_stream(Some("b")), Some(answer(2)));
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_continued_a_bounded_number_of_times_without_an_event_or_with_the_same_id() {
+        let none: &[&str] = &[];
+        for ids in [none, &["a"]] {
+            let streams = ServerStreams::default();
+            read(&streams, 0, &["a"]).await;
+            let mut n_continued = 0;
+            while let Some(next) = streams.begin_stream(Some("a")) {
+                assert_eq!(next.stream_use, StreamUse::Answer);
+                n_continued += 1;
+                assert_eq!(next.n_before, n_continued);
+                assert!(n_continued <= MAX_CONTINUED);
+                read(&streams, next.n_before, ids).await;
+                // A further answer that begins with this id resets nothing.
+                read(&streams, 0, &["a"]).await;
+            }
+            assert_eq!(n_continued, MAX_CONTINUED);
+            assert!(streams.take_fault().unwrap().contains("50 times"));
+        }
     }
 
     #[tokio::test]

@@ -44,9 +44,12 @@ pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus>
     settings.plugins.components = args.components().map_err(Usage)?;
     let n_components = args.component.len();
     let prepared = open::prepare_session(settings).await?.without_model();
-    let prepared = prepared.passing_on(&args.upstream);
+    // A server that is named twice is passed on once.
+    let upstream: BTreeSet<String> = args.upstream.into_iter().collect();
+    let upstream: Vec<String> = upstream.into_iter().collect();
+    let prepared = prepared.passing_on(&upstream);
     let servers = mcp::settings(prepared.setup())?;
-    for name in &args.upstream {
+    for name in &upstream {
         find_server(&servers, name)?;
     }
     check_components(&prepared.plugins(), n_components)?;
@@ -59,7 +62,7 @@ pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus>
     let ready = prepared.build_host().await?;
     let offered = OfferedTools {
         has_built_in: args.builtin,
-        upstream: args.upstream.iter().map(|name| origin_of(name)).collect(),
+        upstream: upstream.iter().map(|name| origin_of(name)).collect(),
     };
     let serving = McpServing {
         open: session_opener(&ready.run, file),
@@ -70,9 +73,9 @@ pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus>
         }),
         prompts: Arc::new(CommandPrompts {
             commands,
-            upstream: args.upstream.iter().cloned().collect(),
+            upstream: upstream.iter().cloned().collect(),
         }),
-        upstream: args.upstream.into(),
+        upstream: upstream.into(),
     };
     let cancel = CancellationToken::new();
     let interrupted = AnySignal::interrupts().context("listen for signals")?;

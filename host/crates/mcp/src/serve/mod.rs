@@ -20,6 +20,7 @@ mod session;
 mod skills;
 mod stdio;
 mod upstream;
+mod upstream_list;
 
 use std::sync::Arc;
 

@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use super::McpServing;
 use super::skills::{SkillCatalog, SkillCatalogBuilder};
+use super::upstream::ListedUpstream;
 
 /// Time in which sessions must have closed when the server ends. The others are dropped.
 const GRACE: Duration = Duration::from_secs(8);
@@ -44,6 +45,8 @@ pub(super) struct ServedSession {
     pub(super) progress: broadcast::Sender<ProgressLine>,
     /// Prompts and resources of its servers.
     pub(super) materials: SessionMaterials,
+    /// Resources of its servers as they were last listed.
+    pub(super) resources: ListedUpstream,
     /// Number of calls that wait for their client to come back with an answer.
     n_waiting: Arc<AtomicUsize>,
 }
@@ -166,6 +169,7 @@ impl ServingState {
             client,
             progress,
             materials,
+            resources: ListedUpstream::default(),
             n_waiting: Arc::default(),
         })
     }
@@ -257,6 +261,7 @@ impl ServedSession {
             client: OutsideCalls::new(|_| true).1,
             progress: broadcast::channel(1).0,
             materials: SessionMaterials::default(),
+            resources: ListedUpstream::default(),
             n_waiting: Arc::default(),
         }
     }

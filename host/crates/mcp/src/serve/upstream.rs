@@ -4,8 +4,10 @@
 //! call in the session of the client, with hooks, policy and approval. Start from
 //! [`ServerEnd::read_upstream`].
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use rmcp::ErrorData;
 use rmcp::model::{
     ErrorCode, GetPromptRequestParams, GetPromptResponse, JsonObject, ReadResourceRequestParams,
@@ -13,85 +15,73 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
+use tokio::sync::Mutex as AsyncMutex;
 
 use super::calls::{ClientAnswer, ClientCall};
 use super::handler::ServerEnd;
 use super::prompts::PromptSource;
+use super::upstream_list::{NoOwner, ServerList, UpstreamLists};
 use crate::names::{MaterialKind, material_tool, origin_of};
-use crate::resource::fits_template;
+use crate::resource::check_uri;
 use crate::shape::{prompt_result, resource_result};
 use rind_lib::host::{ListedResource, OutsideResult};
 use rind_lib::secret::Scanner;
 use rind_lib::text::clean_line;
 
-/// Maximum size of the texts of all listed resources, in bytes.
-const MAX_LISTED_BYTES: usize = 4 << 20;
+/// Age after which the servers list their resources again. A server that failed is not asked again
+/// before.
+const MAX_LISTED_AGE: Duration = Duration::from_secs(60);
+
+/// Age after which they list them again for an address that nobody lists: it may be new.
+const MIN_LISTED_AGE: Duration = Duration::from_secs(2);
 
 /// Longest quoted address, in bytes.
 const MAX_QUOTED_BYTES: usize = 200;
 
-/// A resource or template, and the server that lists it.
-struct UpstreamResource {
-    server: String,
-    listed: ListedResource,
-}
+/// Resources of the servers of one session as they were last listed. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct ListedUpstream(Arc<AsyncMutex<Option<(Instant, Arc<UpstreamLists>)>>>);
 
 impl ServerEnd {
-    /// Lists the resources and templates of all servers. One that does not answer costs only its own.
-    async fn list_upstream(&self) -> Result<Vec<UpstreamResource>, ErrorData> {
+    /// Lists the resources and templates of all servers at once, unless the last lists are newer than
+    /// this. A server that does not answer costs only its own.
+    async fn list_upstream(&self, max_age: Duration) -> Result<Arc<UpstreamLists>, ErrorData> {
         let upstream = self.upstream();
         if upstream.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Arc::default());
         }
-        let materials = self.session().await?.materials;
-        let (mut all, mut n_bytes) = (Vec::new(), 0_usize);
-        for server in upstream {
-            let listed = match materials.list_resources(&origin_of(server)).await {
-                Ok(listed) => listed,
-                Err(why) => {
-                    tracing::warn!(
-                        "the resources of the MCP server `{server}` are not listed: it {why}"
-                    );
-                    continue;
-                }
-            };
-            for own in listed {
-                let template = own.template.as_ref().map_or(0, String::len);
-                n_bytes += own.uri.len() + own.name.len() + own.description.len() + template;
-                if n_bytes > MAX_LISTED_BYTES {
-                    tracing::warn!(
-                        "the resources of MCP servers take more than {} MiB in a list; those of `{server}` are not all listed",
-                        MAX_LISTED_BYTES >> 20
-                    );
-                    return Ok(all);
-                }
-                all.push(UpstreamResource {
-                    server: server.clone(),
-                    listed: own,
-                });
+        let session = self.session().await?;
+        let mut last = session.resources.0.lock().await;
+        if let Some((at, lists)) = &*last
+            && at.elapsed() < max_age
+        {
+            return Ok(lists.clone());
+        }
+        let listed = upstream.iter().map(async |server| {
+            let listed = session.materials.list_resources(&origin_of(server)).await;
+            if let Err(why) = &listed {
+                tracing::warn!(
+                    "the resources of the MCP server `{server}` are not listed: it {why}"
+                );
             }
-        }
-        Ok(all)
+            ServerList {
+                server: server.clone(),
+                listed,
+            }
+        });
+        let lists = Arc::new(UpstreamLists::new(join_all(listed).await));
+        *last = Some((Instant::now(), lists.clone()));
+        Ok(lists)
     }
 
-    /// Returns the resources of servers, for a list. An address of two servers is nobody's.
+    /// Returns the resources of servers, for a list.
     ///
     /// # Errors
     /// No session can be opened.
     pub(super) async fn upstream_resources(&self) -> Result<Vec<Resource>, ErrorData> {
-        let mut n_by_uri: BTreeMap<String, u32> = BTreeMap::new();
-        let all = self.list_upstream().await?.into_iter();
-        let all: Vec<ListedResource> = all
-            .map(|own| own.listed)
-            .filter(|own| own.template.is_none() && is_clean(&own.uri))
-            .collect();
-        for own in &all {
-            *n_by_uri.entry(own.uri.clone()).or_default() += 1;
-        }
-        let own = all
-            .into_iter()
-            .filter(|own| n_by_uri.get(&own.uri) == Some(&1));
-        Ok(own.map(describe_resource).collect())
+        let lists = self.list_upstream(MAX_LISTED_AGE).await?;
+        let shown = lists.shown_resources().into_iter();
+        Ok(shown.map(describe_resource).collect())
     }
 
     /// Returns the templates of servers, for a list.
@@ -99,15 +89,9 @@ impl ServerEnd {
     /// # Errors
     /// No session can be opened.
     pub(super) async fn upstream_templates(&self) -> Result<Vec<ResourceTemplate>, ErrorData> {
-        let all = self.list_upstream().await?.into_iter();
-        let templates = all.filter_map(|own| {
-            let template = own.listed.template.filter(|own| is_clean(own))?;
-            let mut described = ResourceTemplate::new(template, masked(&own.listed.name))
-                .with_description(masked(&own.listed.description));
-            described.mime_type = own.listed.media_type;
-            Some(described)
-        });
-        Ok(templates.collect())
+        let lists = self.list_upstream(MAX_LISTED_AGE).await?;
+        let shown = lists.shown_templates().into_iter();
+        Ok(shown.filter_map(describe_template).collect())
     }
 
     /// Reads a resource of the server that lists it, by a call in the session of the client.
@@ -156,31 +140,34 @@ impl ServerEnd {
         }
     }
 
-    /// Returns the one server that lists an address, or else a template that it fits.
+    /// Returns the one server that lists an address or a template that it fits.
     async fn server_of(&self, uri: &str) -> Result<String, ErrorData> {
-        let all = self.list_upstream().await?;
-        let lists = |own: &&UpstreamResource| match &own.listed.template {
-            None => own.listed.uri == uri,
-            Some(_) => false,
-        };
-        let fits = |own: &&UpstreamResource| {
-            let template = own.listed.template.as_ref();
-            template.is_some_and(|template| fits_template(template, uri))
-        };
-        let mut servers: Vec<&String> = all.iter().filter(lists).map(|own| &own.server).collect();
-        if servers.is_empty() {
-            servers = all.iter().filter(fits).map(|own| &own.server).collect();
+        if let Err(why) = check_uri(uri) {
+            let text = format!("there is no such resource: the address {why}");
+            return Err(ErrorData::resource_not_found(text, None));
         }
-        servers.dedup();
-        match servers.as_slice() {
-            [server] => Ok((*server).clone()),
-            [] => Err(missing_resource(uri)),
-            [first, second, ..] => {
-                let uri = clean_line(uri, MAX_QUOTED_BYTES);
+        let mut lists = self.list_upstream(MAX_LISTED_AGE).await?;
+        if lists.owner_of(uri) == Err(NoOwner::Nobody) {
+            lists = self.list_upstream(MIN_LISTED_AGE).await?;
+        }
+        let quoted = || clean_line(uri, MAX_QUOTED_BYTES);
+        match lists.owner_of(uri) {
+            Ok(server) => Ok(server.to_owned()),
+            Err(NoOwner::Nobody) => Err(missing_resource(uri)),
+            Err(NoOwner::Several(first, second)) => {
                 let text = format!(
-                    "the MCP servers `{first}` and `{second}` both have `{uri}`; pass on one of them only"
+                    "the MCP servers `{first}` and `{second}` both have `{}`; pass on one of them only",
+                    quoted()
                 );
                 Err(ErrorData::invalid_params(text, None))
+            }
+            Err(NoOwner::Unknown(server, why)) => {
+                let text = format!(
+                    "no server is asked for `{}`, because it may be of the MCP server `{server}`, which does not list its resources: it {why}; try again in {} s, or pass that server on no more",
+                    quoted(),
+                    MAX_LISTED_AGE.as_secs()
+                );
+                Err(ErrorData::new(ErrorCode::INVALID_REQUEST, text, None))
             }
         }
     }
@@ -192,11 +179,18 @@ pub(super) fn missing_resource(uri: &str) -> ErrorData {
     ErrorData::resource_not_found(text, Some(json!({"uri": uri})))
 }
 
-fn describe_resource(own: ListedResource) -> Resource {
-    let mut described =
-        Resource::new(own.uri, masked(&own.name)).with_description(masked(&own.description));
-    described.mime_type = own.media_type;
+fn describe_resource(own: &ListedResource) -> Resource {
+    let mut described = Resource::new(own.uri.clone(), masked(&own.name))
+        .with_description(masked(&own.description));
+    described.mime_type.clone_from(&own.media_type);
     described
+}
+
+fn describe_template(own: &ListedResource) -> Option<ResourceTemplate> {
+    let mut described = ResourceTemplate::new(own.template.clone()?, masked(&own.name))
+        .with_description(masked(&own.description));
+    described.mime_type.clone_from(&own.media_type);
+    Some(described)
 }
 
 /// Returns the result of a call that ran.
@@ -219,9 +213,4 @@ fn object(value: Value) -> JsonObject {
 
 fn masked(text: &str) -> String {
     Scanner::shared().masked(text).into_owned()
-}
-
-/// Whether an address holds no secret. One that does could not be asked for masked.
-fn is_clean(address: &str) -> bool {
-    Scanner::shared().scan(address).is_empty()
 }
