@@ -338,7 +338,9 @@ fn an_address_of_two_servers_is_not_read_and_none_is_while_a_list_is_missing() {
     let listed = client.ask("resources/list", &json!({}));
     let listed = listed["result"]["resources"].as_array().unwrap().clone();
     let n_listed = |name: &str| {
-        let own = listed.iter().filter(|own| own["uri"] == format!("docs://{name}"));
+        let own = listed
+            .iter()
+            .filter(|own| own["uri"] == format!("docs://{name}"));
         own.count()
     };
     assert_eq!(n_listed("guide"), 0, "{listed:?}");
@@ -350,7 +352,10 @@ fn an_address_of_two_servers_is_not_read_and_none_is_while_a_list_is_missing() {
     }
     for (uri, expected) in [("docs://mine", "It is mine."), ("docs://nul", "a\u{0}b")] {
         let answer = read(&mut client, uri);
-        assert_eq!(answer["result"]["contents"][0]["text"], expected, "{answer}");
+        assert_eq!(
+            answer["result"]["contents"][0]["text"], expected,
+            "{answer}"
+        );
     }
     drop(client);
     let before = noted(&rind).len();

@@ -22,6 +22,7 @@ mod login;
 mod material;
 mod names;
 mod offer;
+mod piece;
 mod pins;
 mod pipe;
 mod probe;

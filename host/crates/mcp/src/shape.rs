@@ -11,9 +11,10 @@ use rmcp::model::{
     ContentBlock, GetPromptResult, PromptMessage, ReadResourceResult, Resource, ResourceContents,
     Role,
 };
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 
+use super::piece::{Piece, mark_of, match_pieces};
 use super::resource::{MAX_TEXT_BYTES, MAX_URI_BYTES, check_origin};
 use rind_lib::host::OutsideResult;
 use rind_lib::message::blob::is_media_type;
@@ -27,34 +28,8 @@ const MAX_PARTS: usize = 100;
 /// Maximum size of the bytes in one answer.
 const MAX_BYTES: usize = 8 << 20;
 
-/// Length of the hash in a mark, in hex digits.
-const MARK_DIGITS: usize = 16;
-
 /// Field of the first part.
 const PIECES: &str = "pieces";
-
-/// Facts about one part that neither its text nor its bytes tell.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-struct Piece {
-    /// Whether the part is a resource, inside a prompt.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    is_resource: bool,
-    /// Whether the text is the name of a resource that is only linked.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    is_link: bool,
-    /// Whether the text was served as bytes.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    is_bytes: bool,
-    /// Mark of the part that this is about.
-    mark: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    role: Option<Role>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    uri: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    media_type: Option<String>,
-}
 
 #[derive(Default)]
 struct ShapedParts {
@@ -182,26 +157,6 @@ fn refuse_secret(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Returns the kind of a part and a short hash of it. The hash is of the masked text, so it tells nothing
-/// about a secret.
-fn mark_of(part: &Part) -> String {
-    let (kind, id) = match part {
-        Part::Text { text } => {
-            let masked = run_aside(text.len(), || Scanner::shared().masked(text));
-            ("text", Blob::of(masked.as_bytes(), "").id)
-        }
-        Part::Json { value } => ("json", Blob::of(value.to_string().as_bytes(), "").id),
-        Part::Blob(blob) => ("blob", blob.id.clone()),
-    };
-    let id: String = id.chars().take(MARK_DIGITS).collect();
-    format!("{kind} {id}")
-}
-
-/// Returns the kind in a mark.
-fn kind_in(mark: &str) -> &str {
-    mark.split(' ').next().unwrap_or_default()
-}
-
 /// Converts the content of a resource into the result of a call.
 ///
 /// # Errors
@@ -302,32 +257,6 @@ fn left_parts(result: OutsideResult) -> Vec<(Piece, Left)> {
         (piece, left)
     });
     left.collect()
-}
-
-/// Returns the facts about each part, in the order of the parts. A part that a hook left as it was keeps
-/// its facts wherever it stands now. One that a hook edited keeps them only if all else stands where it
-/// stood; otherwise nobody knows which facts are about it, and it has none.
-fn match_pieces(pieces: Vec<Piece>, parts: &[&Part]) -> Vec<Piece> {
-    let marks: Vec<String> = parts.iter().map(|part| mark_of(part)).collect();
-    let is_in_place = pieces.len() == marks.len()
-        && pieces.iter().zip(&marks).all(|(piece, mark)| {
-            let is_edited = || {
-                kind_in(&piece.mark) == kind_in(mark)
-                    && !marks.contains(&piece.mark)
-                    && pieces.iter().all(|own| own.mark != *mark)
-            };
-            piece.mark == *mark || is_edited()
-        });
-    if is_in_place {
-        return pieces;
-    }
-    let mut pieces: Vec<Option<Piece>> = pieces.into_iter().map(Some).collect();
-    let own = marks.iter().map(|mark| {
-        let mut free = pieces.iter_mut();
-        let found = free.find(|own| own.as_ref().is_some_and(|piece| piece.mark == *mark));
-        found.and_then(Option::take).unwrap_or_default()
-    });
-    own.collect()
 }
 
 fn contents_of(piece: Piece, left: Left, asked: &str) -> ResourceContents {
@@ -520,8 +449,7 @@ mod tests {
 
     /// The roles and texts of a prompt of two messages, after a hook edited the parts.
     fn edited(edit: impl FnOnce(&mut Vec<Part>)) -> Value {
-        let message =
-            |role, text| json!({"role": role, "content": {"type": "text", "text": text}});
+        let message = |role, text| json!({"role": role, "content": {"type": "text", "text": text}});
         let asked = json!({"messages": [message("user", "ask"), message("assistant", "say")]});
         let output = prompt_output(serde_json::from_value(asked).unwrap()).unwrap();
         let mut parts: Vec<Part> = output.content.iter().cloned().collect();

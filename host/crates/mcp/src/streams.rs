@@ -165,7 +165,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_is_continued_a_bounded_number_of_times_without_an_event_or_with_the_same_id() {
+    async fn an_answer_is_continued_a_bounded_number_of_times_without_an_event_or_with_the_same_id()
+    {
         let none: &[&str] = &[];
         for ids in [none, &["a"]] {
             let streams = ServerStreams::default();

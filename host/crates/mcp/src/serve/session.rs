@@ -77,14 +77,35 @@ impl Drop for WaitingClient {
 #[derive(Default)]
 pub(super) struct SessionPool(Mutex<Vec<ServedSession>>);
 
+/// Tools by which requests are checked before a session has them.
+#[derive(Default)]
+struct KnownTools {
+    /// Tools of the session that was opened last, which may not have listed them yet.
+    newest: Option<OutsideTools>,
+    /// Tools that the session before it listed.
+    before: Option<Arc<[Arc<ToolSpec>]>>,
+}
+
+impl KnownTools {
+    fn follow(&mut self, newest: OutsideTools) {
+        self.before = self.listed();
+        self.newest = Some(newest);
+    }
+
+    /// Returns the tools of the newest session that listed them.
+    fn listed(&self) -> Option<Arc<[Arc<ToolSpec>]>> {
+        let newest = self.newest.as_ref().and_then(OutsideTools::last_told);
+        newest.or_else(|| self.before.clone())
+    }
+}
+
 /// State of a server that its connections share.
 pub(super) struct ServingState {
     pub(super) serving: McpServing,
     /// Sessions of the clients without a connection.
     pub(super) shared: SessionPool,
     skills: OnceCell<SkillCatalog>,
-    /// Tools of the session that was opened last.
-    tools: StdMutex<Option<OutsideTools>>,
+    tools: StdMutex<KnownTools>,
     tasks: TaskTracker,
     /// Token that ends all sessions.
     cancel: CancellationToken,
@@ -150,7 +171,7 @@ impl ServingState {
         let session = opened.map_err(|error| error.to_string())??;
         let is_offered = self.serving.is_offered.clone();
         let (calls, client) = OutsideCalls::new(move |spec| is_offered(spec));
-        *lock(&self.tools) = Some(client.tools());
+        lock(&self.tools).follow(client.tools());
         let (progress, _) = broadcast::channel(MAX_PROGRESS);
         let told = progress.clone();
         session.observe(move |stamped| {
@@ -174,15 +195,15 @@ impl ServingState {
         })
     }
 
-    /// Returns a tool as the session that was opened last offers it.
+    /// Returns a tool as the session that listed its tools last offers it.
     pub(super) fn find_tool(&self, name: &str) -> Option<Arc<ToolSpec>> {
-        let tools = lock(&self.tools).as_ref()?.last_told()?;
+        let tools = lock(&self.tools).listed()?;
         tools.iter().find(|spec| spec.name == name).cloned()
     }
 
     /// Waits until the tools are known. A session is opened if there is none.
     pub(super) async fn learn_tools(&self) {
-        let known = lock(&self.tools).clone();
+        let known = lock(&self.tools).newest.clone();
         let known = match known {
             Some(known) => Some(known),
             // The request itself tells why no session can be opened.
@@ -263,6 +284,34 @@ impl ServedSession {
             materials: SessionMaterials::default(),
             resources: ListedUpstream::default(),
             n_waiting: Arc::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rind_lib::message::EffectClass;
+
+    use super::*;
+
+    #[test]
+    fn tools_stay_known_until_a_newer_session_has_listed_its_own() {
+        let spec = ToolSpec {
+            name: "probe".to_owned(),
+            description: String::new(),
+            parameters: serde_json::json!({"type": "object"}),
+            effect_class: EffectClass::Read,
+            plugin: None,
+        };
+        let mut known = KnownTools {
+            before: Some([Arc::new(spec)].into()),
+            ..KnownTools::default()
+        };
+        // Neither of these lists its tools.
+        for _ in 0..2 {
+            known.follow(OutsideCalls::new(|_| true).1.tools());
+            let listed = known.listed().unwrap();
+            assert_eq!(listed[0].name, "probe");
         }
     }
 }

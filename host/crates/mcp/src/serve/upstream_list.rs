@@ -175,12 +175,14 @@ mod tests {
     #[test]
     fn an_address_is_of_one_server_or_of_none() {
         let lists = UpstreamLists::new(vec![
-            server("a", &["x://one", "x://both", "x://twice", "x://twice", "y://7"]),
+            server(
+                "a",
+                &["x://one", "x://both", "x://twice", "x://twice", "y://7"],
+            ),
             server("b", &["x://both", "y://{id}", "z://{id}"]),
         ]);
-        let several = |first: &str, second: &str| {
-            Err(NoOwner::Several(first.to_owned(), second.to_owned()))
-        };
+        let several =
+            |first: &str, second: &str| Err(NoOwner::Several(first.to_owned(), second.to_owned()));
         for (uri, expected) in [
             ("x://one", Ok("a")),
             ("x://twice", Ok("a")),
@@ -214,10 +216,7 @@ mod tests {
         let own = ["skill://pdf/SKILL.md", "Skill://{+any}", "skills://x"];
         let lists = UpstreamLists::new(vec![server("a", &own)]);
         assert_eq!(shown(&lists), ["skills://x"]);
-        assert_eq!(
-            lists.owner_of("skill://pdf/SKILL.md"),
-            Err(NoOwner::Nobody)
-        );
+        assert_eq!(lists.owner_of("skill://pdf/SKILL.md"), Err(NoOwner::Nobody));
     }
 
     #[test]
