@@ -15,6 +15,7 @@ mod resources;
 mod serve;
 mod serve_http;
 mod serve_offer;
+mod serve_upstream;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -4,7 +4,7 @@
 //! session file. It is no message of the conversation; the session keeps it like a call of a plugin,
 //! with the client as its maker. Calls that arrive while others run belong to the same turn, until
 //! the turn has its number of calls: the limits of plugins are counted for each turn. While a question
-//! waits for the user of a client, the turn takes in calls without end.
+//! waits for the user of a client, the turn takes in more of them, but not without end.
 //!
 //! The module must not know the protocol of the clients. Start from [`OutsideCalls`].
 
@@ -34,6 +34,10 @@ use crate::tool::registry::ToolEntry;
 /// Maximum number of calls in one turn, and the time for which a turn accepts calls.
 const MAX_CALLS: u32 = 100;
 const MAX_TURN: Duration = Duration::from_secs(60);
+
+/// Maximum number of calls in a turn that a question to a user keeps open. Further calls wait for the
+/// answer, or for the end of the time that the user has.
+const MAX_CALLS_ASKING: u32 = 1_000;
 
 /// Maximum number of calls that are judged or run at once.
 const MAX_RUNNING: usize = 32;
@@ -232,6 +236,12 @@ impl OutsideClient {
 }
 
 impl OutsideTools {
+    /// Returns the tools as they were last told; `None` if the session has not told them yet.
+    #[must_use]
+    pub fn last_told(&self) -> Option<Arc<[Arc<ToolSpec>]>> {
+        self.0.borrow().clone()
+    }
+
     /// Returns the offered tools, as soon as the session serves; `None` if it has ended.
     pub async fn list(&mut self) -> Option<Arc<[Arc<ToolSpec>]>> {
         let told = self.0.wait_for(Option::is_some).await.ok()?;
@@ -318,9 +328,9 @@ impl OutsideCalls {
         running.push(one(n_calls, first));
         while !running.is_empty() {
             let can_open = !is_closed && halted.is_none() && running.len() < MAX_RUNNING;
-            // An unanswered question can keep a turn open without end; calls of other clients
-            // continue meanwhile.
-            let is_asking = scope.clients.is_asking();
+            // An unanswered question keeps a turn open; calls of other clients continue meanwhile,
+            // within a limit: what plugins may do is counted for each turn.
+            let is_asking = scope.clients.is_asking() && n_calls < MAX_CALLS_ASKING;
             let has_room = n_calls < MAX_CALLS && started.elapsed() < MAX_TURN;
             let is_open = can_open && (has_room || is_asking);
             tokio::select! {
@@ -338,7 +348,7 @@ impl OutsideCalls {
                     }
                     None => is_closed = true,
                 },
-                () = scope.clients.wait_asking(), if can_open && !is_open => {}
+                () = scope.clients.wait_asking(), if can_open && !is_open && n_calls < MAX_CALLS_ASKING => {}
                 _ = running.next() => {}
             }
         }

@@ -16,6 +16,7 @@ use http::header::CONTENT_TYPE;
 use super::budget::RequestSlot;
 use super::error::Error;
 use super::mask::CredentialMask;
+use super::record::OpenRecord;
 use super::send::ReachedResponse;
 use super::{Egress, MAX_RESPONSE_BYTES, Request, Response};
 use crate::point::trace::Origin;
@@ -54,7 +55,7 @@ pub struct EventResponse {
 impl Egress {
     /// Sends a request as [`send`](Self::send) does, but returns a stream of events as soon as its
     /// headers have arrived. The deadline and the record of the request end there: the caller drops
-    /// a stream that takes too long.
+    /// a stream that takes too long. A stream that fails later has a record of its own.
     ///
     /// # Errors
     /// As for [`send`](Self::send); a failure behind the headers is an error of the stream.
@@ -81,13 +82,21 @@ impl Egress {
         };
         let answer = self.within_deadline(sending).await;
         let answer = answer.map_err(|error| mask.mask_error(error));
+        let target = record.target();
         record.close_record(answer.as_ref().err());
         Ok(match answer? {
             ReadResponse::Whole(response) => Answer::Whole(response),
             ReadResponse::Open(reached) => Answer::Events(EventResponse {
                 status: reached.answer.status().as_u16(),
                 headers: reached.masked_headers(&mask, 0),
-                lines: read_lines(*reached, mask),
+                lines: read_lines(OpenBody {
+                    reached: *reached,
+                    mask,
+                    record,
+                    target: target.unwrap_or_default(),
+                    begun: Vec::new(),
+                    n_bytes: 0,
+                }),
             }),
         })
     }
@@ -108,6 +117,10 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
 struct OpenBody {
     reached: ReachedResponse,
     mask: CredentialMask,
+    /// Record of the request, which is written; a failure begins another one.
+    record: OpenRecord,
+    /// Target of the request, for the record of a failure.
+    target: String,
     /// Bytes of an incomplete line.
     begun: Vec<u8>,
     n_bytes: usize,
@@ -142,21 +155,17 @@ impl OpenBody {
 }
 
 /// Reads lines until the body ends, breaks off or is too long.
-fn read_lines(
-    reached: ReachedResponse,
-    mask: CredentialMask,
-) -> BoxStream<'static, Result<Bytes, Error>> {
-    let body = OpenBody {
-        reached,
-        mask,
-        begun: Vec::new(),
-        n_bytes: 0,
-    };
+fn read_lines(body: OpenBody) -> BoxStream<'static, Result<Bytes, Error>> {
     let next = |body: Option<OpenBody>| async move {
         let mut body = body?;
         match body.next_lines().await {
             Ok(lines) => lines.map(|lines| (Ok(lines), Some(body))),
-            Err(error) => Some((Err(body.mask.mask_error(error)), None)),
+            Err(error) => {
+                let error = body.mask.mask_error(error);
+                body.record.name_target(std::mem::take(&mut body.target));
+                body.record.close_record(Some(&error));
+                Some((Err(error), None))
+            }
         }
     };
     stream::unfold(Some(body), next).boxed()

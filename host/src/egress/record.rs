@@ -39,6 +39,11 @@ impl OpenRecord {
         self.target = Some(target);
     }
 
+    /// Returns the target of a record that is not written yet.
+    pub(super) fn target(&self) -> Option<String> {
+        self.target.clone()
+    }
+
     /// Writes the record; [`OpenRecord::name_target`] starts another one.
     pub(super) fn close_record(&mut self, error: Option<&Error>) {
         match error {
@@ -67,18 +72,11 @@ impl OpenRecord {
             plugin: self.plugin.clone(),
             reached: Reached::Network,
             // A path may contain a token. The record of its refusal must not store it.
-            target: mask_target(target),
+            target: Scanner::shared().masked(&target).into_owned(),
             outcome,
-            reason: reason.map(mask_target),
+            reason: reason.map(|text| Scanner::shared().masked(&text).into_owned()),
             origin: self.origin.clone(),
         });
-    }
-}
-
-fn mask_target(text: String) -> String {
-    match Scanner::shared().mask(&text) {
-        Some(masked) => masked.text,
-        None => text,
     }
 }
 

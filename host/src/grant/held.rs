@@ -7,29 +7,42 @@
 //!
 //! Start from [`HeldFolder::read`].
 
+mod walk;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::ops::Bound;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::project::{ProjectError, refuse_project};
-use crate::beneath::{self, MissingParents};
+use walk::{HeldWalk, ProjectLinks, other_kind, unreadable_project};
 
-/// Maximum number of files.
-const MAX_FILES: usize = 10_000;
+/// Files of a directory that are read at most.
+#[derive(Clone, Copy, Debug)]
+pub struct FolderBounds {
+    /// Maximum number of files.
+    pub files: usize,
+    /// Maximum total size of the files, in bytes.
+    pub bytes: u64,
+    /// Decides by the name of a file or directory whether it is left out.
+    pub leaves_out: fn(&str) -> bool,
+}
 
-/// Maximum total size in bytes. Enough for ten Python components.
-const MAX_BYTES: u64 = 256 << 20;
-
-/// Maximum depth of subdirectories.
-const MAX_DEPTH: usize = 16;
+impl Default for FolderBounds {
+    /// Leaves nothing out. Enough for ten Python components.
+    fn default() -> Self {
+        Self {
+            files: 10_000,
+            bytes: 256 << 20,
+            leaves_out: |_| false,
+        }
+    }
+}
 
 /// Content of a directory at the time it was read, or embedded content.
 ///
@@ -62,6 +75,14 @@ impl HeldFolder {
     /// # Errors
     /// The directory cannot be read, contains a symlink, or is too large.
     pub fn read(root: &Path) -> Result<Self, ProjectError> {
+        Self::read_within(root, FolderBounds::default())
+    }
+
+    /// Reads a directory like [`read`](Self::read), within these bounds.
+    ///
+    /// # Errors
+    /// Same as [`read`](Self::read).
+    pub fn read_within(root: &Path, bounds: FolderBounds) -> Result<Self, ProjectError> {
         let own = rustix::fs::open(
             root,
             OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
@@ -75,7 +96,7 @@ impl HeldFolder {
             ),
             other => unreadable_project(root, other),
         })?;
-        let mut walk = HeldWalk::new(root, None);
+        let mut walk = HeldWalk::new(root, None, bounds);
         walk.walk_folder(own.as_fd(), &mut Vec::new())?;
         Ok(walk.into_held())
     }
@@ -101,7 +122,7 @@ impl HeldFolder {
             is_inside: false,
         };
         let own = links.open_path(root)?;
-        let mut walk = HeldWalk::new(root, Some(links));
+        let mut walk = HeldWalk::new(root, Some(links), FolderBounds::default());
         walk.walk_folder(own.as_fd(), &mut Vec::new())?;
         let refused = walk.links.take().map(|links| links.refused);
         Ok((walk.into_held(), refused.unwrap_or_default()))
@@ -126,7 +147,7 @@ impl HeldFolder {
         if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
             return Err(other_kind(path));
         }
-        let mut walk = HeldWalk::new(path, None);
+        let mut walk = HeldWalk::new(path, None, FolderBounds::default());
         walk.walk_file(opened, path, &[])?;
         Ok(walk.into_held())
     }
@@ -265,217 +286,6 @@ pub fn digest_files(files: &BTreeMap<Vec<String>, impl AsRef<[u8]>>) -> String {
         hasher.update(&[0xff; 8]);
     }
     format!("blake3:{}", hasher.finalize().to_hex())
-}
-
-struct HeldWalk<'a> {
-    root: &'a Path,
-    files: BTreeMap<Vec<String>, Cow<'static, [u8]>>,
-    bytes_left: u64,
-    /// Project within which symlinks are followed; `None` if they are refused.
-    links: Option<ProjectLinks<'a>>,
-}
-
-/// Project within which symlinks are followed.
-struct ProjectLinks<'a> {
-    project: &'a Path,
-    project_fd: OwnedFd,
-    /// Entries that are not held, with the reasons.
-    refused: Vec<ProjectError>,
-    /// Whether the walk is inside the target of a symlink, where further symlinks are not followed
-    /// because they could form a cycle.
-    is_inside: bool,
-}
-
-impl ProjectLinks<'_> {
-    /// Opens the target of a path without leaving the project.
-    fn open_path(&self, path: &Path) -> Result<OwnedFd, ProjectError> {
-        const ELSEWHERE: &str = "is a link out of the project, or a dangling link; files outside the project cannot be trusted";
-        let below = path.strip_prefix(self.project).ok().and_then(Path::to_str);
-        let below = below.ok_or_else(|| refuse_project(path, ELSEWHERE))?;
-        let walked = beneath::walk_beneath(&self.project_fd, below, true, MissingParents::Refused);
-        let walked = walked.map_err(|_| refuse_project(path, ELSEWHERE))?;
-        // A target that contains the symlink would be held within itself.
-        let place = self.project.join(walked.names.iter().collect::<PathBuf>());
-        if path != place && path.starts_with(&place) {
-            return Err(refuse_project(
-                path,
-                "is a link to one of its parent folders",
-            ));
-        }
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        rustix::fs::openat(&walked.folder, walked.name.as_str(), flags, Mode::empty())
-            .map_err(|errno| unreadable_project(path, errno))
-    }
-}
-
-impl<'a> HeldWalk<'a> {
-    fn new(root: &'a Path, links: Option<ProjectLinks<'a>>) -> Self {
-        Self {
-            root,
-            files: BTreeMap::new(),
-            bytes_left: MAX_BYTES,
-            links,
-        }
-    }
-
-    /// Returns the held directory.
-    fn into_held(self) -> HeldFolder {
-        HeldFolder {
-            root: self.root.to_owned(),
-            digest: OnceLock::new(),
-            files: self.files,
-            beside: None,
-        }
-    }
-
-    /// Skips an entry that cannot be held, if symlinks are followed; otherwise fails.
-    fn pass_over(&mut self, fault: ProjectError, names: &[String]) -> Result<(), ProjectError> {
-        let Some(links) = &mut self.links else {
-            return Err(fault);
-        };
-        links.refused.push(fault);
-        self.files.insert(names.to_vec(), Cow::Borrowed(&[]));
-        Ok(())
-    }
-
-    /// Reads the target of a symlink within the project, under the name of the symlink.
-    fn walk_link(&mut self, path: &Path, names: &mut Vec<String>) -> Result<(), ProjectError> {
-        let opened = match &self.links {
-            Some(links) if !links.is_inside => links.open_path(path),
-            _ => Err(other_kind(path)),
-        };
-        let opened = match opened {
-            Ok(opened) => opened,
-            Err(fault) => return self.pass_over(fault, names),
-        };
-        let mode = rustix::fs::fstat(&opened).map_err(|errno| unreadable_project(path, errno))?;
-        match FileType::from_raw_mode(mode.st_mode) {
-            FileType::Directory => {
-                self.set_inside(true);
-                let read = self.walk_folder(opened.as_fd(), names);
-                self.set_inside(false);
-                read
-            }
-            FileType::RegularFile => self.walk_file(opened, path, names),
-            _ => self.pass_over(other_kind(path), names),
-        }
-    }
-
-    fn set_inside(&mut self, is_inside: bool) {
-        if let Some(links) = &mut self.links {
-            links.is_inside = is_inside;
-        }
-    }
-
-    /// Reads the entries of an open directory. Each entry is opened relative to it, without
-    /// following symlinks.
-    fn walk_folder(
-        &mut self,
-        own: BorrowedFd<'_>,
-        above: &mut Vec<String>,
-    ) -> Result<(), ProjectError> {
-        let place = self.path_of(above);
-        if above.len() >= MAX_DEPTH {
-            let why = format!("is deeper than {MAX_DEPTH} folders");
-            return Err(refuse_project(&place, why));
-        }
-        for entry in Dir::read_from(own).map_err(|e| unreadable_project(&place, e))? {
-            let entry = entry.map_err(|e| unreadable_project(&place, e))?;
-            let name = entry.file_name();
-            if matches!(name.to_bytes(), b"." | b"..") {
-                continue;
-            }
-            let Ok(text) = name.to_str() else {
-                let shown = name.to_string_lossy();
-                let fault =
-                    refuse_project(&place.join(shown.as_ref()), "has a name that is not UTF-8");
-                above.push(shown.into_owned());
-                self.pass_over(fault, above)?;
-                above.pop();
-                continue;
-            };
-            above.push(text.to_owned());
-            self.walk_entry(own, name, above)?;
-            above.pop();
-        }
-        Ok(())
-    }
-
-    fn walk_entry(
-        &mut self,
-        folder: BorrowedFd<'_>,
-        name: &std::ffi::CStr,
-        names: &mut Vec<String>,
-    ) -> Result<(), ProjectError> {
-        let path = self.path_of(names);
-        let failed = |errno| match errno {
-            Errno::LOOP | Errno::MLINK => other_kind(&path),
-            errno => unreadable_project(&path, errno),
-        };
-        // Check the type before opening: opening a device or a pipe can have side effects.
-        let is_plain = |mode| {
-            matches!(
-                FileType::from_raw_mode(mode),
-                FileType::Directory | FileType::RegularFile
-            )
-        };
-        let found = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
-        if FileType::from_raw_mode(found.st_mode) == FileType::Symlink && self.links.is_some() {
-            return self.walk_link(&path, names);
-        }
-        if !is_plain(found.st_mode) {
-            return self.pass_over(other_kind(&path), names);
-        }
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let opened = match rustix::fs::openat(folder, name, flags, Mode::empty()) {
-            Ok(opened) => opened,
-            Err(errno) => return self.pass_over(failed(errno), names),
-        };
-        // fstat the opened descriptor, not the path: the file may have been swapped.
-        let mode = rustix::fs::fstat(&opened).map_err(failed)?.st_mode;
-        match FileType::from_raw_mode(mode) {
-            FileType::Directory => self.walk_folder(opened.as_fd(), names),
-            FileType::RegularFile => self.walk_file(opened, &path, names),
-            _ => self.pass_over(other_kind(&path), names),
-        }
-    }
-
-    fn walk_file(
-        &mut self,
-        opened: OwnedFd,
-        path: &Path,
-        names: &[String],
-    ) -> Result<(), ProjectError> {
-        if self.files.len() >= MAX_FILES {
-            let why = format!("has more than {MAX_FILES} files");
-            return Err(refuse_project(self.root, why));
-        }
-        let mut content = Vec::new();
-        let n_read = File::from(opened)
-            .take(self.bytes_left + 1)
-            .read_to_end(&mut content)
-            .map_err(|e| refuse_project(path, format!("cannot be read: {e}")))?;
-        self.bytes_left = self.bytes_left.checked_sub(n_read as u64).ok_or_else(|| {
-            refuse_project(self.root, format!("has more than {} MiB", MAX_BYTES >> 20))
-        })?;
-        self.files.insert(names.to_vec(), content.into());
-        Ok(())
-    }
-
-    fn path_of(&self, names: &[String]) -> PathBuf {
-        self.root.join(names.iter().collect::<PathBuf>())
-    }
-}
-
-fn unreadable_project(path: &Path, errno: Errno) -> ProjectError {
-    refuse_project(path, format!("cannot be read: {errno}"))
-}
-
-fn other_kind(path: &Path) -> ProjectError {
-    refuse_project(
-        path,
-        "is neither a file nor a folder; links and devices are refused here",
-    )
 }
 
 #[cfg(test)]

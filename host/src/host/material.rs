@@ -2,7 +2,8 @@
 //!
 //! Only a front end fetches them, for what a person typed: no model and no plugin can. What comes
 //! becomes a part of the input of a turn, so that it passes the hooks of the input, and secrets in
-//! it are masked before that, as in results of tools. Start from [`SourceMaterial`].
+//! it are masked before that, as in results of tools. Clients outside the session fetch them by calls,
+//! which pass hooks and policy. Start from [`SourceMaterial`].
 
 use std::sync::{Arc, Weak};
 
@@ -71,8 +72,14 @@ pub struct FetchedMaterial {
 pub struct ListedResource {
     /// Address, or the beginning of the addresses of a template.
     pub uri: String,
-    /// Name and description, as given by the source.
+    /// Template of RFC 6570; `None` for a single resource.
+    pub template: Option<String>,
+    /// Name, as given by the source.
+    pub name: String,
+    /// Description, or where there is none the title or name, as given by the source.
     pub description: String,
+    /// Media type, as given by the source.
+    pub media_type: Option<String>,
 }
 
 /// Material of the sources of an open session. It ends with the session.

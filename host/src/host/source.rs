@@ -73,7 +73,7 @@ impl SourceSession {
     /// Shows a notice to the user.
     pub fn warn(&self, text: impl Into<String>) {
         self.events
-            .emit(Event::notice(Level::Warn, masked(text.into())));
+            .emit(Event::notice(Level::Warn, masked(&text.into())));
     }
 
     /// Returns the functions of the session, for requests and their records.
@@ -93,7 +93,7 @@ impl SourceSession {
             hooks: Registry::default(),
             tools: self.wrap_tools(tools),
             agent_loop: None,
-            event: Event::notice(Level::Warn, masked(reason.into())),
+            event: Event::notice(Level::Warn, masked(&reason.into())),
         });
     }
 
@@ -106,7 +106,7 @@ impl SourceSession {
         // Mask before the line is cut: half a secret would not be found. The part that can be shown is
         // at its beginning.
         let text = &text[..text.floor_char_boundary(MAX_MASKED_BYTES)];
-        let line = clean_line(&masked(text.to_owned()), MAX_PROGRESS_BYTES);
+        let line = clean_line(&masked(text), MAX_PROGRESS_BYTES);
         self.handle.status(&self.origin, line);
     }
 
@@ -119,11 +119,8 @@ impl SourceSession {
 }
 
 /// Masks secrets in a text of a source, which goes to the screen and into the record.
-fn masked(text: String) -> String {
-    match Scanner::shared().mask(&text) {
-        Some(masked) => masked.text,
-        None => text,
-    }
+fn masked(text: &str) -> String {
+    Scanner::shared().masked(text).into_owned()
 }
 
 debug_some!(SourceSession, self, origin = self.origin);

@@ -277,17 +277,9 @@ pub(super) fn error_output(finished: &Finished) -> String {
 
 /// Returns the end of a text as one line, with secrets masked.
 pub(super) fn error_line(text: &str) -> String {
-    let text = mask_text(text.trim());
+    let text = Scanner::shared().masked(text.trim());
     let start = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_ERRORS_BYTES));
     clean_line(&text[start..], SHOWN_ERRORS_BYTES)
-}
-
-/// Returns a text with its secrets masked.
-pub(super) fn mask_text(text: &str) -> Cow<'_, str> {
-    match Scanner::shared().mask(text) {
-        Some(masked) => masked.text.into(),
-        None => text.into(),
-    }
 }
 
 /// Stops a script that writes too much.

@@ -21,6 +21,7 @@ use crate::json;
 use crate::lock::lock;
 use crate::point::deadline::wait_for_turn;
 use crate::point::failure::Failure;
+use crate::secret::Scanner;
 use crate::text::clean_line;
 use crate::tool::process::{Finished, InputPipe, MAX_LINE_BYTES, OnLine, Stream};
 
@@ -237,7 +238,7 @@ async fn read_answer(
             Err(why) => {
                 // Mask before shortening: half a secret would not be recognized.
                 let (line, why) = (
-                    clean_line(&once::mask_text(&line), 80),
+                    clean_line(&Scanner::shared().masked(&line), 80),
                     once::error_line(&why),
                 );
                 return Ok(Err(Failure::Malformed(format!("the line `{line}` {why}"))));

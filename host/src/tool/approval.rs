@@ -47,6 +47,9 @@ pub struct Question {
     /// Change that the call would make to a file that exists, if that is known. It shows the same
     /// as the lines of `arguments` that are marked `- ` and `+ `, in their place in the file.
     pub change: Option<Box<FileChange>>,
+    /// Text that the call would write, exactly: the lines of `arguments` do not tell whether it ends
+    /// with a line feed. `None` unless a built-in tool writes a text of the arguments.
+    pub written: Option<Box<WrittenText>>,
     /// Plugins whose hooks asked for approval, each with its reason; empty if only the policy asks.
     pub reasons: Vec<(String, String)>,
     /// Scope of [`ApprovalAnswer::Always`] in words, or the reason why that answer is not offered.
@@ -56,6 +59,33 @@ pub struct Question {
     tool_key: [u8; 32],
     /// Covered parts, as listed in `covers`.
     parts: Vec<String>,
+}
+
+/// Text that a call of `write_file` or `edit_file` would write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenText {
+    /// Path of the file, as in the call.
+    pub path: String,
+    /// Text that is replaced; `None` if the whole file is written.
+    pub old: Option<String>,
+    /// New text.
+    pub new: String,
+}
+
+impl WrittenText {
+    fn of_call(spec: &ToolSpec, arguments: &Value) -> Option<Self> {
+        let text = |name: &str| Some(arguments.get(name)?.as_str()?.to_owned());
+        let (old, new) = match (&spec.plugin, spec.name.as_str()) {
+            (None, "write_file") => (None, text("content")?),
+            (None, "edit_file") => (Some(text("old_text")?), text("new_text")?),
+            _ => return None,
+        };
+        Some(Self {
+            path: text("path")?,
+            old,
+            new,
+        })
+    }
 }
 
 impl Question {
@@ -89,6 +119,7 @@ impl Question {
             may: Vec::new(),
             arguments: preview(spec, arguments),
             change: None,
+            written: WrittenText::of_call(spec, arguments).map(Box::new),
             reasons: reasons
                 .iter()
                 .map(|AttributedText { plugin, text }| {

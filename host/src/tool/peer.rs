@@ -71,8 +71,19 @@ pub struct PeerProgram {
     pub write: Vec<PathBuf>,
     /// Whether it may open network connections.
     pub network: bool,
+    /// Memory of its own processes in place of that of commands.
+    pub memory: Option<PeerMemory>,
     /// Way in which commands run, which decides about the mechanism of the confinement.
     pub commands: Commands,
+}
+
+/// Limit of memory that was set for one peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerMemory {
+    /// Maximum memory of all its processes together, in bytes.
+    pub bytes: u64,
+    /// Section of the settings with the limit, for the message about a peer that exceeded it.
+    pub section: String,
 }
 
 // The environment may hold secrets.
@@ -246,7 +257,8 @@ impl PeerOutput {
         self.error_partial.truncate(KEPT_ERROR_BYTES);
         while let Some(end) = self.error_partial.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.error_partial.drain(..=end).collect();
-            let line = mask_text(&String::from_utf8_lossy(&line));
+            let line = String::from_utf8_lossy(&line);
+            let line = Scanner::shared().masked(&line);
             self.n_logged += 1;
             let name = &self.name;
             if self.n_logged > MAX_LOGGED_LINES {
@@ -263,16 +275,12 @@ impl PeerOutput {
 
     /// Returns the end of the standard error as one line, with secrets masked.
     fn error_line(&self) -> String {
-        let text = mask_text(&String::from_utf8_lossy(&self.errors));
+        let text = String::from_utf8_lossy(&self.errors);
+        let text = Scanner::shared().masked(&text);
         let text = text.trim();
         let from = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_ERROR_BYTES));
         clean_line(text.get(from..).unwrap_or_default(), SHOWN_ERROR_BYTES)
     }
-}
-
-fn mask_text(text: &str) -> String {
-    let masked = Scanner::shared().mask(text);
-    masked.map_or_else(|| text.to_owned(), |masked| masked.text)
 }
 
 impl PeerProgram {
@@ -296,10 +304,11 @@ impl PeerProgram {
             .build_process(pipe.path().to_owned(), on_bytes(&end))
             .await?;
         let (until, of_task) = (cancel.clone(), shared.clone());
+        let section = self.memory.as_ref().map(|own| own.section.clone());
         tokio::spawn(async move {
             let finished = process.run(&until).await;
             let how = match finished {
-                Ok(finished) => ending_text(finished.ending),
+                Ok(finished) => ending_text(finished.ending, section.as_deref()),
                 Err(error) => format!("did not start: {error}"),
             };
             // Ignore the error: the receiver may be gone.
@@ -330,6 +339,9 @@ impl PeerProgram {
             confinement.write.clone_from(&self.write);
             confinement.read.clone_from(&self.read);
             confinement.network = self.network;
+            if let Some(own) = &self.memory {
+                confinement.limits.memory_bytes = own.bytes;
+            }
         }
         let mut words = self.command.iter().cloned();
         Ok(Process {
@@ -366,11 +378,15 @@ fn on_bytes(end: &PeerEnd) -> OnBytes {
     })
 }
 
-fn ending_text(ending: Ending) -> String {
+/// Describes the end of a peer. `section` is the one with its own limit of memory, if it has one.
+fn ending_text(ending: Ending, section: Option<&str>) -> String {
     match ending {
         Ending::Exited(code) => format!("ended with exit code {code}"),
         Ending::Signaled(signal) => format!("was ended by signal {signal}"),
-        Ending::Exceeded(limit) => format!("was stopped: {limit}"),
+        Ending::Exceeded(limit) => match section {
+            Some(section) => format!("was stopped: {}", limit.describe(section)),
+            None => format!("was stopped: {limit}"),
+        },
         Ending::Deadline | Ending::Cancelled => "was stopped".to_owned(),
     }
 }

@@ -47,6 +47,28 @@ const AT_CALLS: &[(&str, &str, &[&str])] = &[
 ];
 
 #[test]
+fn a_server_has_a_limit_of_memory_of_its_own() {
+    if !has_python() {
+        return;
+    }
+    let rind = served("allocates", ECHOES, "memory_mb = 128\n");
+    let ran = turn(&rind);
+    let result = results(&ran).join("\n");
+    let expected = "was stopped: its processes took more than 128 MiB of memory (`memory_mb` in [mcp.docs] of config.toml)";
+    assert!(result.contains(expected), "{result}");
+    // The limit is no part of what was approved.
+    let config = std::fs::read_to_string(rind.home().join("config/config.toml")).unwrap();
+    rind.config(&config.replace("memory_mb = 128", "memory_mb = 256"));
+    let tested = rind.run(&["mcp", "test", "docs"]);
+    assert_eq!(tested.code, Some(0), "{}{}", tested.stdout, tested.stderr);
+    rind.config(&config.replace("memory_mb = 128", "memory_mb = 1"));
+    let refused = rind.run(&["mcp", "test", "docs"]);
+    assert_ne!(refused.code, Some(0));
+    let why = "1 is out of range; write a number from 16";
+    assert!(refused.stderr.contains(why), "{}", refused.stderr);
+}
+
+#[test]
 fn a_server_that_fails_at_a_call_is_named_and_the_session_goes_on() {
     if !has_python() {
         return;

@@ -207,6 +207,42 @@ async fn a_stream_that_ends_before_its_answer_is_continued_where_it_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_fails_behind_its_headers_is_in_the_record() {
+    let server = Server::start(|received: &Received| {
+        match message_of(received)["method"] == "tools/call" {
+            // More than an answer may have.
+            true => events(&format!(": {}\n", "x".repeat(1_022)).repeat(11 << 10)),
+            false => answer(received),
+        }
+    })
+    .await;
+    let rind = machine(&server.at("127.0.0.1", "/mcp"), "timeout_seconds = 20\n");
+    let (rind, ran) = tokio::task::spawn_blocking(move || {
+        rind.run(&["mcp", "test", "docs", "--yes"]);
+        let ran = turn(&rind);
+        (rind, ran)
+    })
+    .await
+    .unwrap();
+    assert!(ran.stdout.contains("\"is_error\":true"), "{}", ran.stdout);
+    let records = rind.entries("access");
+    let failed: Vec<&Value> = records
+        .iter()
+        .map(|entry| &entry["record"])
+        .filter(|record| record["outcome"] == "failed")
+        .collect();
+    assert_eq!(failed.len(), 1, "{records:?}");
+    assert_eq!(failed[0]["plugin"], "mcp:docs");
+    let target = failed[0]["target"].as_str().unwrap();
+    assert!(target.starts_with("POST http://127.0.0.1:"), "{target}");
+    let reason = failed[0]["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("10485760 bytes") || reason.contains("10 MiB"),
+        "{reason}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_ends_every_stream_is_left() {
     let server = Server::start(|received: &Received| {
         let is_call = message_of(received)["method"] == "tools/call";
@@ -225,11 +261,14 @@ async fn a_server_that_ends_every_stream_is_left() {
     .await
     .unwrap();
     assert!(ran.stdout.contains("\"is_error\":true"), "{}", ran.stdout);
+    // Not because the time of the call was over.
+    let why = "it ended the stream of its answer 50 times without the answer";
+    assert!(ran.stdout.contains(why), "{}", ran.stdout);
     let continued = server.received();
     let continued = continued
         .iter()
         .filter(|one| one.has("last-event-id: again"));
-    assert!((40..=50).contains(&continued.count()));
+    assert_eq!(continued.count(), 50);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -156,3 +156,43 @@ fn requests_without_the_token_and_from_elsewhere_are_refused() {
     let outside = rind.run(&["mcp", "serve", "--listen", "0.0.0.0:7464"]);
     assert_eq!(outside.code, Some(2), "{}", outside.stderr);
 }
+
+#[test]
+fn a_header_that_repeats_an_argument_must_have_its_value() {
+    let rind = Rind::default();
+    rind.managed("suite");
+    let server = HttpServer::start(&rind, &[]);
+    let mut message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "test_custom_header", "arguments": {"region": "north"},
+    }});
+    message["params"]["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "modern", "version": "2"},
+    });
+    let own = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "test_custom_header"),
+    ];
+    // The first request of all is checked, too.
+    for (header, status) in [
+        (None, 400),
+        (Some("south"), 400),
+        (Some("=?base64?bm9yd!!!GhA=?="), 400),
+        (Some("north"), 200),
+        (Some("=?base64?bm9ydGg=?="), 200),
+    ] {
+        let mut headers = own.to_vec();
+        headers.extend(header.map(|value| ("mcp-param-region", value)));
+        let answer = server.send(&message, &headers).has_status(status);
+        match status {
+            200 => assert!(
+                message_of(&answer).to_string().contains("north"),
+                "{answer:?}"
+            ),
+            _ => assert_eq!(message_of(&answer)["error"]["code"], -32020, "{answer:?}"),
+        }
+    }
+    assert_eq!(rind.entries("tool-start").len(), 2);
+}

@@ -151,6 +151,23 @@ fn skills_are_files_and_arguments_with_fixed_values_are_completed() {
     );
     rind.user_file("config/skills/greet-well/notes/bows.txt", "Deep ones.\n");
     rind.user_file("config/skills/greet-well/.hidden", "no\n");
+    // What tools leave behind does not count.
+    let packages = rind.home().join("config/skills/greet-well/node_modules");
+    std::fs::create_dir_all(&packages).unwrap();
+    let large = std::fs::File::create(packages.join("large")).unwrap();
+    large.set_len(20 << 20).unwrap();
+    // A mark of byte order is none of the text.
+    rind.user_file(
+        "config/skills/marked/SKILL.md",
+        "\u{feff}---\nname: marked\ndescription: Marks. Use it for marks.\n---\nMark.\n",
+    );
+    rind.user_file(
+        "config/skills/too-large/SKILL.md",
+        "---\nname: too-large\ndescription: Is large. Use it never.\n---\nx\n",
+    );
+    let large = rind.home().join("config/skills/too-large/data");
+    let large = std::fs::File::create(large).unwrap();
+    large.set_len(17 << 20).unwrap();
     rind.user_file(
         "config/prompts/tell.md",
         "---\ndescription: Tells\narguments:\n  properties:\n    tone: {type: string, enum: [short, shy, long]}\n  required: [tone]\n---\n{{ tone }}\n",
@@ -170,13 +187,17 @@ fn skills_are_files_and_arguments_with_fixed_values_are_completed() {
         .iter()
         .filter_map(|own| own["uri"].as_str())
         .collect();
-    assert_eq!(uris, ["skill://greet-well/SKILL.md"], "{listed}");
+    assert_eq!(
+        uris,
+        ["skill://greet-well/SKILL.md", "skill://marked/SKILL.md"],
+        "{listed}"
+    );
     assert_eq!(skills[0]["frontmatter"]["license"], "MIT");
     assert_eq!(skills[0]["resources"].as_array().unwrap().len(), 2);
     let resources = client.ask("resources/list", &json!({}));
     assert_eq!(
         resources["result"]["resources"].as_array().unwrap().len(),
-        1
+        2
     );
     let mut read = |uri: &str| client.ask("resources/read", &json!({"uri": uri}));
     let notes = read("skill://greet-well/notes/bows.txt");
@@ -239,4 +260,38 @@ fn questions_that_are_never_answered_hold_up_nobody() {
         text_of(&answer(states.last().unwrap())["result"]),
         "Hello, Ada!"
     );
+}
+
+#[test]
+fn a_question_that_nobody_answers_keeps_a_turn_open_for_a_bounded_number_of_calls() {
+    let rind = machine();
+    rind.managed("hello");
+    let mut client = Client::ready(&rind, &[], &json!({"elicitation": {}}));
+    let waiting = client.send(
+        "tools/call",
+        &call("test_input_required_result_elicitation"),
+    );
+    let asked = client.next();
+    assert_eq!(asked["method"], "elicitation/create", "{asked}");
+    // Another plugin, which is not held up by the question.
+    for n in 1..1_000 {
+        let result = client.call("greet", &json!({"name": "Ada"}));
+        assert_eq!(text_of(&result), "Hello, Ada!", "{n}: {result}");
+    }
+    let next = client.send(
+        "tools/call",
+        &json!({"name": "greet", "arguments": {"name": "Bea"}}),
+    );
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert_eq!(rind.entries("turn-start").len(), 1);
+    assert_eq!(
+        rind.entries("tool-start").len(),
+        1_000,
+        "the last one waits"
+    );
+    let answer = json!({"action": "decline"});
+    client.write(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": answer}).to_string());
+    assert_eq!(text_of(&client.answer(waiting)["result"]), "Hello, nobody!");
+    assert_eq!(text_of(&client.answer(next)["result"]), "Hello, Bea!");
+    assert_eq!(rind.entries("turn-start").len(), 2);
 }

@@ -133,6 +133,11 @@ def call(message):
     if MODE == "dies":
         sys.stderr.write("fatal: no more\n")
         sys.exit(3)
+    if MODE == "allocates":
+        # Memory that is written to counts, and its end must not come by itself.
+        held = bytearray(os.urandom(1 << 20)) * 400
+        time.sleep(60)
+        note(str(len(held)))
     if MODE == "hangs":
         return
     if MODE == "floods":

@@ -267,21 +267,13 @@ fn question_content(question: &Question, workspace: &std::path::Path) -> Vec<Too
     content
 }
 
-/// Returns the changed text of an edit. It is taken from the lines of the question, because hooks may
-/// have changed the arguments since the call was made.
+/// Returns the changed text of an edit. It is taken from the question, because hooks may have changed
+/// the arguments since the call was made.
 fn question_diff(question: &Question, workspace: &std::path::Path) -> Vec<ToolCallContent> {
-    let is_built_in = question.plugin.is_none() && question.skill.is_none();
-    if !is_built_in || !matches!(question.tool.as_str(), "edit_file" | "write_file") {
-        return Vec::new();
+    match &question.written {
+        Some(own) if question.skill.is_none() => {
+            change(workspace, &own.path, own.old.as_deref(), &own.new)
+        }
+        _ => Vec::new(),
     }
-    let of_mark = |mark: &str| {
-        let lines = question.arguments.iter().filter(|line| line.mark == mark);
-        let lines: Vec<&str> = lines.map(|line| line.text.as_str()).collect();
-        (!lines.is_empty()).then(|| lines.join("\n"))
-    };
-    let Some(path) = of_mark("file: ") else {
-        return Vec::new();
-    };
-    let (old, new) = (of_mark("- "), of_mark("+ ").unwrap_or_default());
-    change(workspace, &path, old.as_deref(), &new)
 }

@@ -149,6 +149,12 @@ impl PreparedSession {
         self
     }
 
+    /// Passes prompts and resources of these MCP servers on to clients.
+    pub(super) fn passing_on(mut self, servers: &[String]) -> Self {
+        self.run = self.run.passing_on(servers);
+        self
+    }
+
     /// Replaces the store of sessions, by default files on this machine.
     pub(super) fn with_store(mut self, store: SessionStore) -> Self {
         self.run.store = Some(store);

@@ -97,7 +97,7 @@ pub(super) async fn specs(
     let commands = confinement::find(setup).await?.commands();
     let mut builder = Host::builder();
     let servers = rind_operator::mcp::sources(setup, &commands, Vec::new(), None).await?;
-    for source in servers.sources {
+    for source in servers.into_sources() {
         builder = builder.tool_source(source);
     }
     let host = builder

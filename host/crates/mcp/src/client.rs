@@ -27,6 +27,7 @@ use super::prompt::sort_prompts;
 use super::result;
 use super::server::{McpServer, ServerReach};
 use super::settings::McpProtocol;
+use super::streams::ServerStreams;
 use rind_lib::egress;
 use rind_lib::point::handle::AgentHandle;
 use rind_lib::text::clean_line;
@@ -54,6 +55,8 @@ pub(crate) struct Connection {
     garbage: GarbageLines,
     name: String,
     is_modern: bool,
+    /// Streams of an address.
+    streams: ServerStreams,
 }
 
 /// Failure of a call.
@@ -240,10 +243,12 @@ impl Connection {
             ServiceError::UnexpectedResponse => {
                 CallFailure::Refused("answered with something else than a result".to_owned())
             }
-            ServiceError::TransportClosed => CallFailure::Ended(match &self.end {
-                Some(end) => end.reason().await,
-                None => "closed the connection".to_owned(),
-            }),
+            ServiceError::TransportClosed => match (&self.end, self.streams.take_fault()) {
+                // Only the stream of the answer was given up.
+                (None, Some(why)) => CallFailure::Refused(why),
+                (None, None) => CallFailure::Ended("closed the connection".to_owned()),
+                (Some(end), _) => CallFailure::Ended(end.reason().await),
+            },
             ServiceError::TransportSend(error) => {
                 let why = wanted_login(&error, &self.name).unwrap_or_else(|| {
                     format!("is not reached: {}", transport_failure_text(&error))
@@ -286,6 +291,7 @@ async fn open_once(
 ) -> Result<Connection, OpenFailure> {
     let is_modern = matches!(lifecycle, ClientLifecycleMode::Discover { .. });
     let mut garbage = GarbageLines::default();
+    let mut streams = ServerStreams::default();
     let (served, end) = match &server.reach {
         ServerReach::Program(program) => {
             let peer = program.start().await.map_err(OpenFailure::Failed)?;
@@ -297,6 +303,7 @@ async fn open_once(
         }
         ServerReach::Http(address) => {
             let client = EgressClient::new(address, handle);
+            streams = client.streams();
             let config = StreamableHttpClientTransportConfig::with_uri(address.url.clone());
             let transport = StreamableHttpClientTransport::with_client(client, config);
             let served = own.serve_with_lifecycle(transport, lifecycle);
@@ -315,6 +322,7 @@ async fn open_once(
                 garbage,
                 name: server.name.clone(),
                 is_modern,
+                streams,
             })
         }
         Ok(Err(error)) => Err(start_failure(error, end, &server.name).await),

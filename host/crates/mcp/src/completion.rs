@@ -59,8 +59,8 @@ async fn complete_address(
 ) -> Result<Vec<String>, CallFailure> {
     let mut found = Vec::new();
     let fitting = list.templates.iter().filter_map(|own| {
-        let begun = partial_variable(&own.uri, uri)?;
-        Some((own.uri.as_str(), begun))
+        let template = own.template.as_deref()?;
+        Some((template, partial_variable(template, uri)?))
     });
     for (template, begun) in fitting.take(MAX_TEMPLATES) {
         let context = context_of(begun.given.into_iter());

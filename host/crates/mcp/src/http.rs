@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -21,6 +20,7 @@ use sse_stream::{Sse, SseStream};
 
 use super::login::ServerLogin;
 use super::server::HttpServer;
+use super::streams::{NextStream, ServerStreams};
 use rind_lib::egress::{self, Answer, Body, Egress, Request, StreamUse, Timeouts};
 use rind_lib::point::handle::AgentHandle;
 use rind_lib::point::trace::Origin;
@@ -30,9 +30,7 @@ const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const LAST_EVENT: &str = "last-event-id";
 
-/// Maximum number of times that the streams of one connection are continued, and the shortest wait
-/// before each: a server could end every stream at once.
-const MAX_CONTINUED: u32 = 50;
+/// Shortest wait before a stream is opened again.
 const CONTINUE_WAIT: Duration = Duration::from_millis(200);
 
 /// Sends the messages of one server.
@@ -41,8 +39,7 @@ pub(crate) struct EgressClient {
     egress: Arc<Egress>,
     login: Option<Arc<ServerLogin>>,
     handle: Arc<dyn AgentHandle>,
-    /// Number of streams that were opened or continued.
-    n_streams: Arc<AtomicU32>,
+    streams: ServerStreams,
 }
 
 type HttpError = StreamableHttpError<egress::Error>;
@@ -54,14 +51,23 @@ impl EgressClient {
             egress: server.egress.open(handle.clone()),
             login: server.login.clone(),
             handle: handle.clone(),
-            n_streams: Arc::default(),
+            streams: ServerStreams::default(),
         }
+    }
+
+    /// Returns the record of its streams.
+    pub(crate) fn streams(&self) -> ServerStreams {
+        self.streams.clone()
     }
 
     /// Sends a request, and again with a renewed token where the server does not take the current
     /// one.
-    async fn send(&self, request: &OneRequest<'_>) -> Result<Answer, HttpError> {
-        let (token, answer) = self.send_once(request, StreamUse::Answer).await?;
+    async fn send(
+        &self,
+        request: &OneRequest<'_>,
+        stream_use: StreamUse,
+    ) -> Result<Answer, HttpError> {
+        let (token, answer) = self.send_once(request, stream_use).await?;
         let (Some(login), Some(token)) = (&self.login, token) else {
             return Ok(answer);
         };
@@ -72,7 +78,7 @@ impl EgressClient {
         drop(answer);
         let renewed = login.renew_refused(&self.handle, &token).await;
         renewed.map_err(credential_error)?;
-        Ok(self.send_once(request, StreamUse::Answer).await?.1)
+        Ok(self.send_once(request, stream_use).await?.1)
     }
 
     /// Sends a request. Returns the token that went with it, if there is a login.
@@ -167,8 +173,13 @@ impl StreamableHttpClient for EgressClient {
             headers: custom_headers,
             body,
         };
-        let response = self.send(&request).await?;
-        read_answer(response, session.is_some())
+        let response = self.send(&request, StreamUse::Answer).await?;
+        Ok(match read_answer(response, session.is_some())? {
+            StreamableHttpPostResponse::Sse(events, session) => {
+                StreamableHttpPostResponse::Sse(self.streams.follow_answer(events, 0), session)
+            }
+            other => other,
+        })
     }
 
     async fn delete_session(
@@ -185,7 +196,7 @@ impl StreamableHttpClient for EgressClient {
             headers: custom_headers,
             body: Vec::new(),
         };
-        let sent = self.send(&request).await?;
+        let sent = self.send(&request, StreamUse::Answer).await?;
         match status_of(&sent) {
             405 => Err(StreamableHttpError::ServerDoesNotSupportDeleteSession),
             _ => Ok(()),
@@ -202,10 +213,11 @@ impl StreamableHttpClient for EgressClient {
         mut custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpError> {
         let none = || StreamableHttpError::ServerDoesNotSupportSse;
-        let n_before = self.n_streams.fetch_add(1, Ordering::Relaxed);
-        if n_before > MAX_CONTINUED {
-            return Err(none());
-        }
+        let next = self.streams.begin_stream(last_event_id.as_deref());
+        let NextStream {
+            stream_use,
+            n_before,
+        } = next.ok_or_else(none)?;
         if n_before > 0 {
             tokio::time::sleep(CONTINUE_WAIT).await;
         }
@@ -221,15 +233,47 @@ impl StreamableHttpClient for EgressClient {
             headers: custom_headers,
             body: Vec::new(),
         };
-        // A server that is reached by its other requests may have no such stream, and works without.
-        match self.send_once(&request, StreamUse::Standing).await {
-            Ok((_, Answer::Events(events))) if events.status == 200 => {
+        let answer = match self.send(&request, stream_use).await {
+            Ok(answer) => answer,
+            // The library tries again, a few times.
+            Err(error) if n_before > 0 => {
+                tracing::info!("a stream of the MCP server is not opened: {error}");
+                return Err(error);
+            }
+            Err(error) => {
+                tracing::warn!(
+                    "the MCP server cannot speak by itself, because its stream is not opened: {error}"
+                );
+                return Err(none());
+            }
+        };
+        let status = status_of(&answer);
+        match (answer, stream_use) {
+            (Answer::Events(events), StreamUse::Standing) if status == 200 => {
                 Ok(SseStream::from_bytes_stream(events.lines).boxed())
             }
-            Ok((_, answer)) if status_of(&answer) == 404 && last_event_id.is_some() => {
-                Err(StreamableHttpError::SessionExpired)
+            (Answer::Events(events), StreamUse::Answer) if status == 200 => {
+                let events = SseStream::from_bytes_stream(events.lines).boxed();
+                Ok(self.streams.follow_answer(events, n_before))
             }
-            _ => Err(none()),
+            (_, StreamUse::Answer) => {
+                let why = format!("does not continue its answer: HTTP {status}");
+                self.streams.note_fault(why);
+                match status {
+                    404 => Err(StreamableHttpError::SessionExpired),
+                    _ => Err(none()),
+                }
+            }
+            // A server may have no such stream, and works without.
+            (_, StreamUse::Standing) => {
+                if !matches!(status, 404 | 405) {
+                    tracing::warn!("the MCP server cannot speak by itself: HTTP {status}");
+                }
+                match status == 404 && last_event_id.is_some() {
+                    true => Err(StreamableHttpError::SessionExpired),
+                    false => Err(none()),
+                }
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ mod completion;
 mod elicit;
 mod end;
 mod form;
+mod gateway;
 mod http;
 mod link;
 mod listing;
@@ -21,6 +22,7 @@ mod login;
 mod material;
 mod names;
 mod offer;
+mod piece;
 mod pins;
 mod pipe;
 mod probe;
@@ -32,7 +34,9 @@ mod secret_words;
 mod serve;
 mod server;
 mod settings;
+mod shape;
 mod source;
+mod streams;
 mod tool;
 mod tool_list;
 
@@ -50,8 +54,8 @@ pub use pins::{PinError, PinnedServers, ServerPin, pins_file};
 pub use probe::{ProbeFailure, probe_server};
 pub use prompt::{OfferedArgument, OfferedPrompt, ServerPrompts};
 pub use serve::{
-    McpHttp, McpServing, OpenSession, PromptArgument, ReadSkills, ServedPrompt, ServedPrompts,
-    ServedSkill, serve_lines,
+    MAX_SKILL_BYTES, MAX_SKILL_FILES, McpHttp, McpServing, OpenSession, PromptArgument,
+    PromptSource, ReadSkills, ServedPrompt, ServedPrompts, ServedSkill, serve_lines,
 };
 pub use server::{HttpServer, McpServer, ServerReach};
 pub use settings::{McpConfig, McpProtocol, ServerSettings, check_server_name, fit_server_name};

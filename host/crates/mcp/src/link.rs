@@ -4,6 +4,7 @@
 //! Start from [`ServerLink::ready_connection`].
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use super::client::{Connection, OpenFailure};
 use super::compare::{OfferChange, changes_since, describe_changes};
 use super::elicit::ServerQuestions;
 use super::end::{ClientEnd, ProgressGate};
+use super::gateway::material_tools;
 use super::offer::ServerOffer;
 use super::server::McpServer;
 use super::tool::McpTool;
@@ -40,12 +42,16 @@ pub(crate) struct ServerLink {
     pub(crate) session: SourceSession,
     pub(crate) questions: Arc<ServerQuestions>,
     pinned: ServerOffer,
+    /// Whether clients of this program may fetch its prompts and resources.
+    is_passed_on: bool,
     state: AsyncMutex<LinkState>,
     /// Reasons why tools must not be called, by name on the server.
     held: Mutex<BTreeMap<String, String>>,
     /// Reasons why prompts must not be fetched, by name on the server.
     held_prompts: Mutex<BTreeMap<String, String>>,
     told: Mutex<ReportedChanges>,
+    /// Whether nothing of the server is offered for the rest of the session.
+    is_held_all: AtomicBool,
 }
 
 /// Changes that were reported to the user.
@@ -68,6 +74,7 @@ impl ServerLink {
     pub(crate) fn new(
         server: Arc<McpServer>,
         pinned: ServerOffer,
+        is_passed_on: bool,
         session: SourceSession,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -75,10 +82,12 @@ impl ServerLink {
             server,
             session,
             pinned,
+            is_passed_on,
             state: AsyncMutex::default(),
             held: Mutex::default(),
             held_prompts: Mutex::default(),
             told: Mutex::default(),
+            is_held_all: AtomicBool::default(),
         })
     }
 
@@ -87,8 +96,30 @@ impl ServerLink {
         let held = lock(&self.held);
         let free = self.pinned.tools.iter();
         let free = free.filter(|tool| !held.contains_key(&tool.name));
-        free.map(|tool| Arc::new(McpTool::new(self.clone(), tool)) as SharedTool)
-            .collect()
+        let free = free.map(|tool| Arc::new(McpTool::new(self.clone(), tool)) as SharedTool);
+        let has_material = self.is_passed_on && self.check_held().is_ok();
+        let of_material = has_material.then(|| material_tools(self));
+        // They come first: a server with more tools than a session takes keeps them.
+        let of_material = of_material.into_iter().flatten();
+        of_material.chain(free).collect()
+    }
+
+    /// Whether a prompt is pinned.
+    pub(crate) fn has_prompt(&self, name: &str) -> bool {
+        self.pinned.prompts.iter().any(|own| own.name == name)
+    }
+
+    /// Checks that not the whole offer is withheld.
+    ///
+    /// # Errors
+    /// Reason, phrased to follow "it".
+    pub(crate) fn check_held(&self) -> Result<(), String> {
+        match self.is_held_all.load(Ordering::Acquire) {
+            false => Ok(()),
+            true => Err(format!(
+                "is withheld until the next session, because it changed its offer more than {MAX_CHANGES} times"
+            )),
+        }
     }
 
     /// Returns the reason why a tool must not be called.
@@ -108,6 +139,7 @@ impl ServerLink {
     /// Reason, phrased to follow "it".
     pub(crate) async fn ready_connection(self: &Arc<Self>) -> Result<Arc<Connection>, String> {
         let mut state = self.state.lock().await;
+        self.check_held()?;
         let running = state.connection.take().filter(|own| !own.is_closed());
         let connection = match running {
             Some(connection) => connection,
@@ -132,6 +164,8 @@ impl ServerLink {
             state.compared = Some(Instant::now());
         }
         state.connection = Some(connection.clone());
+        // The comparison may have withheld it.
+        self.check_held()?;
         Ok(connection)
     }
 
@@ -224,6 +258,7 @@ impl ServerLink {
     /// Withholds the whole offer for the rest of the session: it changes so often that nobody could
     /// keep track of it.
     fn hold_all(self: &Arc<Self>) {
+        self.is_held_all.store(true, Ordering::Release);
         let why = format!("its server changed its offer more than {MAX_CHANGES} times");
         let tools = self.pinned.tools.iter();
         let prompts = self.pinned.prompts.iter();

@@ -15,6 +15,7 @@ use super::client::{CallFailure, Connection};
 use super::offer::OfferBudget;
 use super::prompt::{MAX_PROMPTS, OfferedArgument, OfferedPrompt};
 use super::resource::ResourceList;
+use rind_lib::host::ListedResource;
 
 /// Maximum number of pages of a list.
 const MAX_PAGES: usize = 200;
@@ -107,8 +108,14 @@ impl Connection {
         let ask = |page| self.peer().list_resources(Some(page));
         self.read_pages("resources", ask, |page| {
             for own in page.resources {
-                let about = own.description.or(own.title).unwrap_or(own.name);
-                list.add(own.uri, &about, false)?;
+                let about = own.description.or(own.title);
+                list.add(ListedResource {
+                    uri: own.uri,
+                    template: None,
+                    description: about.unwrap_or_else(|| own.name.clone()),
+                    name: own.name,
+                    media_type: own.mime_type,
+                })?;
             }
             Ok(page.next_cursor)
         })
@@ -119,8 +126,14 @@ impl Connection {
         let ask = |page| self.peer().list_resource_templates(Some(page));
         self.read_pages("templates", ask, |page| {
             for own in page.resource_templates {
-                let about = own.description.or(own.title).unwrap_or(own.name);
-                list.add(own.uri_template, &about, true)?;
+                let about = own.description.or(own.title);
+                list.add(ListedResource {
+                    uri: String::new(),
+                    template: Some(own.uri_template),
+                    description: about.unwrap_or_else(|| own.name.clone()),
+                    name: own.name,
+                    media_type: own.mime_type,
+                })?;
             }
             Ok(page.next_cursor)
         })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
-use rmcp::model::{GetPromptResult, Role};
+use rmcp::model::{GetPromptResult, ResourceContents, Role};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex as AsyncMutex;
 
@@ -23,6 +23,9 @@ use rind_lib::text::clean_line;
 /// Age after which resources are listed again.
 const MAX_LISTED_AGE: Duration = Duration::from_secs(60);
 
+/// Age after which they are listed again for a list that somebody asked for.
+const MIN_LISTED_AGE: Duration = Duration::from_secs(1);
+
 /// Timeout of a completion: the user waits for it while typing.
 const COMPLETION_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -34,7 +37,7 @@ const MAX_QUOTED_BYTES: usize = 200;
 
 /// Prompts and resources of one server in one session.
 pub(crate) struct ServerMaterial {
-    link: Arc<ServerLink>,
+    pub(crate) link: Arc<ServerLink>,
     /// Resources as they were last listed.
     listed: AsyncMutex<Option<(Instant, Arc<ResourceList>)>>,
 }
@@ -48,6 +51,23 @@ impl ServerMaterial {
     }
 
     async fn fetch(&self, name: &str, arguments: Map<String, Value>) -> Fetched {
+        let asked = self.ask_prompt(name, arguments).await?;
+        prompt_material(&self.link.server.name, name, asked)
+    }
+
+    /// Gets a prompt, if the server offers it as it was pinned.
+    ///
+    /// # Errors
+    /// Reason, phrased to follow "it".
+    pub(crate) async fn ask_prompt(
+        &self,
+        name: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<GetPromptResult, String> {
+        if !self.link.has_prompt(name) {
+            let quoted = clean_line(name, MAX_QUOTED_BYTES);
+            return Err(format!("has no prompt `{quoted}` that you approved"));
+        }
         let connection = self.link.ready_connection().await?;
         // `ready_connection` may have found that this prompt differs from its pin.
         if let Some(why) = self.link.held_prompt(name) {
@@ -56,11 +76,18 @@ impl ServerMaterial {
                 "does not offer the prompt that you approved: {why}; run `rind mcp test {server}`"
             ));
         }
-        let asked = self.within(connection.get_prompt(name, arguments)).await?;
-        prompt_material(&self.link.server.name, name, asked)
+        self.within(connection.get_prompt(name, arguments)).await
     }
 
     async fn read(&self, uri: &str) -> Fetched {
+        read_contents(uri, self.ask_resource(uri).await?)
+    }
+
+    /// Reads a resource, if the server lists it or a template that it fits.
+    ///
+    /// # Errors
+    /// Reason, phrased to follow "it".
+    pub(crate) async fn ask_resource(&self, uri: &str) -> Result<Vec<ResourceContents>, String> {
         let quoted = clean_line(uri, MAX_QUOTED_BYTES);
         check_uri(uri).map_err(|why| format!("is not asked: the address `{quoted}` {why}"))?;
         let is_listed = self.list(MAX_LISTED_AGE).await?.has(uri);
@@ -71,8 +98,7 @@ impl ServerMaterial {
             ));
         }
         let connection = self.link.ready_connection().await?;
-        let contents = self.within(connection.read_resource(uri)).await?;
-        read_contents(uri, contents)
+        self.within(connection.read_resource(uri)).await
     }
 
     async fn complete(&self, begun: &PartialText) -> Result<Vec<String>, String> {
@@ -100,6 +126,7 @@ impl ServerMaterial {
 
     /// Lists the resources, unless the last list is newer than this.
     async fn list(&self, age: Duration) -> Result<Arc<ResourceList>, String> {
+        self.link.check_held()?;
         let mut listed = self.listed.lock().await;
         if let Some((at, list)) = &*listed
             && at.elapsed() < age
@@ -140,7 +167,7 @@ impl SourceMaterial for ServerMaterial {
     }
 
     fn list_resources(&self) -> BoxFuture<'_, Result<Vec<ListedResource>, String>> {
-        Box::pin(async { Ok(self.list(MAX_LISTED_AGE).await?.proposed()) })
+        Box::pin(async { Ok(self.list(MIN_LISTED_AGE).await?.proposed()) })
     }
 
     fn read_resource<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Fetched> {

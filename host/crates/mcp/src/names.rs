@@ -44,11 +44,53 @@ pub(crate) fn host_name(server: &str, tool: &str) -> String {
     format!("{head}_{digits}")
 }
 
+/// Material of a server that a tool of its own fetches for clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MaterialKind {
+    Prompt,
+    Resource,
+}
+
+/// Returns the name of the tool that fetches material of a server, as in `mcp__docs_read_resource`. No
+/// tool of a server has such a name: the name of a server contains no `_`, so that in theirs another
+/// `_` follows it.
+pub(crate) fn material_tool(server: &str, kind: MaterialKind) -> String {
+    let what = match kind {
+        MaterialKind::Prompt => "get_prompt",
+        MaterialKind::Resource => "read_resource",
+    };
+    format!("mcp__{server}_{what}")
+}
+
+/// Whether this is the name of a tool that fetches material of a server.
+pub(crate) fn is_material_tool(name: &str) -> bool {
+    let server_and_more = name.strip_prefix("mcp__");
+    let parted = server_and_more.and_then(|own| own.split_once('_'));
+    parted.is_some_and(|(_, more)| matches!(more, "get_prompt" | "read_resource"))
+}
+
 #[cfg(test)]
 mod tests {
     use rind_lib::tool::registry::is_tool_name;
 
     use super::*;
+
+    #[test]
+    fn no_tool_of_a_server_has_the_name_of_one_that_fetches_material() {
+        for kind in [MaterialKind::Prompt, MaterialKind::Resource] {
+            let own = material_tool("my-docs", kind);
+            assert!(is_tool_name(&own) && is_material_tool(&own), "{own}");
+        }
+        for tool in [
+            "get_prompt",
+            "_get_prompt",
+            "read_resource",
+            "x_read_resource",
+            "",
+        ] {
+            assert!(!is_material_tool(&host_name("docs", tool)), "{tool}");
+        }
+    }
 
     #[test]
     fn names_fit_every_provider_and_long_ones_stay_apart() {

@@ -42,36 +42,36 @@ const MAX_DECODINGS: usize = 4;
 pub(crate) struct ResourceList {
     /// Resources by address.
     pub(crate) resources: Vec<ListedResource>,
-    /// Templates by the text of RFC 6570.
+    /// Templates, each with the text of RFC 6570.
     pub(crate) templates: Vec<ListedResource>,
 }
 
 impl ResourceList {
-    /// Adds a resource or a template, whose texts are cut to a line.
+    /// Adds a resource, or with `template` a template. Its texts are cut to a line.
     ///
     /// # Errors
     /// There are too many; phrased to follow "it".
-    pub(crate) fn add(
-        &mut self,
-        uri: String,
-        about: &str,
-        is_template: bool,
-    ) -> Result<(), String> {
+    pub(crate) fn add(&mut self, mut listed: ListedResource) -> Result<(), String> {
+        let address = listed.template.as_ref().unwrap_or(&listed.uri);
         // Too long to be asked for by a person; its text would only take memory.
-        if uri.len() > MAX_URI_BYTES {
+        if address.len() > MAX_URI_BYTES {
             return Ok(());
         }
         if self.resources.len() + self.templates.len() >= MAX_RESOURCES {
             return Err(format!("lists more than {MAX_RESOURCES} resources"));
         }
-        let listed = ListedResource {
-            uri,
-            description: clean_line(about, MAX_DESCRIPTION_BYTES),
-        };
+        listed.name = clean_line(&listed.name, MAX_DESCRIPTION_BYTES);
+        listed.description = clean_line(&listed.description, MAX_DESCRIPTION_BYTES);
+        listed.media_type = listed.media_type.filter(|own| is_media_type(own));
         // An address that nobody could ask for is not kept.
-        match is_template {
-            true if has_scheme(literal_start(&listed.uri)) => self.templates.push(listed),
-            false if check_uri(&listed.uri).is_ok() => self.resources.push(listed),
+        match &listed.template {
+            Some(template)
+                if has_scheme(literal_start(template)) && template.chars().all(is_seen) =>
+            {
+                literal_start(template).clone_into(&mut listed.uri);
+                self.templates.push(listed);
+            }
+            None if check_uri(&listed.uri).is_ok() => self.resources.push(listed),
             _ => {}
         }
         Ok(())
@@ -83,20 +83,17 @@ impl ResourceList {
             || self
                 .templates
                 .iter()
-                .any(|own| fits_template(&own.uri, uri))
+                .filter_map(|own| own.template.as_deref())
+                .any(|own| fits_template(own, uri))
     }
 
     /// Returns the addresses to propose; for a template, the text before its first expression.
     pub(crate) fn proposed(&self) -> Vec<ListedResource> {
-        let of_template = |own: &ListedResource| ListedResource {
-            uri: literal_start(&own.uri).to_owned(),
-            description: clean_line(
-                &format!("{} {}", own.uri, own.description),
-                MAX_DESCRIPTION_BYTES,
-            ),
-        };
-        let templates = self.templates.iter().map(of_template);
-        self.resources.iter().cloned().chain(templates).collect()
+        self.resources
+            .iter()
+            .chain(&self.templates)
+            .cloned()
+            .collect()
     }
 }
 
@@ -111,7 +108,6 @@ pub(crate) fn check_uri(uri: &str) -> Result<(), String> {
     if !has_scheme(uri) {
         return Err("does not begin with a scheme such as `file:`".to_owned());
     }
-    let is_seen = |c: char| c.is_ascii_graphic() || c.is_alphanumeric();
     if !uri.chars().all(is_seen) {
         return Err("has blanks or characters that cannot be seen".to_owned());
     }
@@ -119,6 +115,11 @@ pub(crate) fn check_uri(uri: &str) -> Result<(), String> {
         return Err("has `..` in it, which could lead out of what the server shows".to_owned());
     }
     Ok(())
+}
+
+/// Whether a character may stand in an address: people must be able to see it.
+fn is_seen(c: char) -> bool {
+    c.is_ascii_graphic() || c.is_alphanumeric()
 }
 
 /// Whether a text begins with the scheme of an address.
@@ -158,7 +159,7 @@ fn literal_start(template: &str) -> &str {
 
 /// Whether an address fits a template of RFC 6570. An expression stands for any text; without an
 /// operator and without `*` for one without `/`.
-fn fits_template(template: &str, uri: &str) -> bool {
+pub(crate) fn fits_template(template: &str, uri: &str) -> bool {
     let mut rest = uri;
     let mut parts = template.split('{');
     let first = parts.next().unwrap_or_default();
@@ -251,7 +252,7 @@ fn decode_blob(blob: &str) -> Result<PartContent, String> {
 }
 
 /// Refuses content of another resource: only the requested one, or one below it, is accepted.
-fn check_origin(asked: &str, own: &str) -> Result<(), String> {
+pub(crate) fn check_origin(asked: &str, own: &str) -> Result<(), String> {
     let below = own.strip_prefix(asked.trim_end_matches('/'));
     let is_below = below.is_some_and(|rest| rest.starts_with('/')) && check_uri(own).is_ok();
     if own == asked || is_below {
@@ -357,8 +358,12 @@ mod tests {
     #[test]
     fn only_what_is_listed_or_fits_a_template_may_be_asked_for() {
         let mut list = ResourceList::default();
-        list.add("docs://one".to_owned(), "d", false).unwrap();
-        list.add("docs://a/../b".to_owned(), "d", false).unwrap();
+        let one = |uri: &str| ListedResource {
+            uri: uri.to_owned(),
+            ..ListedResource::default()
+        };
+        list.add(one("docs://one")).unwrap();
+        list.add(one("docs://a/../b")).unwrap();
         for template in [
             "db://{table}/rows/{id}",
             "tree:///{+path}",
@@ -366,8 +371,15 @@ mod tests {
             "{+anything}",
             "{scheme}://x",
             "broken://{x",
+            "hidden://\u{202e}{x}",
+            "blank://a b/{x}",
         ] {
-            list.add(template.to_owned(), "d", true).unwrap();
+            let template = Some(template.to_owned());
+            list.add(ListedResource {
+                template,
+                ..ListedResource::default()
+            })
+            .unwrap();
         }
         for (uri, expected) in [
             ("docs://one", true),
@@ -389,7 +401,7 @@ mod tests {
             proposed,
             ["docs://one", "db://", "tree:///", "wild:///", "broken://"]
         );
-        let many = (0..=MAX_RESOURCES).find_map(|n| list.add(format!("a:{n}"), "", false).err());
+        let many = (0..=MAX_RESOURCES).find_map(|n| list.add(one(&format!("a:{n}"))).err());
         assert!(many.unwrap().contains("more than 10000"));
     }
 

@@ -13,6 +13,7 @@ use super::names::origin_of;
 use super::settings::{McpProtocol, ServerSettings};
 use rind_lib::egress::{EgressOptions, MAX_REQUESTS, PluginEgress, Secrets, Template, is_refused};
 use rind_lib::grant::{Capability, Credential, Granted, HostPattern};
+use rind_lib::tool::FileTracking;
 use rind_lib::tool::builtin::Confining;
 use rind_lib::tool::peer::PeerProgram;
 
@@ -173,6 +174,14 @@ impl McpServer {
     #[must_use]
     pub fn timeout(&self) -> Duration {
         Duration::from_secs(self.settings.timeout_seconds)
+    }
+
+    /// Returns the way in which changes of files by its calls are followed.
+    pub(crate) fn file_tracking(&self) -> FileTracking {
+        match self.changes_workspace {
+            true => FileTracking::Snapshot,
+            false => FileTracking::Unneeded,
+        }
     }
 
     /// Returns the protocol version to request.

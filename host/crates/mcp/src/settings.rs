@@ -55,6 +55,13 @@ pub struct ServerSettings {
     pub write: Vec<String>,
     /// Whether the program may open network connections. Default: no.
     pub network: bool,
+    /// Maximum memory of all processes of the program together, in MiB. Default: `memory_mb` in
+    /// `[sandbox]`.
+    #[serde(
+        deserialize_with = "number::within_if_set::<16, 0x0400_0000, _, _>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub memory_mb: Option<u64>,
     /// Address of a server over Streamable HTTP.
     pub url: Option<String>,
     /// Headers of every request to it, with `{NAME}` instead of secrets.
@@ -97,6 +104,7 @@ impl Default for ServerSettings {
             read: Vec::new(),
             write: Vec::new(),
             network: false,
+            memory_mb: None,
             url: None,
             headers: BTreeMap::new(),
             private: false,
@@ -140,7 +148,7 @@ impl ServerSettings {
                 "has `client_secret` without `client_id`".to_owned(),
             ),
             (None, Some(_)) if self.has_program_settings() => Err(
-                "has `url`, so that `args`, `env`, `read`, `write` and `network` mean nothing; remove them"
+                "has `url`, so that `args`, `env`, `read`, `write`, `network` and `memory_mb` mean nothing; remove them"
                     .to_owned(),
             ),
             _ => Ok(()),
@@ -161,16 +169,17 @@ impl ServerSettings {
 
     fn has_program_settings(&self) -> bool {
         let lists = [&self.args, &self.env, &self.read, &self.write];
-        self.network || lists.iter().any(|list| !list.is_empty())
+        self.network || self.memory_mb.is_some() || lists.iter().any(|list| !list.is_empty())
     }
 
     /// Returns the digest of all settings that decide which server is reached and its rights.
-    /// A pin holds for these settings only.
+    /// A pin holds for these settings only. Limits of time and memory decide about neither.
     #[must_use]
     pub fn digest(&self) -> String {
         let same = Self {
             enabled: true,
             timeout_seconds: DEFAULT_TIMEOUT_SECONDS,
+            memory_mb: None,
             client_id: None,
             client_secret: None,
             scopes: Vec::new(),
@@ -270,6 +279,7 @@ mod tests {
         };
         let mut other = settings.clone();
         (other.enabled, other.timeout_seconds) = (false, 5);
+        other.memory_mb = Some(64);
         assert_eq!(settings.digest(), other.digest());
         other.network = true;
         assert_ne!(settings.digest(), other.digest());

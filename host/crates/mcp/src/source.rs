@@ -19,6 +19,7 @@ pub struct McpSource {
     server: Arc<McpServer>,
     pinned: ServerOffer,
     origin: String,
+    is_passed_on: bool,
 }
 
 impl McpSource {
@@ -29,7 +30,14 @@ impl McpSource {
             origin: origin_of(&server.name),
             server: Arc::new(server),
             pinned,
+            is_passed_on: false,
         }
+    }
+
+    /// Lets clients of `rind mcp serve` fetch the prompts and resources of the server, by calls of two
+    /// further tools.
+    pub fn pass_on(&mut self) {
+        self.is_passed_on = true;
     }
 }
 
@@ -39,7 +47,12 @@ impl ToolSource for McpSource {
     }
 
     fn open(&self, session: SourceSession) -> OpenedSource {
-        let link = ServerLink::new(self.server.clone(), self.pinned.clone(), session);
+        let link = ServerLink::new(
+            self.server.clone(),
+            self.pinned.clone(),
+            self.is_passed_on,
+            session,
+        );
         OpenedSource {
             tools: link.tools(),
             warnings: Vec::new(),

@@ -53,16 +53,17 @@ impl McpTool {
     async fn call(&self, arguments: Value, caller: &Caller) -> ToolOutput {
         let server = &self.link.server.name;
         let failed = |why: String| ToolOutput::fault(format!("MCP server `{server}`: it {why}"));
-        let connection = match self.link.ready_connection().await {
-            Ok(connection) => connection,
-            Err(why) => return failed(why),
-        };
+        let connection = self.link.ready_connection().await;
         // The comparison at the start may have held this very tool.
         if let Some(why) = self.link.held_reason(&self.name) {
             return ToolOutput::error(format!(
                 "not called: the tool differs from the version that the user approved ({why}). Do not try it again; tell the user"
             ));
         }
+        let connection = match connection {
+            Ok(connection) => connection,
+            Err(why) => return failed(why),
+        };
         let arguments = match arguments {
             Value::Object(arguments) => arguments,
             _ => return ToolOutput::error("the arguments must be one JSON object"),
@@ -136,10 +137,7 @@ impl Tool for McpTool {
     }
 
     fn file_tracking(&self) -> FileTracking {
-        match self.link.server.changes_workspace {
-            true => FileTracking::Snapshot,
-            false => FileTracking::Unneeded,
-        }
+        self.link.server.file_tracking()
     }
 
     fn refusal<'a>(&'a self, _: &'a Value, _: &'a ToolCtx) -> BoxFuture<'a, Option<String>> {

@@ -16,7 +16,7 @@ use super::usage::bail_usage;
 use rind_lib::config::Section;
 use rind_lib::host::ToolSource;
 use rind_lib::tool::builtin::{Commands, Confining};
-use rind_lib::tool::peer::PeerProgram;
+use rind_lib::tool::peer::{PeerMemory, PeerProgram};
 use rind_lib::tool::process::base_environment;
 use rind_lib::tool::process::confine::check_apart;
 use rind_mcp::{
@@ -182,6 +182,10 @@ fn program(
         read,
         write,
         network: settings.network,
+        memory: settings.memory_mb.map(|mb| PeerMemory {
+            bytes: mb.saturating_mul(1 << 20),
+            section: format!("mcp.{name}"),
+        }),
         commands: commands.clone(),
     })
 }
@@ -213,10 +217,21 @@ fn resolve_folder(setup: &OperatorSetup, text: &str) -> anyhow::Result<PathBuf> 
 /// Servers that the operator approved.
 #[derive(Default)]
 pub struct UsedServers {
-    /// Sources of tools.
-    pub sources: Vec<Arc<dyn ToolSource>>,
+    /// Servers by name, as sources of tools.
+    pub sources: Vec<(String, McpSource)>,
     /// Prompts of those that have some.
     pub prompts: Vec<ServerPrompts>,
+}
+
+impl UsedServers {
+    /// Returns the sources of tools.
+    #[must_use]
+    pub fn into_sources(self) -> Vec<Arc<dyn ToolSource>> {
+        let sources = self.sources.into_iter();
+        sources
+            .map(|(_, source)| Arc::new(source) as Arc<dyn ToolSource>)
+            .collect()
+    }
 }
 
 /// Returns the servers of the settings that can be used as sources of tools. Asks about servers
@@ -274,7 +289,8 @@ pub async fn sources(
                     prompts: pinned.prompts.clone(),
                 });
             }
-            used.sources.push(Arc::new(McpSource::new(server, pinned)));
+            let source = McpSource::new(server, pinned);
+            used.sources.push((name.clone(), source));
         }
     }
     Ok(used)

@@ -268,6 +268,17 @@ impl PreparedRun {
         self
     }
 
+    /// Passes the prompts and resources of these MCP servers on to clients of the program.
+    #[must_use]
+    pub fn passing_on(mut self, names: &[String]) -> Self {
+        for (name, source) in &mut self.servers.sources {
+            if names.contains(name) {
+                source.pass_on();
+            }
+        }
+        self
+    }
+
     /// Removes the MCP servers, for a host that runs no tools.
     #[must_use]
     pub fn without_servers(mut self) -> Self {
@@ -306,7 +317,7 @@ impl PreparedRun {
             switch: self.switch.clone(),
             approver,
             commands: commands.clone(),
-            sources: self.servers.sources,
+            sources: self.servers.into_sources(),
             store: self.store,
         };
         Ok(ReadyRun {

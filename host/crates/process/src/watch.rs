@@ -32,25 +32,33 @@ pub enum Exceeded {
     Disk(u64),
 }
 
-impl fmt::Display for Exceeded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Section of the settings whose limits hold for programs without limits of their own.
+const SECTION: &str = "sandbox";
+
+impl Exceeded {
+    /// Describes the limit, with the section of `config.toml` in which `memory_mb` was set.
+    #[must_use]
+    pub fn describe(&self, memory_section: &str) -> String {
         match self {
-            Self::Memory(bytes) => write!(
-                f,
-                "its processes took more than {} MiB of memory (`memory_mb` in [sandbox] of config.toml)",
+            Self::Memory(bytes) => format!(
+                "its processes took more than {} MiB of memory (`memory_mb` in [{memory_section}] of config.toml)",
                 bytes >> 20
             ),
-            Self::SharedMemory(bytes) => write!(
-                f,
-                "shared memory grew by more than {} MiB while it ran (`memory_mb` in [sandbox] of config.toml, and its folders in memory)",
+            Self::SharedMemory(bytes) => format!(
+                "shared memory grew by more than {} MiB while it ran (`memory_mb` in [{memory_section}] of config.toml, and its folders in memory)",
                 bytes >> 20
             ),
-            Self::Disk(bytes) => write!(
-                f,
-                "it left less than {} MiB free on the disk (`disk_mb` in [sandbox] of config.toml)",
+            Self::Disk(bytes) => format!(
+                "it left less than {} MiB free on the disk (`disk_mb` in [{SECTION}] of config.toml)",
                 bytes >> 20
             ),
         }
+    }
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.describe(SECTION))
     }
 }
 

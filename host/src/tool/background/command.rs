@@ -123,9 +123,7 @@ impl BackgroundCommand {
     /// it is long.
     #[must_use]
     pub fn line(&self) -> String {
-        let masked = Scanner::shared().mask(&self.line);
-        let line = masked.as_ref().map_or(&*self.line, |masked| &masked.text);
-        clean_line(line, MAX_SHOWN_BYTES)
+        clean_line(&Scanner::shared().masked(&self.line), MAX_SHOWN_BYTES)
     }
 
     /// Returns the time for which it has run, or ran.

@@ -1,6 +1,8 @@
 //! Offers tools with the names that the conformance suite of MCP asks a server for, as far as a plugin can have them.
 #[rind_sdk::plugin]
 mod suite {
+    use std::collections::BTreeMap;
+
     use rind_sdk::prelude::*;
 
     /// An image of one dot.
@@ -113,6 +115,69 @@ mod suite {
     #[tool(effect = "read")]
     fn test_streaming_elicitation() -> Result<String, Error> {
         confirmed()
+    }
+
+    /// Person to reach.
+    #[args]
+    #[schemars(transform = whole_schema)]
+    struct Contact {
+        name: Option<String>,
+        address: Option<BTreeMap<String, String>>,
+        #[serde(rename = "contactMethod")]
+        contact_method: Option<String>,
+        phone: Option<String>,
+        email: Option<String>,
+    }
+
+    /// Puts the schema in the place of the derived one that the suite compares word by word.
+    fn whole_schema(schema: &mut rind_sdk::schemars::Schema) {
+        *schema = rind_sdk::schemars::json_schema!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "$defs": {"address": {
+                "$anchor": "addressDef",
+                "type": "object",
+                "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
+            }},
+            "properties": {
+                "name": {"type": "string"},
+                "address": {"$ref": "#/$defs/address"},
+                "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+                "phone": {"type": "string"},
+                "email": {"type": "string"},
+            },
+            "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+            "if": {
+                "properties": {"contactMethod": {"const": "phone"}},
+                "required": ["contactMethod"],
+            },
+            "then": {"required": ["phone"]},
+            "else": {"required": ["email"]},
+            "additionalProperties": false,
+        });
+    }
+
+    /// Reaches nobody: its schema is what counts.
+    #[tool(effect = "read")]
+    fn json_schema_2020_12_tool(args: Contact) -> String {
+        let place = args.address.unwrap_or_default().into_values();
+        let words = [args.name, args.contact_method, args.phone, args.email];
+        let words: Vec<String> = words.into_iter().flatten().chain(place).collect();
+        format!("It would reach {}.", words.join(", "))
+    }
+
+    /// Place whose name is a header of the request, too.
+    #[args]
+    struct Place {
+        /// Name of the region.
+        #[schemars(extend("x-mcp-header" = "Region"))]
+        region: String,
+    }
+
+    /// Names a region.
+    #[tool(effect = "read")]
+    fn test_custom_header(args: Place) -> String {
+        args.region
     }
 
     /// Asks for a name.

@@ -1,10 +1,14 @@
 //! A conversation that an editor had with this program, played again: marimo 0.25.2 (PyPI), whose page speaks the protocol through the
 //! npm package `use-acp`, over the bridge `stdio-to-ws`, in Chromium. An edit was allowed there, another rejected, and a command
-//! cancelled while it ran. Pieces of text, lists of commands and the text of an attachment are left out.
+//! cancelled while it ran. Pieces of text, lists of commands and the text of an attachment are left out. Then the program is killed.
+
+use std::time::Duration;
 
 use rind_tests::acp::AcpClient;
 use rind_tests::cli::Rind;
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use super::{option, selected};
 
 const RECORDED: &str = include_str!("../../../recorded/acp-marimo.jsonl");
 
@@ -25,7 +29,13 @@ text = "I run something long."
 tool_calls = [{ name = "bash", arguments = { command = "sleep 300; echo done" } }]
 [[reply]]
 text = "After the long one."
-times = 0
+"##;
+
+/// A model that goes on after the recording with a command that tells how long it runs.
+const COUNTING: &str = r##"
+[[reply]]
+text = "I count."
+tool_calls = [{ name = "bash", arguments = { command = "for n in $(seq 3000); do echo $n >> counted; sleep 0.1; done" } }]
 "##;
 
 /// Kind, call, state and beginning of the title of an update: a title with a path in it is cut at another place here.
@@ -36,11 +46,9 @@ fn summary(update: &Value) -> [String; 4] {
     })
 }
 
-#[test]
-fn the_conversation_of_an_editor_goes_as_it_was_recorded() {
-    let rind = Rind::with_script(SCRIPT);
+/// Plays the side of the editor, compares what the program says, and returns the id of the session.
+fn play_recording(rind: &Rind, client: &mut AcpClient<'_>) -> String {
     let workspace = rind.workspace().to_str().unwrap().to_owned();
-    let mut client = AcpClient::start(&rind, &["--no-plugins"]);
     let (mut session, mut running) = (String::new(), 0);
     // Updates of tool calls and titles that were waited for.
     let mut seen = 0;
@@ -64,6 +72,12 @@ fn the_conversation_of_an_editor_goes_as_it_was_recorded() {
             }
         } else if client_said.get("result").is_some() {
             let asked = client.asked();
+            let shown = asked["params"]["toolCall"]["content"].as_array().unwrap();
+            if let Some(diff) = shown.iter().find(|own| own["type"] == "diff") {
+                // The recording lacks the line feed: that was a fault.
+                let text = diff["newText"].as_str().unwrap();
+                assert!(text.ends_with('\n'), "{diff}");
+            }
             client.answer(&asked, client_said["result"].clone());
         } else if let Some(reason) = agent_said["result"]["stopReason"].as_str() {
             assert_eq!(client.stopped(running), reason);
@@ -80,8 +94,87 @@ fn the_conversation_of_an_editor_goes_as_it_was_recorded() {
             seen += 1;
         }
     }
+    session
+}
+
+#[test]
+fn the_conversation_of_an_editor_goes_as_it_was_recorded() {
+    let rind = Rind::with_script(&format!("{SCRIPT}times = 0\n"));
+    let mut client = AcpClient::start(&rind, &["--no-plugins"]);
+    play_recording(&rind, &mut client);
     let read = |name: &str| std::fs::read_to_string(rind.workspace().join(name));
     assert_eq!(read("notes.md").unwrap(), "# Notes\nfirst\n");
     assert!(read("other.md").is_err(), "it was rejected");
     assert_eq!(client.close(), Some(0));
+}
+
+#[test]
+fn the_conversation_of_an_editor_is_loaded_after_its_agent_was_killed_in_a_call() {
+    let rind = Rind::with_script(&format!("{SCRIPT}{COUNTING}"));
+    let mut first = AcpClient::start(&rind, &["--no-plugins"]);
+    let session = play_recording(&rind, &mut first);
+    let counted = || std::fs::read_to_string(rind.workspace().join("counted")).unwrap_or_default();
+    // The last reply of the recording, after its cancellation.
+    assert_eq!(first.run(&session, "Go on"), "end_turn");
+    let _ = first.prompt(&session, "Count");
+    let asked = first.asked();
+    first.answer(&asked, selected(&option(&asked, "allow_once")));
+    first.wait_for("the command", |_| (!counted().is_empty()).then_some(()));
+    assert_eq!(first.signal("KILL"), None);
+
+    let mut second = super::client(&rind);
+    let cwd = rind.workspace();
+    let load = json!({"sessionId": session, "cwd": cwd, "mcpServers": []});
+    second.call("session/load", load);
+    let of_person = second.text_after(0, "user_message_chunk");
+    for said in [
+        "Write the notes",
+        "Write another file",
+        "Run it",
+        "Go on",
+        "Count",
+    ] {
+        assert!(of_person.contains(said), "{said}: {of_person}");
+    }
+    let said = second.said();
+    for expected in [
+        "I write the notes.",
+        "The notes are written.",
+        "I change the notes.",
+        "It was refused, so I leave it.",
+        "I run something long.",
+        "After the long one.",
+        "I count.",
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    let ends: Vec<&Value> = second
+        .updates
+        .iter()
+        .filter(|update| update["sessionUpdate"] == "tool_call_update")
+        .collect();
+    // Written, rejected, cancelled, cut off.
+    let states: Vec<&str> = ends
+        .iter()
+        .filter_map(|end| end["status"].as_str())
+        .collect();
+    assert_eq!(states, ["completed", "failed", "failed", "failed"]);
+    let told = |at: usize| ends[at]["content"].to_string();
+    assert!(told(1).contains("the person said no"), "{}", told(1));
+    assert!(told(2).contains("cancelled"), "{}", told(2));
+    assert!(told(3).contains("it may have run"), "{}", told(3));
+    // The command ended with the agent.
+    let before = counted();
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(counted(), before);
+
+    // The script begins anew with the process.
+    let id = second.prompt(&session, "Once more");
+    let asked = second.asked();
+    let content = asked["params"]["toolCall"]["content"].as_array().unwrap();
+    let diff = content.iter().find(|own| own["type"] == "diff").unwrap();
+    assert_eq!(diff["newText"], "# Notes\nfirst\n");
+    second.answer(&asked, selected(&option(&asked, "allow_once")));
+    assert_eq!(second.stopped(id), "end_turn");
+    assert!(second.said().ends_with("The notes are written."));
 }

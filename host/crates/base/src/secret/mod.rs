@@ -136,6 +136,15 @@ impl Scanner {
             Cow::Owned(text) => Some(Masked { text, rules }),
         }
     }
+
+    /// Returns a text with its secrets masked, for a reader who need not know which rules matched.
+    #[must_use]
+    pub fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.mask(text) {
+            Some(masked) => masked.text.into(),
+            None => text.into(),
+        }
+    }
 }
 
 /// Merges overlapping findings, in order. If two begin at the same position, the later rule is more

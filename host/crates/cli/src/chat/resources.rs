@@ -77,7 +77,10 @@ impl ChatResources {
         let proposal = |own: &ListedResource| LineCompletion {
             start,
             text: format!("{server}:{}", own.uri),
-            help: own.description.clone(),
+            help: match &own.template {
+                Some(template) => format!("{template} {}", own.description),
+                None => own.description.clone(),
+            },
         };
         found.map(proposal).collect()
     }

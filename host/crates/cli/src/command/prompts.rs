@@ -1,5 +1,6 @@
 //! Templates and skills as prompts for other agents.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -7,34 +8,63 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::{described_arguments, given_arguments, partial_values};
-use super::{CommandEntry, CommandKind, CommandSet};
+use super::{CommandEntry, CommandKind, CommandOrigin, CommandSet};
 use rind_lib::skill::{Skill, SkillArguments, Skills};
 use rind_lib::text::clean_line;
-use rind_mcp::{PromptArgument, ServedPrompt, ServedPrompts};
+use rind_mcp::{PromptArgument, PromptSource, ServedPrompt, ServedPrompts};
 
 /// Name of the one argument of a command that takes the text after its name.
 const TEXT: &str = "arguments";
 
 /// The commands of a host that only make text.
-pub(crate) struct CommandPrompts(pub(crate) Arc<CommandSet>);
+pub(crate) struct CommandPrompts {
+    pub(crate) commands: Arc<CommandSet>,
+    /// MCP servers whose prompts are passed on.
+    pub(crate) upstream: BTreeSet<String>,
+}
 
 impl CommandPrompts {
     fn find_entry(&self, name: &str) -> Option<Arc<CommandEntry>> {
-        let list = self.0.list();
+        let list = self.commands.list();
         let mut all = list.iter().enumerate();
-        let found = all.find(|(at, entry)| is_prompt(entry) && list.shown_name(*at, entry) == name);
+        let found =
+            all.find(|(at, entry)| self.is_prompt(entry) && list.shown_name(*at, entry) == name);
         found.map(|(_, entry)| entry.clone())
+    }
+
+    fn is_prompt(&self, entry: &CommandEntry) -> bool {
+        let is_own = matches!(entry.kind, CommandKind::Template(_) | CommandKind::Skill(_));
+        is_own || self.source_of(entry).is_some()
+    }
+
+    /// Returns the place of a prompt that is passed on.
+    fn source_of(&self, entry: &CommandEntry) -> Option<PromptSource> {
+        match (&entry.kind, &entry.origin) {
+            (CommandKind::ServerPrompt(prompt), CommandOrigin::Server(server))
+                if self.upstream.contains(server) =>
+            {
+                Some(PromptSource {
+                    server: server.clone(),
+                    prompt: prompt.clone(),
+                })
+            }
+            _ => None,
+        }
     }
 }
 
 impl ServedPrompts for CommandPrompts {
     fn list_prompts(&self) -> Vec<ServedPrompt> {
-        let list = self.0.list();
-        let prompts = list.iter().enumerate().filter(|(_, own)| is_prompt(own));
+        let list = self.commands.list();
+        let prompts = list
+            .iter()
+            .enumerate()
+            .filter(|(_, own)| self.is_prompt(own));
         let described = prompts.map(|(at, entry)| ServedPrompt {
             name: list.shown_name(at, entry),
             description: entry.description.clone(),
             arguments: prompt_arguments(entry),
+            source: self.source_of(entry),
         });
         described.collect()
     }
@@ -67,17 +97,15 @@ impl ServedPrompts for CommandPrompts {
             match &entry.kind {
                 CommandKind::Template(template) => {
                     let cancel = CancellationToken::new();
-                    template.render_text(&given, &self.0.helper, &cancel).await
+                    template
+                        .render_text(&given, &self.commands.helper, &cancel)
+                        .await
                 }
                 CommandKind::Skill(skill) => skill_text(skill, &given),
                 _ => Err(format!("`{name}` is no prompt")),
             }
         })
     }
-}
-
-fn is_prompt(entry: &CommandEntry) -> bool {
-    matches!(entry.kind, CommandKind::Template(_) | CommandKind::Skill(_))
 }
 
 fn prompt_arguments(entry: &CommandEntry) -> Vec<PromptArgument> {

@@ -7,44 +7,48 @@ use serde_json::{Map, Value};
 use super::{CommandKind, CommandSet};
 use rind_lib::disk::read_if_present;
 use rind_lib::front_matter::{read_document, split_front};
-use rind_lib::grant::held::HeldFolder;
+use rind_lib::grant::held::{FolderBounds, HeldFolder};
 use rind_lib::skill::{FILE, MAX_FILE_BYTES, Skill};
-use rind_mcp::ServedSkill;
+use rind_mcp::{MAX_SKILL_BYTES, MAX_SKILL_FILES, ServedSkill};
 
 /// Files of a skill by the parts of their paths.
 type SkillFiles = BTreeMap<Vec<String>, Vec<u8>>;
 
 impl CommandSet {
     /// Reads the skills that can run here, with their files. It blocks.
-    pub(crate) fn read_skills(&self) -> Vec<ServedSkill> {
+    /// Each is handed over before the next is read. One that cannot be served is named in the log.
+    pub(crate) fn read_skills(&self, take: &mut dyn FnMut(ServedSkill)) {
         let list = self.list();
-        let skills = list.iter().filter_map(|entry| match &entry.kind {
-            CommandKind::Skill(skill) if skill.missing.is_empty() => read_skill(skill),
-            _ => None,
-        });
-        skills.collect()
+        for entry in list.iter() {
+            let CommandKind::Skill(skill) = &entry.kind else {
+                continue;
+            };
+            let read = match skill.missing.is_empty() {
+                true => read_skill(skill),
+                false => Err("it cannot run here".to_owned()),
+            };
+            match read {
+                Ok(read) => take(read),
+                Err(why) => {
+                    tracing::info!(skill = skill.id, why, "a skill is not served as files");
+                }
+            }
+        }
     }
 }
 
-/// Reads a skill; `None` if its files cannot be read, which a line in the log says.
-fn read_skill(skill: &Skill) -> Option<ServedSkill> {
-    let read = match &skill.held {
+/// Reads a skill. The error is the reason why it cannot be served.
+fn read_skill(skill: &Skill) -> Result<ServedSkill, String> {
+    let files = match &skill.held {
         Some(held) => read_held(skill, held),
         None => read_disk(skill),
-    };
-    let files = match read {
-        Ok(files) => files,
-        Err(why) => {
-            tracing::info!(skill = skill.id, why, "a skill is not served as files");
-            return None;
-        }
-    };
-    let text = files.get(&[FILE.to_owned()][..])?;
-    let front = read_front(std::str::from_utf8(text).ok()?)?;
-    let place = skill.id.split(':').map(str::to_owned).collect();
-    Some(ServedSkill {
-        place,
-        front,
+    }?;
+    let text = files.get(&[FILE.to_owned()][..]);
+    let text = text.ok_or_else(|| format!("its folder has no {FILE}"))?;
+    let text = std::str::from_utf8(text).map_err(|_| format!("its {FILE} is not UTF-8"))?;
+    Ok(ServedSkill {
+        place: skill.id.split(':').map(str::to_owned).collect(),
+        front: read_front(text)?,
         files,
     })
 }
@@ -59,9 +63,13 @@ fn read_disk(skill: &Skill) -> Result<SkillFiles, String> {
     if !skill.is_in_place() {
         return Err("its folder was replaced after it was found".to_owned());
     }
-    let folder = HeldFolder::read(&skill.real_dir).map_err(|error| error.to_string())?;
-    let files = folder.into_files().into_iter();
-    Ok(files.filter(|(path, _)| is_served(path)).collect())
+    let bounds = FolderBounds {
+        files: MAX_SKILL_FILES,
+        bytes: MAX_SKILL_BYTES,
+        leaves_out: is_aside,
+    };
+    let folder = HeldFolder::read_within(&skill.real_dir, bounds);
+    Ok(folder.map_err(|error| error.to_string())?.into_files())
 }
 
 /// Reads a skill of which only the content that somebody trusted may be used.
@@ -84,24 +92,24 @@ fn read_held(skill: &Skill, held: &HeldFolder) -> Result<SkillFiles, String> {
         }
         folders.extend(held.folders_in(&folder));
     }
-    files.retain(|path, _| is_served(path));
+    files.retain(|path, _| !path.iter().any(|part| is_aside(part)));
     Ok(files)
 }
 
-/// Whether a file belongs to the skill for its reader: hidden ones and what tools leave behind do not.
-fn is_served(path: &[String]) -> bool {
-    let is_aside =
-        |part: &String| part.starts_with('.') || part == "node_modules" || part == "__pycache__";
-    !path.iter().any(is_aside)
+/// Whether a file or folder does not belong to the skill for its reader: hidden ones, and what tools
+/// leave behind.
+fn is_aside(name: &str) -> bool {
+    name.starts_with('.') || name == "node_modules" || name == "__pycache__"
 }
 
-fn read_front(text: &str) -> Option<Map<String, Value>> {
-    let (front, _) = split_front(text)?;
-    let document = read_document(front).ok()?;
+fn read_front(text: &str) -> Result<Map<String, Value>, String> {
+    // As where the skill is read to run.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (front, _) = split_front(text).ok_or_else(|| format!("its {FILE} has no front matter"))?;
+    let document = read_document(front);
+    let document = document.map_err(|(_, why)| format!("the front matter of its {FILE}: {why}"))?;
     let fields = document.entries.iter();
-    Some(
-        fields
-            .map(|own| (own.key.clone(), own.node.value()))
-            .collect(),
-    )
+    Ok(fields
+        .map(|own| (own.key.clone(), own.node.value()))
+        .collect())
 }

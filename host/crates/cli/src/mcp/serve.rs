@@ -44,8 +44,12 @@ pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus>
     settings.plugins.components = args.components().map_err(Usage)?;
     let n_components = args.component.len();
     let prepared = open::prepare_session(settings).await?.without_model();
+    // A server that is named twice is passed on once.
+    let upstream: BTreeSet<String> = args.upstream.into_iter().collect();
+    let upstream: Vec<String> = upstream.into_iter().collect();
+    let prepared = prepared.passing_on(&upstream);
     let servers = mcp::settings(prepared.setup())?;
-    for name in &args.upstream {
+    for name in &upstream {
         find_server(&servers, name)?;
     }
     check_components(&prepared.plugins(), n_components)?;
@@ -58,16 +62,20 @@ pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus>
     let ready = prepared.build_host().await?;
     let offered = OfferedTools {
         has_built_in: args.builtin,
-        upstream: args.upstream.iter().map(|name| origin_of(name)).collect(),
+        upstream: upstream.iter().map(|name| origin_of(name)).collect(),
     };
     let serving = McpServing {
         open: session_opener(&ready.run, file),
         is_offered: Arc::new(move |spec| offered.has_tool(spec)),
         skills: Arc::new({
             let commands = commands.clone();
-            move || commands.read_skills()
+            move |take: &mut dyn FnMut(_)| commands.read_skills(take)
         }),
-        prompts: Arc::new(CommandPrompts(commands)),
+        prompts: Arc::new(CommandPrompts {
+            commands,
+            upstream: upstream.iter().cloned().collect(),
+        }),
+        upstream: upstream.into(),
     };
     let cancel = CancellationToken::new();
     let interrupted = AnySignal::interrupts().context("listen for signals")?;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rmcp::ErrorData;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ClientResult, ElicitResult, InputRequest,
-    InputRequiredResult, ProtocolVersion, ServerRequest,
+    ClientResult, ElicitResult, InputRequest, InputRequiredResult, InputResponses, JsonObject,
+    ProtocolVersion, ServerRequest,
 };
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use serde_json::Value;
@@ -14,29 +14,53 @@ use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::asked::{AskedQuestion, ClientApprover, RunningCall, UserAnswer};
-use super::convert::describe_result;
 use super::handler::ServerEnd;
 use super::progress::CallProgress;
 use super::session::{ProgressLine, ServedSession};
-use rind_lib::host::OutsideCall;
+use rind_lib::host::{OutsideCall, OutsideResult};
 use rind_lib::text::clean_line;
 use rind_lib::tool::approval::Approver;
 
 /// Longest name of a client that the session keeps, in bytes.
 const MAX_CLIENT_BYTES: usize = 48;
 
+/// A request of a client that is a call in its session.
+pub(super) struct ClientCall {
+    pub(super) tool: String,
+    pub(super) arguments: JsonObject,
+    /// State of a call that waits for an answer of its user.
+    pub(super) state: Option<String>,
+    /// Answers of the user, by their keys.
+    pub(super) responses: InputResponses,
+}
+
+/// Answer to a [`ClientCall`].
+pub(super) enum ClientAnswer {
+    /// The call has ended, or was refused.
+    Ended(OutsideResult),
+    /// The user of the client is to be asked.
+    Asked(InputRequiredResult),
+}
+
+/// Returns the error about a tool that is not offered.
+pub(super) fn missing_tool(name: &str) -> ErrorData {
+    let name = clean_line(name, 64);
+    let text = format!("there is no tool `{name}`; `tools/list` lists the tools");
+    ErrorData::invalid_params(text, None)
+}
+
 impl ServerEnd {
     /// Begins a call, or continues one whose user was asked, and waits for its end or its next
     /// question.
     pub(super) async fn answer_call(
         &self,
-        request: CallToolRequestParams,
+        request: ClientCall,
         context: &RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let (call, lines) = match request.request_state.clone() {
+    ) -> Result<ClientAnswer, ErrorData> {
+        let (call, lines) = match request.state.clone() {
             Some(state) => match self.resume_call(request, &state)? {
                 Resumed::Running(call, lines) => (*call, lines),
-                Resumed::Asked(response) => return Ok(*response),
+                Resumed::Asked(asked) => return Ok(ClientAnswer::Asked(asked)),
             },
             None => {
                 let session = self.call_session().await?;
@@ -60,26 +84,23 @@ impl ServerEnd {
     /// Begins a call in the session of the client.
     async fn begin_call(
         &self,
-        request: CallToolRequestParams,
+        request: ClientCall,
         context: &RequestContext<RoleServer>,
         session: ServedSession,
     ) -> Result<RunningCall, ErrorData> {
         let Some(tools) = session.client.tools().list().await else {
             return Err(ErrorData::internal_error("the session has ended", None));
         };
-        let Some(spec) = tools.iter().find(|spec| spec.name == *request.name) else {
-            let name = clean_line(&request.name, 64);
-            let text = format!("there is no tool `{name}`; `tools/list` lists the tools");
-            return Err(ErrorData::invalid_params(text, None));
+        let Some(spec) = tools.iter().find(|spec| spec.name == request.tool) else {
+            return Err(missing_tool(&request.tool));
         };
         let (asks, asked) = mpsc::channel(1);
         let approver =
             can_ask(context).then(|| Arc::new(ClientApprover(asks)) as Arc<dyn Approver>);
         let cancel = CancellationToken::new();
-        let arguments = request.arguments.unwrap_or_default();
         let call = OutsideCall {
-            tool: request.name.to_string(),
-            arguments: Value::Object(arguments.clone()),
+            tool: request.tool.clone(),
+            arguments: Value::Object(request.arguments.clone()),
             client: client_name(context),
             approver,
             cancel: cancel.clone(),
@@ -87,10 +108,10 @@ impl ServerEnd {
         let begun = session.client.begin_call(call);
         let result = begun.map_err(|why| ErrorData::internal_error(why, None))?;
         Ok(RunningCall {
-            tool: request.name.into_owned(),
+            tool: request.tool,
             origin: spec.plugin.clone(),
             session,
-            arguments,
+            arguments: request.arguments,
             result,
             asked,
             _guard: cancel.drop_guard(),
@@ -102,7 +123,7 @@ impl ServerEnd {
         &self,
         mut call: RunningCall,
         context: &RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
+    ) -> Result<ClientAnswer, ErrorData> {
         loop {
             let asked = tokio::select! {
                 biased;
@@ -111,12 +132,12 @@ impl ServerEnd {
                 }
                 result = &mut call.result => {
                     let lost = |_| ErrorData::internal_error("the session ended before the call did", None);
-                    return Ok(describe_result(result.map_err(lost)?).into());
+                    return Ok(ClientAnswer::Ended(result.map_err(lost)?));
                 }
                 Some(asked) = call.asked.recv() => asked,
             };
             if is_modern(context) {
-                return self.ask_by_result(call, asked);
+                return self.ask_by_result(call, asked).map(ClientAnswer::Asked);
             }
             tokio::select! {
                 biased;
@@ -134,24 +155,22 @@ impl ServerEnd {
         &self,
         call: RunningCall,
         asked: AskedQuestion,
-    ) -> Result<CallToolResponse, ErrorData> {
+    ) -> Result<InputRequiredResult, ErrorData> {
         let question = InputRequest::Elicitation(asked.request.clone());
         let questions = [(asked.key.to_owned(), question)].into();
         let Some(state) = self.pending.keep_call(call, asked) else {
             let text = "too many calls wait for an answer of their users; call again later";
             return Err(ErrorData::internal_error(text, None));
         };
-        Ok(InputRequiredResult::new(Some(questions), Some(state)).into())
+        Ok(InputRequiredResult::new(Some(questions), Some(state)))
     }
 
     /// Hands the answer of its user to a call that waits for it.
-    fn resume_call(
-        &self,
-        request: CallToolRequestParams,
-        state: &str,
-    ) -> Result<Resumed, ErrorData> {
-        let arguments = request.arguments.unwrap_or_default();
-        let Some(pending) = self.pending.take_call(state, &request.name, &arguments) else {
+    fn resume_call(&self, request: ClientCall, state: &str) -> Result<Resumed, ErrorData> {
+        let pending = self
+            .pending
+            .take_call(state, &request.tool, &request.arguments);
+        let Some(pending) = pending else {
             let text =
                 "no call waits with this `requestState` and these arguments; call without it";
             return Err(ErrorData::invalid_params(text, None));
@@ -161,11 +180,10 @@ impl ServerEnd {
             let lines = pending.call.session.progress.subscribe();
             return Ok(Resumed::Running(Box::new(pending.call), lines));
         }
-        let given = request.input_responses.unwrap_or_default();
-        let Some(given) = given.get(pending.asked.key) else {
+        let Some(given) = request.responses.get(pending.asked.key) else {
             // Nothing was answered, so the question still stands.
             let asked = self.ask_by_result(pending.call, pending.asked);
-            return asked.map(|response| Resumed::Asked(Box::new(response)));
+            return asked.map(Resumed::Asked);
         };
         let lines = pending.call.session.progress.subscribe();
         // The call may have ended meanwhile; its result says so.
@@ -179,7 +197,7 @@ enum Resumed {
     /// Call that continues, and its lines of progress.
     Running(Box<RunningCall>, broadcast::Receiver<ProgressLine>),
     /// Question that was not answered, and is asked again.
-    Asked(Box<CallToolResponse>),
+    Asked(InputRequiredResult),
 }
 
 /// Asks the user of a client of the older protocol.

@@ -12,16 +12,18 @@ use rmcp::model::{
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult,
     ListToolsResult, PaginatedRequestParams, PromptMessage, ProtocolVersion,
     ReadResourceRequestParams, ReadResourceResponse, Reference, Role, ServerCapabilities,
-    ServerConfig, SubscriptionFilter,
+    ServerConfig, SubscriptionFilter, Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Map, Value};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::asked::PendingCalls;
-use super::convert::describe_tool;
+use super::calls::{ClientAnswer, ClientCall, missing_tool};
+use super::convert::{describe_result, describe_tool};
 use super::prompts::describe_prompt;
 use super::session::{ServedSession, ServingState, SessionPool};
+use crate::names::is_material_tool;
 use rind_lib::text::clean_line;
 
 /// Text for the model of a client.
@@ -66,6 +68,11 @@ impl ServerEnd {
         }
     }
 
+    /// Returns the names of the servers whose prompts and resources are passed on.
+    pub(super) fn upstream(&self) -> &[String] {
+        &self.state.serving.upstream
+    }
+
     /// Returns the pool of sessions for the client.
     fn pool(&self) -> &SessionPool {
         match self.is_connection.load(Ordering::Acquire) {
@@ -75,7 +82,7 @@ impl ServerEnd {
     }
 
     /// Returns a session of the client, for its tools. It is opened if there is none.
-    async fn session(&self) -> Result<ServedSession, ErrorData> {
+    pub(super) async fn session(&self) -> Result<ServedSession, ErrorData> {
         let opened = self.state.any_session(self.pool()).await;
         opened.map_err(|why| session_error(&why))
     }
@@ -116,6 +123,13 @@ impl ServerHandler for ServerEnd {
             .with_instructions(INSTRUCTIONS)
     }
 
+    /// Returns a tool by its schema, against which the transport checks the headers that repeat
+    /// arguments of a call.
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        let spec = self.state.find_tool(name)?;
+        Some(describe_tool(&spec))
+    }
+
     async fn initialize(
         &self,
         request: InitializeRequestParams,
@@ -150,7 +164,8 @@ impl ServerHandler for ServerEnd {
         let Some(tools) = session.client.tools().list().await else {
             return Err(ErrorData::internal_error("the session has ended", None));
         };
-        let tools = tools.iter().map(|spec| describe_tool(spec)).collect();
+        let tools = tools.iter().filter(|spec| !is_material_tool(&spec.name));
+        let tools = tools.map(|spec| describe_tool(spec)).collect();
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -159,7 +174,20 @@ impl ServerHandler for ServerEnd {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.answer_call(request, &context).await
+        // Prompts and resources have requests of their own.
+        if is_material_tool(&request.name) {
+            return Err(missing_tool(&request.name));
+        }
+        let call = ClientCall {
+            tool: request.name.into_owned(),
+            arguments: request.arguments.unwrap_or_default(),
+            state: request.request_state,
+            responses: request.input_responses.unwrap_or_default(),
+        };
+        Ok(match self.answer_call(call, &context).await? {
+            ClientAnswer::Ended(result) => describe_result(result).into(),
+            ClientAnswer::Asked(asked) => asked.into(),
+        })
     }
 
     async fn list_prompts(
@@ -176,9 +204,14 @@ impl ServerHandler for ServerEnd {
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let prompts = &self.state.serving.prompts;
+        let mut all = prompts.list_prompts().into_iter();
+        let found = all.find(|own| own.name == request.name);
+        if let Some(source) = found.and_then(|own| own.source) {
+            return self.get_upstream_prompt(&source, request, &context).await;
+        }
         let arguments: JsonObject = request.arguments.unwrap_or_default();
         let arguments: Map<String, Value> = arguments.into_iter().collect();
         let rendered = prompts.render_prompt(&request.name, arguments).await;
@@ -236,7 +269,11 @@ impl ServerHandler for ServerEnd {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let resources = self.state.skills().await.resources();
+        let skills = self.state.skills().await;
+        let mut resources = skills.resources();
+        let mut upstream = self.upstream_resources().await?;
+        upstream.retain(|own| skills.read_file(&own.uri).is_none());
+        resources.append(&mut upstream);
         Ok(ListResourcesResult::with_all_items(resources))
     }
 
@@ -245,20 +282,19 @@ impl ServerHandler for ServerEnd {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(ListResourceTemplatesResult::default())
+        let templates = self.upstream_templates().await?;
+        Ok(ListResourceTemplatesResult::with_all_items(templates))
     }
 
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let read = self.state.skills().await.read_file(&request.uri);
-        read.map(Into::into).ok_or_else(|| {
-            let text = "there is no such resource; `resources/list` lists those that there are";
-            let data = serde_json::json!({"uri": request.uri});
-            ErrorData::resource_not_found(text, Some(data))
-        })
+        match self.state.skills().await.read_file(&request.uri) {
+            Some(read) => Ok(read.into()),
+            None => self.read_upstream(request, &context).await,
+        }
     }
 
     fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {

@@ -27,6 +27,9 @@ const PATH: &str = "/mcp";
 /// connection that is idle for five minutes ends.
 const MAX_OPEN: usize = 256;
 
+/// Header with the method of a request of the newer protocol.
+const METHOD_HEADER: &str = "mcp-method";
+
 /// Largest body of a request, in bytes.
 const MAX_BODY_BYTES: usize = 16 << 20;
 
@@ -79,6 +82,10 @@ impl McpHttp {
         B::Data: Send + 'static,
         B::Error: Display,
     {
+        // Headers of a call are checked against the schema of its tool, before the call begins.
+        if request.headers().contains_key(METHOD_HEADER) {
+            self.state.learn_tools().await;
+        }
         self.service.handle(request).await
     }
 

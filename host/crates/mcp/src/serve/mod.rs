@@ -19,6 +19,8 @@ mod prompts;
 mod session;
 mod skills;
 mod stdio;
+mod upstream;
+mod upstream_list;
 
 use std::sync::Arc;
 
@@ -26,15 +28,15 @@ use rind_lib::Session;
 use rind_lib::message::ToolSpec;
 
 pub use http::McpHttp;
-pub use prompts::{PromptArgument, ServedPrompt, ServedPrompts};
-pub use skills::ServedSkill;
+pub use prompts::{PromptArgument, PromptSource, ServedPrompt, ServedPrompts};
+pub use skills::{MAX_SKILL_BYTES, MAX_SKILL_FILES, ServedSkill};
 pub use stdio::serve_lines;
 
 /// Opens a session of the host for a client. It may block.
 pub type OpenSession = Arc<dyn Fn() -> Result<Session, String> + Send + Sync>;
 
-/// Reads the skills, with their files. It may block.
-pub type ReadSkills = Arc<dyn Fn() -> Vec<ServedSkill> + Send + Sync>;
+/// Reads the skills one after another, with their files, and hands each over. It may block.
+pub type ReadSkills = Arc<dyn Fn(&mut dyn FnMut(ServedSkill)) + Send + Sync>;
 
 /// Parts of a server.
 #[derive(Clone)]
@@ -44,7 +46,10 @@ pub struct McpServing {
     pub open: OpenSession,
     /// Decides which tools are offered.
     pub is_offered: Arc<dyn Fn(&ToolSpec) -> bool + Send + Sync>,
-    /// Skills and templates, which are offered as prompts.
+    /// Names of MCP servers whose prompts and resources are passed on. Their sources must be
+    /// [told so](crate::McpSource::pass_on).
+    pub upstream: Arc<[String]>,
+    /// Skills and templates, which are offered as prompts, and prompts of servers.
     pub prompts: Arc<dyn ServedPrompts>,
     /// Reads the skills, which are offered as files, too. It is called once.
     pub skills: ReadSkills,

@@ -1,4 +1,5 @@
-//! Prompts that the server offers: skills and templates of the operator.
+//! Prompts that the server offers: skills and templates of the operator, and prompts of MCP servers that
+//! are passed on.
 
 use futures_util::future::BoxFuture;
 use rmcp::model::{Prompt, PromptArgument as ProtocolArgument};
@@ -24,9 +25,20 @@ pub struct ServedPrompt {
     pub description: String,
     /// Arguments, in order.
     pub arguments: Vec<PromptArgument>,
+    /// Server that has the prompt; `None` for a skill or a template.
+    pub source: Option<PromptSource>,
 }
 
-/// Skills and templates of a host.
+/// Place of a prompt that is passed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PromptSource {
+    /// Name of the server in the settings.
+    pub server: String,
+    /// Name of the prompt on the server.
+    pub prompt: String,
+}
+
+/// Prompts of a host.
 pub trait ServedPrompts: Send + Sync {
     /// Returns all prompts.
     fn list_prompts(&self) -> Vec<ServedPrompt>;
@@ -34,7 +46,7 @@ pub trait ServedPrompts: Send + Sync {
     /// Returns values of an argument that begin with a text, where they can be listed.
     fn complete_argument(&self, prompt: &str, argument: &str, begun: &str) -> Vec<String>;
 
-    /// Renders a prompt. The error is a sentence for the client.
+    /// Renders a skill or a template. The error is a sentence for the client.
     fn render_prompt<'a>(
         &'a self,
         name: &'a str,

@@ -1,20 +1,23 @@
 //! Sessions of the host that serve clients: opened with the first request that needs one, closed when
 //! the client is gone.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex as StdMutex};
 use std::time::Duration;
 
 use rind_lib::Session;
 use rind_lib::event::Event;
-use rind_lib::host::{OutsideCalls, OutsideClient};
+use rind_lib::host::{OutsideCalls, OutsideClient, OutsideTools, SessionMaterials};
+use rind_lib::lock::lock;
+use rind_lib::message::ToolSpec;
 use rind_lib::text::{clean_line, error_chain};
 use tokio::sync::{Mutex, OnceCell, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::McpServing;
-use super::skills::SkillCatalog;
+use super::skills::{SkillCatalog, SkillCatalogBuilder};
+use super::upstream::ListedUpstream;
 
 /// Time in which sessions must have closed when the server ends. The others are dropped.
 const GRACE: Duration = Duration::from_secs(8);
@@ -40,6 +43,10 @@ pub(super) struct ProgressLine {
 pub(super) struct ServedSession {
     pub(super) client: OutsideClient,
     pub(super) progress: broadcast::Sender<ProgressLine>,
+    /// Prompts and resources of its servers.
+    pub(super) materials: SessionMaterials,
+    /// Resources of its servers as they were last listed.
+    pub(super) resources: ListedUpstream,
     /// Number of calls that wait for their client to come back with an answer.
     n_waiting: Arc<AtomicUsize>,
 }
@@ -70,12 +77,35 @@ impl Drop for WaitingClient {
 #[derive(Default)]
 pub(super) struct SessionPool(Mutex<Vec<ServedSession>>);
 
+/// Tools by which requests are checked before a session has them.
+#[derive(Default)]
+struct KnownTools {
+    /// Tools of the session that was opened last, which may not have listed them yet.
+    newest: Option<OutsideTools>,
+    /// Tools that the session before it listed.
+    before: Option<Arc<[Arc<ToolSpec>]>>,
+}
+
+impl KnownTools {
+    fn follow(&mut self, newest: OutsideTools) {
+        self.before = self.listed();
+        self.newest = Some(newest);
+    }
+
+    /// Returns the tools of the newest session that listed them.
+    fn listed(&self) -> Option<Arc<[Arc<ToolSpec>]>> {
+        let newest = self.newest.as_ref().and_then(OutsideTools::last_told);
+        newest.or_else(|| self.before.clone())
+    }
+}
+
 /// State of a server that its connections share.
 pub(super) struct ServingState {
     pub(super) serving: McpServing,
     /// Sessions of the clients without a connection.
     pub(super) shared: SessionPool,
     skills: OnceCell<SkillCatalog>,
+    tools: StdMutex<KnownTools>,
     tasks: TaskTracker,
     /// Token that ends all sessions.
     cancel: CancellationToken,
@@ -87,6 +117,7 @@ impl ServingState {
             serving,
             shared: SessionPool::default(),
             skills: OnceCell::new(),
+            tools: StdMutex::default(),
             tasks: TaskTracker::new(),
             cancel,
         })
@@ -140,6 +171,7 @@ impl ServingState {
         let session = opened.map_err(|error| error.to_string())??;
         let is_offered = self.serving.is_offered.clone();
         let (calls, client) = OutsideCalls::new(move |spec| is_offered(spec));
+        lock(&self.tools).follow(client.tools());
         let (progress, _) = broadcast::channel(MAX_PROGRESS);
         let told = progress.clone();
         session.observe(move |stamped| {
@@ -151,20 +183,50 @@ impl ServingState {
                 });
             }
         });
+        let materials = session.materials();
         self.tasks
             .spawn(run_session(session, calls, self.cancel.child_token()));
         Ok(ServedSession {
             client,
             progress,
+            materials,
+            resources: ListedUpstream::default(),
             n_waiting: Arc::default(),
         })
+    }
+
+    /// Returns a tool as the session that listed its tools last offers it.
+    pub(super) fn find_tool(&self, name: &str) -> Option<Arc<ToolSpec>> {
+        let tools = lock(&self.tools).listed()?;
+        tools.iter().find(|spec| spec.name == name).cloned()
+    }
+
+    /// Waits until the tools are known. A session is opened if there is none.
+    pub(super) async fn learn_tools(&self) {
+        let known = lock(&self.tools).newest.clone();
+        let known = match known {
+            Some(known) => Some(known),
+            // The request itself tells why no session can be opened.
+            None => match self.any_session(&self.shared).await {
+                Ok(session) => Some(session.client.tools()),
+                Err(_) => None,
+            },
+        };
+        if let Some(mut known) = known {
+            known.list().await;
+        }
     }
 
     /// Returns the skills. The first request reads them.
     pub(super) async fn skills(&self) -> &SkillCatalog {
         let read = self.serving.skills.clone();
         let read = async {
-            let read = tokio::task::spawn_blocking(move || SkillCatalog::new(read())).await;
+            let read = tokio::task::spawn_blocking(move || {
+                let mut building = SkillCatalogBuilder::default();
+                read(&mut |skill| building.add(skill));
+                building.finish()
+            });
+            let read = read.await;
             // Reading ends early only when the program does.
             read.unwrap_or_default()
         };
@@ -219,7 +281,37 @@ impl ServedSession {
         Self {
             client: OutsideCalls::new(|_| true).1,
             progress: broadcast::channel(1).0,
+            materials: SessionMaterials::default(),
+            resources: ListedUpstream::default(),
             n_waiting: Arc::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rind_lib::message::EffectClass;
+
+    use super::*;
+
+    #[test]
+    fn tools_stay_known_until_a_newer_session_has_listed_its_own() {
+        let spec = ToolSpec {
+            name: "probe".to_owned(),
+            description: String::new(),
+            parameters: serde_json::json!({"type": "object"}),
+            effect_class: EffectClass::Read,
+            plugin: None,
+        };
+        let mut known = KnownTools {
+            before: Some([Arc::new(spec)].into()),
+            ..KnownTools::default()
+        };
+        // Neither of these lists its tools.
+        for _ in 0..2 {
+            known.follow(OutsideCalls::new(|_| true).1.tools());
+            let listed = known.listed().unwrap();
+            assert_eq!(listed[0].name, "probe");
         }
     }
 }

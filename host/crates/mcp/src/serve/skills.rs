@@ -14,12 +14,14 @@ use url::Url;
 use super::bytes::describe_bytes;
 use rind_lib::text::clean_line;
 
-/// Maximum number of files and bytes of a skill; clients need not accept more.
-const MAX_FILES: usize = 512;
-const MAX_BYTES: usize = 16 << 20;
+/// Maximum number of files of a skill; clients need not accept more.
+pub const MAX_SKILL_FILES: usize = 512;
+
+/// Maximum size of the files of a skill, in bytes; clients need not accept more.
+pub const MAX_SKILL_BYTES: u64 = 16 << 20;
 
 /// Maximum size of all skills, in bytes.
-const MAX_ALL_BYTES: usize = 128 << 20;
+const MAX_ALL_BYTES: u64 = 128 << 20;
 
 /// A skill with its files, read once.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,33 +41,42 @@ pub(super) struct SkillCatalog {
     files: BTreeMap<String, (String, Vec<u8>)>,
 }
 
-impl SkillCatalog {
-    /// Lists skills. One that the protocol has no place for is left out, with a line in the log: it
+/// A catalog that skills are added to.
+#[derive(Debug, Default)]
+pub(super) struct SkillCatalogBuilder {
+    catalog: SkillCatalog,
+    places: BTreeSet<Vec<String>>,
+    n_bytes: u64,
+}
+
+impl SkillCatalogBuilder {
+    /// Adds a skill. One that the protocol has no place for is left out, with a line in the log: it
     /// would make the whole list wrong.
-    pub(super) fn new(read: Vec<ServedSkill>) -> Self {
-        let mut catalog = Self::default();
-        let mut places = BTreeSet::new();
-        let mut n_bytes = 0;
-        for skill in read {
-            let name = clean_line(&skill.place.join("/"), 200);
-            let is_new = places.insert(skill.place.clone());
-            let size: usize = skill.files.values().map(Vec::len).sum();
-            let added = match is_new && n_bytes + size <= MAX_ALL_BYTES {
-                true => catalog.add_skill(skill, size),
-                false => Err(
-                    "its name is already in use, or all skills together are too large".to_owned(),
-                ),
-            };
-            match added {
-                Ok(()) => n_bytes += size,
-                Err(why) => tracing::info!(skill = name, why, "a skill is not served as files"),
+    pub(super) fn add(&mut self, skill: ServedSkill) {
+        let name = clean_line(&skill.place.join("/"), 200);
+        let size = skill.files.values().map(|own| own.len() as u64).sum();
+        let added = match self.places.insert(skill.place.clone()) {
+            false => Err("its name is already in use".to_owned()),
+            true if self.n_bytes + size > MAX_ALL_BYTES => {
+                Err("all skills together are too large".to_owned())
             }
+            true => self.catalog.add_skill(skill, size),
+        };
+        match added {
+            Ok(()) => self.n_bytes += size,
+            Err(why) => tracing::info!(skill = name, why, "a skill is not served as files"),
         }
-        catalog
     }
 
-    fn add_skill(&mut self, read: ServedSkill, size: usize) -> Result<(), String> {
-        if read.files.len() > MAX_FILES || size > MAX_BYTES {
+    /// Returns the catalog.
+    pub(super) fn finish(self) -> SkillCatalog {
+        self.catalog
+    }
+}
+
+impl SkillCatalog {
+    fn add_skill(&mut self, read: ServedSkill, size: u64) -> Result<(), String> {
+        if read.files.len() > MAX_SKILL_FILES || size > MAX_SKILL_BYTES {
             return Err("it has too many files, or they are too large".to_owned());
         }
         let mut front = read.front;
@@ -169,6 +180,12 @@ mod tests {
 
     use super::*;
 
+    fn catalog(skills: Vec<ServedSkill>) -> SkillCatalog {
+        let mut building = SkillCatalogBuilder::default();
+        skills.into_iter().for_each(|skill| building.add(skill));
+        building.finish()
+    }
+
     fn skill(place: &[&str], name: &str, files: &[(&str, &[u8])]) -> ServedSkill {
         let front = json!({"name": name, "description": "d", "license": "MIT"});
         let parts = |path: &str| path.split('/').map(str::to_owned).collect();
@@ -190,7 +207,7 @@ mod tests {
             ("scripts/make it.py", b"print()"),
             ("dot.bin", &[0, 1]),
         ];
-        let catalog = SkillCatalog::new(vec![
+        let catalog = catalog(vec![
             skill(&["pdf"], "pdf", &files),
             skill(&["tool", "pdf"], "pdf", &files[..1]),
         ]);
@@ -226,10 +243,10 @@ mod tests {
         let mut unnamed = skill(&["a"], "a", &text);
         unnamed.front.remove("description");
         let mut many = skill(&["many"], "many", &text);
-        for n in 0..MAX_FILES {
+        for n in 0..MAX_SKILL_FILES {
             many.files.insert(vec![n.to_string()], Vec::new());
         }
-        let catalog = SkillCatalog::new(vec![
+        let catalog = catalog(vec![
             unnamed,
             many,
             skill(&["A B"], "A B", &text),

@@ -37,10 +37,9 @@ pub(super) fn about_part(view: &SessionView) -> Markup {
 
 /// Masks secrets in a text, escapes deceptive characters, and cuts the text.
 pub(super) fn clean(text: &str) -> String {
-    let masked = Scanner::shared().mask(text);
-    let text = masked.as_ref().map_or(text, |masked| &masked.text);
+    let text = Scanner::shared().masked(text);
     if text.len() <= MAX_TEXT_BYTES {
-        return printable_text(text);
+        return printable_text(&text);
     }
     let end = text.floor_char_boundary(MAX_TEXT_BYTES);
     let left = text.len() - end;

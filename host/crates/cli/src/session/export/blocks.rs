@@ -37,8 +37,7 @@ pub(super) enum Block {
 
 /// Masks secrets in a text, and writes deceptive characters out.
 fn clean(text: &str) -> String {
-    let masked = Scanner::shared().mask(text);
-    printable_text(masked.as_ref().map_or(text, |masked| &masked.text))
+    printable_text(&Scanner::shared().masked(text))
 }
 
 fn line(text: &str) -> String {

@@ -1,0 +1,200 @@
+//! Streams of events of one server over HTTP: which of them are answers, how often each was continued,
+//! and why one was given up.
+//!
+//! The library asks in the same way for the continuation of an answer and for the stream on which the
+//! server speaks by itself. The ids of the events tell them apart. Start from [`ServerStreams`].
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use sse_stream::{Error as SseError, Sse};
+
+use rind_lib::egress::StreamUse;
+use rind_lib::lock::lock;
+
+/// Maximum number of times that one answer is continued, and that the stream on which the server
+/// speaks by itself is opened again soon: a server could end every stream at once.
+pub(crate) const MAX_CONTINUED: u32 = 50;
+
+/// Time for which a stream must stay open so that opening it again does not count.
+const LASTING: Duration = Duration::from_secs(60);
+
+/// Maximum number of answers whose continuation is expected.
+const MAX_ANSWERS: usize = 64;
+
+/// Longest id of an event that is kept, in bytes.
+const MAX_ID_BYTES: usize = 1 << 10;
+
+/// Events of a stream.
+pub(crate) type Events = BoxStream<'static, Result<Sse, SseError>>;
+
+/// Streams of one connection. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ServerStreams(Arc<Mutex<StreamLog>>);
+
+#[derive(Debug, Default)]
+struct StreamLog {
+    /// Last event of each answer, with the number of times that the answer was continued.
+    answers: VecDeque<(String, u32)>,
+    /// Times that the other stream was opened, since it last stayed open.
+    n_standing: u32,
+    standing: Option<Instant>,
+    /// Reason why an answer was not continued.
+    fault: Option<String>,
+}
+
+/// A stream that is about to be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NextStream {
+    /// Purpose of the stream.
+    pub(crate) stream_use: StreamUse,
+    /// Number of times that it was opened before.
+    pub(crate) n_before: u32,
+}
+
+impl ServerStreams {
+    /// Follows the events of an answer that was continued `n` times.
+    pub(crate) fn follow_answer(&self, events: Events, n: u32) -> Events {
+        let own = self.clone();
+        let mut last: Option<String> = None;
+        events
+            .inspect(move |event| {
+                let id = event.as_ref().ok().and_then(|event| event.id.clone());
+                if let Some(id) = id.filter(|id| id.len() <= MAX_ID_BYTES) {
+                    own.note_event(last.replace(id.clone()), id, n);
+                }
+            })
+            .boxed()
+    }
+
+    fn note_event(&self, before: Option<String>, id: String, n: u32) {
+        let mut log = lock(&self.0);
+        // The answer may have been asked for again meanwhile, and a server may reuse an id.
+        let known = log.answers.iter().find(|(own, _)| *own == id);
+        let n = known.map_or(n, |(_, known)| n.max(*known));
+        log.answers
+            .retain(|(own, _)| Some(own) != before.as_ref() && *own != id);
+        if log.answers.len() == MAX_ANSWERS {
+            log.answers.pop_front();
+        }
+        log.answers.push_back((id, n));
+    }
+
+    /// Begins a stream that the library asks for: the continuation of an answer, or the stream on which
+    /// the server speaks by itself. `None` if it was opened too often.
+    pub(crate) fn begin_stream(&self, last_event: Option<&str>) -> Option<NextStream> {
+        let mut log = lock(&self.0);
+        let answer = last_event.and_then(|last| {
+            let mut answers = log.answers.iter_mut();
+            answers.find(|(id, _)| id == last).map(|(_, n)| n)
+        });
+        if let Some(n) = answer {
+            // Count here: a stream without an id of an event is never noted.
+            *n = n.saturating_add(1);
+            let n_before = *n;
+            if n_before > MAX_CONTINUED {
+                log.fault = Some(format!(
+                    "ended the stream of its answer {MAX_CONTINUED} times without the answer"
+                ));
+                return None;
+            }
+            return Some(NextStream {
+                stream_use: StreamUse::Answer,
+                n_before,
+            });
+        }
+        if log.standing.is_some_and(|since| since.elapsed() >= LASTING) {
+            log.n_standing = 1;
+        }
+        let n_before = log.n_standing;
+        if n_before > MAX_CONTINUED {
+            return None;
+        }
+        log.n_standing += 1;
+        log.standing = Some(Instant::now());
+        Some(NextStream {
+            stream_use: StreamUse::Standing,
+            n_before,
+        })
+    }
+
+    /// Keeps the reason why an answer is not continued.
+    pub(crate) fn note_fault(&self, why: String) {
+        lock(&self.0).fault = Some(why);
+    }
+
+    /// Takes the reason why an answer was not continued, phrased to follow "it".
+    pub(crate) fn take_fault(&self) -> Option<String> {
+        lock(&self.0).fault.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+
+    use super::*;
+
+    async fn read(streams: &ServerStreams, n: u32, ids: &[&str]) {
+        let events = ids.iter().map(|id| Ok(Sse::default().id((*id).to_owned())));
+        let events: Vec<Result<Sse, SseError>> = events.collect();
+        let followed = streams.follow_answer(stream::iter(events).boxed(), n);
+        assert_eq!(followed.count().await, ids.len());
+    }
+
+    #[tokio::test]
+    async fn each_answer_is_continued_by_its_own_count() {
+        let streams = ServerStreams::default();
+        read(&streams, 0, &["a", "b"]).await;
+        read(&streams, MAX_CONTINUED, &["c"]).await;
+        let answer = |n_before| NextStream {
+            stream_use: StreamUse::Answer,
+            n_before,
+        };
+        assert_eq!(streams.begin_stream(Some("b")), Some(answer(1)));
+        // The answer has gone on since.
+        let other = streams.begin_stream(Some("a")).unwrap();
+        assert_eq!(other.stream_use, StreamUse::Standing);
+        assert_eq!(streams.take_fault(), None);
+        assert_eq!(streams.begin_stream(Some("c")), None);
+        assert!(streams.take_fault().unwrap().contains("50 times"));
+        assert_eq!(streams.begin_stream(Some("b")), Some(answer(2)));
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_continued_a_bounded_number_of_times_without_an_event_or_with_the_same_id()
+    {
+        let none: &[&str] = &[];
+        for ids in [none, &["a"]] {
+            let streams = ServerStreams::default();
+            read(&streams, 0, &["a"]).await;
+            let mut n_continued = 0;
+            while let Some(next) = streams.begin_stream(Some("a")) {
+                assert_eq!(next.stream_use, StreamUse::Answer);
+                n_continued += 1;
+                assert_eq!(next.n_before, n_continued);
+                assert!(n_continued <= MAX_CONTINUED);
+                read(&streams, next.n_before, ids).await;
+                // A further answer that begins with this id resets nothing.
+                read(&streams, 0, &["a"]).await;
+            }
+            assert_eq!(n_continued, MAX_CONTINUED);
+            assert!(streams.take_fault().unwrap().contains("50 times"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_without_an_answer_is_opened_again_a_bounded_number_of_times() {
+        let streams = ServerStreams::default();
+        let opened = (0..200).filter(|_| streams.begin_stream(None).is_some());
+        assert_eq!(opened.count(), MAX_CONTINUED as usize + 1);
+        let many: Vec<String> = (0..200).map(|n| n.to_string()).collect();
+        for id in &many {
+            read(&streams, 0, &[id]).await;
+        }
+        assert_eq!(lock(&streams.0).answers.len(), MAX_ANSWERS);
+    }
+}

@@ -1,0 +1,240 @@
+//! The walk that reads a directory into memory, without following a symlink out of it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::super::project::{ProjectError, refuse_project};
+use super::{FolderBounds, HeldFolder};
+use crate::beneath::{self, MissingParents};
+
+/// Maximum depth of subdirectories.
+const MAX_DEPTH: usize = 16;
+
+pub(super) struct HeldWalk<'a> {
+    root: &'a Path,
+    files: BTreeMap<Vec<String>, Cow<'static, [u8]>>,
+    bounds: FolderBounds,
+    bytes_left: u64,
+    /// Project within which symlinks are followed; `None` if they are refused.
+    pub(super) links: Option<ProjectLinks<'a>>,
+}
+
+/// Project within which symlinks are followed.
+pub(super) struct ProjectLinks<'a> {
+    pub(super) project: &'a Path,
+    pub(super) project_fd: OwnedFd,
+    /// Entries that are not held, with the reasons.
+    pub(super) refused: Vec<ProjectError>,
+    /// Whether the walk is inside the target of a symlink, where further symlinks are not followed
+    /// because they could form a cycle.
+    pub(super) is_inside: bool,
+}
+
+impl ProjectLinks<'_> {
+    /// Opens the target of a path without leaving the project.
+    pub(super) fn open_path(&self, path: &Path) -> Result<OwnedFd, ProjectError> {
+        const ELSEWHERE: &str = "is a link out of the project, or a dangling link; files outside the project cannot be trusted";
+        let below = path.strip_prefix(self.project).ok().and_then(Path::to_str);
+        let below = below.ok_or_else(|| refuse_project(path, ELSEWHERE))?;
+        let walked = beneath::walk_beneath(&self.project_fd, below, true, MissingParents::Refused);
+        let walked = walked.map_err(|_| refuse_project(path, ELSEWHERE))?;
+        // A target that contains the symlink would be held within itself.
+        let place = self.project.join(walked.names.iter().collect::<PathBuf>());
+        if path != place && path.starts_with(&place) {
+            return Err(refuse_project(
+                path,
+                "is a link to one of its parent folders",
+            ));
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        rustix::fs::openat(&walked.folder, walked.name.as_str(), flags, Mode::empty())
+            .map_err(|errno| unreadable_project(path, errno))
+    }
+}
+
+impl<'a> HeldWalk<'a> {
+    pub(super) fn new(
+        root: &'a Path,
+        links: Option<ProjectLinks<'a>>,
+        bounds: FolderBounds,
+    ) -> Self {
+        Self {
+            root,
+            files: BTreeMap::new(),
+            bounds,
+            bytes_left: bounds.bytes,
+            links,
+        }
+    }
+
+    /// Returns the held directory.
+    pub(super) fn into_held(self) -> HeldFolder {
+        HeldFolder {
+            root: self.root.to_owned(),
+            digest: OnceLock::new(),
+            files: self.files,
+            beside: None,
+        }
+    }
+
+    /// Skips an entry that cannot be held, if symlinks are followed; otherwise fails.
+    fn pass_over(&mut self, fault: ProjectError, names: &[String]) -> Result<(), ProjectError> {
+        let Some(links) = &mut self.links else {
+            return Err(fault);
+        };
+        links.refused.push(fault);
+        self.files.insert(names.to_vec(), Cow::Borrowed(&[]));
+        Ok(())
+    }
+
+    /// Reads the target of a symlink within the project, under the name of the symlink.
+    fn walk_link(&mut self, path: &Path, names: &mut Vec<String>) -> Result<(), ProjectError> {
+        let opened = match &self.links {
+            Some(links) if !links.is_inside => links.open_path(path),
+            _ => Err(other_kind(path)),
+        };
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(fault) => return self.pass_over(fault, names),
+        };
+        let mode = rustix::fs::fstat(&opened).map_err(|errno| unreadable_project(path, errno))?;
+        match FileType::from_raw_mode(mode.st_mode) {
+            FileType::Directory => {
+                self.set_inside(true);
+                let read = self.walk_folder(opened.as_fd(), names);
+                self.set_inside(false);
+                read
+            }
+            FileType::RegularFile => self.walk_file(opened, path, names),
+            _ => self.pass_over(other_kind(path), names),
+        }
+    }
+
+    fn set_inside(&mut self, is_inside: bool) {
+        if let Some(links) = &mut self.links {
+            links.is_inside = is_inside;
+        }
+    }
+
+    /// Reads the entries of an open directory. Each entry is opened relative to it, without
+    /// following symlinks.
+    pub(super) fn walk_folder(
+        &mut self,
+        own: BorrowedFd<'_>,
+        above: &mut Vec<String>,
+    ) -> Result<(), ProjectError> {
+        let place = self.path_of(above);
+        if above.len() >= MAX_DEPTH {
+            let why = format!("is deeper than {MAX_DEPTH} folders");
+            return Err(refuse_project(&place, why));
+        }
+        for entry in Dir::read_from(own).map_err(|e| unreadable_project(&place, e))? {
+            let entry = entry.map_err(|e| unreadable_project(&place, e))?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let Ok(text) = name.to_str() else {
+                let shown = name.to_string_lossy();
+                let fault =
+                    refuse_project(&place.join(shown.as_ref()), "has a name that is not UTF-8");
+                above.push(shown.into_owned());
+                self.pass_over(fault, above)?;
+                above.pop();
+                continue;
+            };
+            if (self.bounds.leaves_out)(text) {
+                continue;
+            }
+            above.push(text.to_owned());
+            self.walk_entry(own, name, above)?;
+            above.pop();
+        }
+        Ok(())
+    }
+
+    fn walk_entry(
+        &mut self,
+        folder: BorrowedFd<'_>,
+        name: &std::ffi::CStr,
+        names: &mut Vec<String>,
+    ) -> Result<(), ProjectError> {
+        let path = self.path_of(names);
+        let failed = |errno| match errno {
+            Errno::LOOP | Errno::MLINK => other_kind(&path),
+            errno => unreadable_project(&path, errno),
+        };
+        // Check the type before opening: opening a device or a pipe can have side effects.
+        let is_plain = |mode| {
+            matches!(
+                FileType::from_raw_mode(mode),
+                FileType::Directory | FileType::RegularFile
+            )
+        };
+        let found = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        if FileType::from_raw_mode(found.st_mode) == FileType::Symlink && self.links.is_some() {
+            return self.walk_link(&path, names);
+        }
+        if !is_plain(found.st_mode) {
+            return self.pass_over(other_kind(&path), names);
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = match rustix::fs::openat(folder, name, flags, Mode::empty()) {
+            Ok(opened) => opened,
+            Err(errno) => return self.pass_over(failed(errno), names),
+        };
+        // fstat the opened descriptor, not the path: the file may have been swapped.
+        let mode = rustix::fs::fstat(&opened).map_err(failed)?.st_mode;
+        match FileType::from_raw_mode(mode) {
+            FileType::Directory => self.walk_folder(opened.as_fd(), names),
+            FileType::RegularFile => self.walk_file(opened, &path, names),
+            _ => self.pass_over(other_kind(&path), names),
+        }
+    }
+
+    pub(super) fn walk_file(
+        &mut self,
+        opened: OwnedFd,
+        path: &Path,
+        names: &[String],
+    ) -> Result<(), ProjectError> {
+        if self.files.len() >= self.bounds.files {
+            let why = format!("has more than {} files", self.bounds.files);
+            return Err(refuse_project(self.root, why));
+        }
+        let mut content = Vec::new();
+        let n_read = File::from(opened)
+            .take(self.bytes_left + 1)
+            .read_to_end(&mut content)
+            .map_err(|e| refuse_project(path, format!("cannot be read: {e}")))?;
+        self.bytes_left = self.bytes_left.checked_sub(n_read as u64).ok_or_else(|| {
+            let why = format!("has more than {} MiB", self.bounds.bytes >> 20);
+            refuse_project(self.root, why)
+        })?;
+        self.files.insert(names.to_vec(), content.into());
+        Ok(())
+    }
+
+    fn path_of(&self, names: &[String]) -> PathBuf {
+        self.root.join(names.iter().collect::<PathBuf>())
+    }
+}
+
+pub(super) fn unreadable_project(path: &Path, errno: Errno) -> ProjectError {
+    refuse_project(path, format!("cannot be read: {errno}"))
+}
+
+pub(super) fn other_kind(path: &Path) -> ProjectError {
+    refuse_project(
+        path,
+        "is neither a file nor a folder; links and devices are refused here",
+    )
+}
