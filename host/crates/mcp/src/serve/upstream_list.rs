@@ -93,22 +93,22 @@ impl UpstreamLists {
         self.shown(|own| own.template.is_some())
     }
 
+    /// The servers whose lists are known, with them.
+    fn known(&self) -> impl Iterator<Item = (&str, &[ListedResource])> {
+        let known = self.0.iter();
+        known.filter_map(|own| Some((own.server.as_str(), own.listed.as_ref().ok()?.as_slice())))
+    }
+
     fn shown(&self, is_wanted: impl Fn(&ListedResource) -> bool) -> Vec<&ListedResource> {
-        let known = || {
-            let listed = |own: &'_ ServerList| own.listed.as_ref().ok().map(Vec::as_slice);
-            self.0
-                .iter()
-                .map(move |own| (own.server.as_str(), listed(own).unwrap_or_default()))
-        };
         let mut owners: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        for (server, listed) in known() {
+        for (server, listed) in self.known() {
             for own in listed.iter().filter(|own| is_wanted(own)) {
                 owners.entry(address_of(own)).or_default().insert(server);
             }
         }
         let share = MAX_LISTED_BYTES / self.0.len().max(1);
         let mut shown = Vec::new();
-        for (server, listed) in known() {
+        for (server, listed) in self.known() {
             let mut n_bytes = 0_usize;
             for own in listed.iter().filter(|own| is_wanted(own)) {
                 let address = address_of(own);
