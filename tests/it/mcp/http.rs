@@ -230,6 +230,8 @@ async fn a_stream_that_fails_behind_its_headers_is_in_the_record() {
         .iter()
         .map(|entry| &entry["record"])
         .filter(|record| record["outcome"] == "failed")
+        // The end of the program may cut off the request that ends the session at the server.
+        .filter(|record| !record["target"].as_str().unwrap().starts_with("DELETE "))
         .collect();
     assert_eq!(failed.len(), 1, "{records:?}");
     assert_eq!(failed[0]["plugin"], "mcp:docs");

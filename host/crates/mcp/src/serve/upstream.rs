@@ -144,7 +144,10 @@ impl ServerEnd {
     async fn server_of(&self, uri: &str) -> Result<String, ErrorData> {
         if let Err(why) = check_uri(uri) {
             let text = format!("there is no such resource: the address {why}");
-            return Err(ErrorData::resource_not_found(text, None));
+            return Err(ErrorData::resource_not_found(
+                text,
+                Some(json!({"uri": uri})),
+            ));
         }
         let mut lists = self.list_upstream(MAX_LISTED_AGE).await?;
         if lists.owner_of(uri) == Err(NoOwner::Nobody) {
