@@ -161,12 +161,13 @@ fn an_input_that_comes_again_after_its_turn_tells_no_model_what_is_missing_and_t
     machine.wait_for("the input", |_| waiting(&machine_status(&sessions)) == 0);
     assert!(!entries().contains(NOTICE), "{}", entries());
     assert_eq!(read(&folders[2], "kept"), "one\n");
-    for n_told in [1, 1] {
+    for _ in 0..2 {
         assert_eq!(
             machine.output(&["run"], &["--session", "s", "hello"]),
             "Done.\n"
         );
-        assert_eq!(entries().matches(NOTICE).count(), n_told, "{}", entries());
+        // The first turn has the notice in its start and in its message, the second one nothing.
+        assert_eq!(entries().matches(NOTICE).count(), 2, "{}", entries());
         machine.wait_for("the snapshot", |_| waiting(&machine_status(&sessions)) == 0);
     }
 }
@@ -423,6 +424,7 @@ fn no_snapshot_hides_what_is_missing_before_a_model_knows_and_none_is_of_another
     assert!(matches!(untold, SnapshotFailure::Untold), "{untold}");
     own.leave("s");
     assert!(own.restore("s").unwrap().is_some() && own.is_untold());
+    assert!(own.is_current("s").unwrap());
     own.note_told();
     let other = own.store("other").unwrap_err().to_string();
     assert!(other.contains("those of another session"), "{other}");
@@ -431,6 +433,14 @@ fn no_snapshot_hides_what_is_missing_before_a_model_knows_and_none_is_of_another
     assert!(!own.is_held_elsewhere("s").unwrap());
     let elsewhere = fleet.snapshots("b", SnapshotLimits::default());
     assert!(elsewhere.is_held_elsewhere("s").unwrap());
+    // A turn without a snapshot, between the restoring and the claim.
+    elsewhere.restore("s").unwrap();
+    assert!(elsewhere.is_current("s").unwrap());
+    journal
+        .append(b"{\"type\":\"turn-start\",\"input_id\":\"k\"}\n")
+        .unwrap();
+    journal.sync().unwrap();
+    assert!(!elsewhere.is_current("s").unwrap());
 }
 
 #[test]

@@ -99,6 +99,8 @@ struct FolderState {
     left_at: Option<u64>,
     /// Whether changes are missing, and no turn that was told of it has ended.
     is_untold: bool,
+    /// Number of turns and calls in the session when its files were restored.
+    n_changes: usize,
 }
 
 /// The folder of a worker that runs one session at a time, whose files it stores and restores. All
@@ -169,13 +171,19 @@ impl WorkspaceSnapshots {
         let is_here = state.session.as_deref() == Some(session) && state.snapshot == wanted;
         let lost = lost_files(&read);
         if is_here && (state.left_at == Some(read.end())) {
+            lock(&self.state).n_changes = n_changes(&read);
             return Ok(lost.filter(|_| state.is_untold));
         }
-        let manifest = match &wanted {
-            Some(name) => self.read_manifest(&at, name)?,
-            None => FolderManifest::default(),
+        let manifest = match self.fetch(&at, wanted.as_deref()) {
+            Ok(manifest) => manifest,
+            Err(error) => {
+                let now = self.sessions.read_all(&at)?.and_then(|read| read.snapshot);
+                return Err(match now.map(|(name, _)| name) == wanted {
+                    true => error,
+                    false => self.failed("another program replaced the snapshot".to_owned()),
+                });
+            }
         };
-        self.stage(&at, &manifest)?;
         if !state.is_stored {
             self.set_aside(state.session.as_deref().unwrap_or("unknown"))?;
         }
@@ -191,6 +199,7 @@ impl WorkspaceSnapshots {
             is_stored: true,
             left_at: None,
             is_untold: lost.is_some(),
+            n_changes: n_changes(&read),
         };
         Ok(lost)
     }
@@ -205,15 +214,18 @@ impl WorkspaceSnapshots {
         self.sessions.parts().runtime.wait(held)
     }
 
-    /// Whether the files in the folder are still those of the last snapshot of a session. Another worker
-    /// may have had the session between [`restore`](Self::restore) and its claim.
+    /// Whether the files in the folder are still those of the last snapshot of a session, and no turn ran
+    /// since. Another worker may have had the session between [`restore`](Self::restore) and its claim.
     ///
     /// # Errors
     /// The session cannot be read.
     pub fn is_current(&self, session: &str) -> Result<bool, NatsError> {
         let read = self.sessions.read_all(&root_address(session)?)?;
-        let last = read.and_then(|read| read.snapshot).map(|(name, _)| name);
-        Ok(lock(&self.state).snapshot == last)
+        let read = read.unwrap_or_default();
+        let n_changes = n_changes(&read);
+        let last = read.snapshot.map(|(name, _)| name);
+        let state = lock(&self.state);
+        Ok(state.snapshot == last && state.n_changes == n_changes)
     }
 
     /// Whether the turn of an input has ended: if it is delivered again, no model reads it.
@@ -347,8 +359,12 @@ impl WorkspaceSnapshots {
         Ok(())
     }
 
-    /// Fetches the files of a snapshot.
-    fn stage(&self, at: &SessionAddress, manifest: &FolderManifest) -> Result<(), NatsError> {
+    /// Fetches the files of a snapshot beside those in the folder.
+    fn fetch(&self, at: &SessionAddress, name: Option<&str>) -> Result<FolderManifest, NatsError> {
+        let manifest = match name {
+            Some(name) => self.read_manifest(at, name)?,
+            None => FolderManifest::default(),
+        };
         let blobs = self.blobs(at);
         let content = |hash: &str| {
             let content = blobs.get(hash);
@@ -357,13 +373,14 @@ impl WorkspaceSnapshots {
                 other => StageError::Store(other),
             })
         };
-        let staged = fill::stage(&self.folder, manifest, &content);
+        let staged = fill::stage(&self.folder, &manifest, &content);
         staged.map_err(|error| match error {
             StageError::Snapshot(why) => damaged(at, why),
             StageError::Folder(why) => self.failed(why),
             // The servers are no fault of the session either.
             StageError::Store(error) => self.failed(error_chain(&error)),
-        })
+        })?;
+        Ok(manifest)
     }
 
     /// Reads the list of a snapshot, which must be within the limits before anything is fetched.
@@ -427,14 +444,19 @@ struct TurnLine {
     input_id: Option<String>,
 }
 
+impl TurnLine {
+    fn may_change(&self) -> bool {
+        ["turn-start", "tool-start"].contains(&self.kind.as_str())
+    }
+}
+
 /// Returns what is lost if tools ran, or turns began, after the last snapshot.
 fn lost_files(read: &SessionBytes) -> Option<LostFiles> {
     let stored = read.snapshot.as_ref().map_or(0, |(_, offset)| *offset);
     let (mut offset, mut is_lost, mut interrupted) = (read.start, false, None);
     for line in read.bytes.split_inclusive(|byte| *byte == b'\n') {
         if let Ok(line) = serde_json::from_slice::<TurnLine>(line) {
-            let may_change = ["turn-start", "tool-start"].contains(&line.kind.as_str());
-            is_lost |= may_change && offset >= stored;
+            is_lost |= line.may_change() && offset >= stored;
             match line.kind.as_str() {
                 "turn-start" => interrupted = line.input_id,
                 "turn-end" => interrupted = None,
@@ -444,6 +466,13 @@ fn lost_files(read: &SessionBytes) -> Option<LostFiles> {
         offset += line.len() as u64;
     }
     is_lost.then_some(LostFiles { interrupted })
+}
+
+/// Returns the number of turns and calls, each of which may change files.
+fn n_changes(read: &SessionBytes) -> usize {
+    let lines = read.bytes.split(|byte| *byte == b'\n');
+    let lines = lines.filter_map(|line| serde_json::from_slice::<TurnLine>(line).ok());
+    lines.filter(TurnLine::may_change).count()
 }
 
 /// Whether the turn of an input has begun and ended.
