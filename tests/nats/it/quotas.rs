@@ -95,6 +95,25 @@ fn inputs_that_are_in_the_queue_already_wait_and_none_becomes_a_dead_letter() {
 }
 
 #[test]
+fn an_input_that_comes_again_after_its_turn_is_counted_once() {
+    avoid_end_of_minute();
+    let (_servers, sessions, mut machine) = start(FINE);
+    machine.output(&["cluster", "quota"], &["--turns", "5"]);
+    machine.start_worker(&[]);
+    let inbox = TurnInbox::open(&sessions).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    for (id, n_turns) in [("one", 1), ("one", 1), ("two", 2)] {
+        let sent = inbox.send("s", "default", id, "go");
+        runtime.block_on(sent).unwrap();
+        machine.wait_for("the turn", |machine| {
+            let now = status(machine);
+            now["waiting"] == 0 && now["claimed"] == 0
+        });
+        assert_eq!(status(&machine)["quotas"]["used"]["turns"], n_turns, "{id}");
+    }
+}
+
+#[test]
 fn turns_at_a_front_are_held_to_the_quota_of_tokens_too() {
     let script = "[[reply]]\ntimes = 0\ntext = \"Fine.\"\nusage = { input_tokens = 90, output_tokens = 10 }\n";
     let (_servers, _, mut machine) = start(script);

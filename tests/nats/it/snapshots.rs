@@ -4,8 +4,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rind_lib::session::{Journal, SessionAddress, SessionStore, Sessions};
-use rind_nats::{LostFiles, NatsSessions, SnapshotFailure, SnapshotLimits, WorkspaceSnapshots};
+use rind_lib::session::{Journal, SessionAddress, SessionBlobs, SessionStore, Sessions};
+use rind_nats::{
+    LostFiles, NatsError, NatsSessions, SnapshotFailure, SnapshotLimits, WorkspaceSnapshots,
+};
 use rind_nats_tests::{Machine, NatsServers, ServerSetup};
 
 use super::front::start;
@@ -119,10 +121,55 @@ fn files_of_a_turn_whose_worker_was_killed_in_it_are_the_earlier_ones_and_the_mo
     let told = serde_json::to_string(&entries).unwrap();
     assert!(told.contains("changes since then are missing"), "{told}");
     // The folder of the killed worker has what was not stored, and keeps it aside.
-    start_worker(&mut machine, &one);
     machine.output(&["cluster", "drain"], &["default"]);
-    let kept = read(&one, "kept") + &unsaved(&one);
-    assert!(kept.contains("torn"), "{kept}");
+    start_worker(&mut machine, &one);
+    assert_eq!(
+        machine.output(&["run"], &["--session", "other", "hello"]),
+        "Done.\n"
+    );
+    assert_eq!(read(&one, "kept"), "");
+    assert_eq!(unsaved(&one), "one\ntorn\n");
+}
+
+#[test]
+fn an_input_that_comes_again_after_its_turn_tells_no_model_what_is_missing_and_the_next_one_does() {
+    const NOTICE: &str = "changes since then are missing";
+    let (_servers, sessions, mut machine) = start(SCRIPT);
+    let folders = ["one", "two", "three"].map(|name| folder(&machine, name));
+    let inbox = rind_nats::worker::TurnInbox::open(&sessions).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let send = |id: &str, text: &str| {
+        let sent = inbox.send("s", "default", id, text);
+        runtime.block_on(sent).unwrap();
+    };
+    let worker = start_worker(&mut machine, &folders[0]);
+    assert_eq!(
+        machine.output(&["run"], &["--session", "s", "make files"]),
+        "Done.\n"
+    );
+    machine.wait_for("the snapshot", |_| waiting(&machine_status(&sessions)) == 0);
+    machine.kill(worker);
+    // A worker that records no snapshot leaves the same log as one that was killed before it did.
+    let worker = machine.start_worker(&["--yes", "--workspace", &folders[1]]);
+    send("twice", "hello");
+    machine.wait_for("the turn", |_| waiting(&machine_status(&sessions)) == 0);
+    machine.kill(worker);
+    let store = SessionStore::over(std::sync::Arc::new(sessions.clone()));
+    let entries = || serde_json::to_string(&store.read("s").unwrap().0).unwrap();
+    send("twice", "hello");
+    start_worker(&mut machine, &folders[2]);
+    machine.wait_for("the input", |_| waiting(&machine_status(&sessions)) == 0);
+    assert!(!entries().contains(NOTICE), "{}", entries());
+    assert_eq!(read(&folders[2], "kept"), "one\n");
+    for _ in 0..2 {
+        assert_eq!(
+            machine.output(&["run"], &["--session", "s", "hello"]),
+            "Done.\n"
+        );
+        // The first turn has the notice in its start and in its message, the second one nothing.
+        assert_eq!(entries().matches(NOTICE).count(), 2, "{}", entries());
+        machine.wait_for("the snapshot", |_| waiting(&machine_status(&sessions)) == 0);
+    }
 }
 
 /// Returns the contents of the files `kept` that a worker set aside.
@@ -190,15 +237,17 @@ impl Fleet {
         })
     }
 
-    /// Removes the contents of all files.
-    fn lose_values(&self) {
+    /// Removes a content.
+    fn lose_value(&self, bytes: &[u8]) {
+        let hash = SessionBlobs::bytes_id(bytes);
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
             let client = async_nats::connect(self.servers.urls()).await.unwrap();
             let context = async_nats::jetstream::new(client);
             for partition in 0..2 {
                 let stream = context.get_stream(format!("RIND-t-BLOB-{partition}")).await;
-                stream.unwrap().purge().await.unwrap();
+                let lost = format!("rind.t.blob.{partition}.s.=files.{hash}.>");
+                stream.unwrap().purge().filter(lost).await.unwrap();
             }
         });
     }
@@ -289,6 +338,109 @@ fn what_is_too_large_or_leaves_the_folder_is_named_and_the_last_snapshot_stays()
         .collect();
     names.sort();
     assert_eq!(names, [".rind-worker", "in", "small"]);
+    let small = SnapshotLimits {
+        max_bytes: 3,
+        ..limits
+    };
+    let small = fleet.snapshots("c", small).restore("s").unwrap_err();
+    let small = rind_lib::text::error_chain(&small);
+    assert!(small.contains("it has 4 bytes, more than 3"), "{small}");
+    let few = SnapshotLimits {
+        max_files: 1,
+        ..limits
+    };
+    let few = fleet.snapshots("d", few).restore("s").unwrap_err();
+    let few = rind_lib::text::error_chain(&few);
+    assert!(few.contains("more than 1 files"), "{few}");
+}
+
+/// Returns a folder that the store of this fleet takes, and the files of the session in it.
+fn own_snapshots(fleet: &Fleet) -> (WorkspaceSnapshots, PathBuf) {
+    let path = fleet.path("a");
+    std::fs::create_dir_all(&path).unwrap();
+    let limits = SnapshotLimits::default();
+    let own = WorkspaceSnapshots::open(fleet.sessions.clone(), &path, limits).unwrap();
+    own.restore("s").unwrap();
+    (own, path)
+}
+
+#[test]
+fn a_worker_whose_own_folder_a_command_removed_goes_on_and_follows_no_link_in_its_place() {
+    let fleet = Fleet::start();
+    let _journal = fleet.journal();
+    let (own, path) = own_snapshots(&fleet);
+    let mark = path.join(".rind-worker");
+    std::fs::write(path.join("f"), "1").unwrap();
+    std::fs::remove_dir_all(&mark).unwrap();
+    own.store("s").unwrap();
+    assert!(mark.is_dir());
+    std::fs::remove_dir_all(&mark).unwrap();
+    own.restore("other").unwrap();
+    assert!(!path.join("f").exists());
+    std::fs::remove_dir_all(&mark).unwrap();
+    std::fs::create_dir(fleet.path("elsewhere")).unwrap();
+    symlink(fleet.path("elsewhere"), &mark).unwrap();
+    let refused = own.restore("s").unwrap_err();
+    assert!(matches!(refused, NatsError::Files { .. }), "{refused}");
+    assert!(refused.to_string().contains("is no folder"), "{refused}");
+    std::fs::remove_file(&mark).unwrap();
+    own.restore("s").unwrap();
+    assert_eq!(std::fs::read(path.join("f")).unwrap(), b"1");
+    let elsewhere = std::fs::read_dir(fleet.path("elsewhere")).unwrap();
+    assert_eq!(elsewhere.count(), 0);
+}
+
+#[test]
+fn a_folder_that_nobody_may_write_is_set_aside_with_its_mode() {
+    let fleet = Fleet::start();
+    let _journal = fleet.journal();
+    let (own, path) = own_snapshots(&fleet);
+    own.begin_turn();
+    std::fs::create_dir(path.join("closed")).unwrap();
+    std::fs::write(path.join("closed/f"), "kept").unwrap();
+    let mode = std::fs::Permissions::from_mode(0o500);
+    std::fs::set_permissions(path.join("closed"), mode).unwrap();
+    own.restore("other").unwrap();
+    let aside = std::fs::read_dir(path.join(".rind-worker/unsaved")).unwrap();
+    let folders: Vec<PathBuf> = aside.map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(folders.len(), 1);
+    let closed = folders[0].join("closed");
+    assert_eq!(std::fs::read(closed.join("f")).unwrap(), b"kept");
+    let mode = std::fs::metadata(&closed).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o500);
+}
+
+#[test]
+fn no_snapshot_hides_what_is_missing_before_a_model_knows_and_none_is_of_another_session() {
+    let fleet = Fleet::start();
+    let mut journal = fleet.journal();
+    journal
+        .append(b"{\"type\":\"turn-start\",\"input_id\":\"i\"}\n{\"type\":\"turn-end\"}\n")
+        .unwrap();
+    journal.sync().unwrap();
+    let (own, _) = own_snapshots(&fleet);
+    assert!(own.has_ended("s", "i").unwrap() && !own.has_ended("s", "j").unwrap());
+    let untold = own.store("s").unwrap_err();
+    assert!(matches!(untold, SnapshotFailure::Untold), "{untold}");
+    own.leave("s");
+    assert!(own.restore("s").unwrap().is_some() && own.is_untold());
+    assert!(own.is_current("s").unwrap());
+    own.note_told();
+    let other = own.store("other").unwrap_err().to_string();
+    assert!(other.contains("those of another session"), "{other}");
+    own.store("s").unwrap();
+    assert_eq!(own.restore("s").unwrap(), None);
+    assert!(!own.is_held_elsewhere("s").unwrap());
+    let elsewhere = fleet.snapshots("b", SnapshotLimits::default());
+    assert!(elsewhere.is_held_elsewhere("s").unwrap());
+    // A turn without a snapshot, between the restoring and the claim.
+    elsewhere.restore("s").unwrap();
+    assert!(elsewhere.is_current("s").unwrap());
+    journal
+        .append(b"{\"type\":\"turn-start\",\"input_id\":\"k\"}\n")
+        .unwrap();
+    journal.sync().unwrap();
+    assert!(!elsewhere.is_current("s").unwrap());
 }
 
 #[test]
@@ -306,6 +458,7 @@ fn a_full_store_is_named_and_the_last_snapshot_stays() {
     let limits = SnapshotLimits::default();
     let own = WorkspaceSnapshots::open(sessions.clone(), &one, limits).unwrap();
     let _journal = sessions.create(&at()).unwrap();
+    own.restore("s").unwrap();
     std::fs::write(one.join("small"), "fits").unwrap();
     own.store("s").unwrap();
     let noise: Vec<u8> = (0..8_u32 << 20)
@@ -328,11 +481,13 @@ fn a_missing_content_is_named_and_the_files_in_the_folder_stay() {
     let limits = SnapshotLimits::default();
     let own = WorkspaceSnapshots::open(fleet.sessions.clone(), &writer, limits).unwrap();
     let _journal = fleet.journal();
+    own.restore("s").unwrap();
     std::fs::write(writer.join("one"), "1").unwrap();
+    std::fs::write(writer.join("two"), "2").unwrap();
     own.store("s").unwrap();
     let other = fleet.snapshots("b", limits);
     std::fs::write(fleet.path("b").join("local"), "stays").unwrap();
-    fleet.lose_values();
+    fleet.lose_value(b"2");
     let refused = rind_lib::text::error_chain(&other.restore("s").unwrap_err());
     assert!(
         refused.contains("the snapshot of the files of s is damaged"),
@@ -351,6 +506,7 @@ fn a_worker_that_lost_its_session_records_no_snapshot_and_the_other_one_knows_wh
     let limits = SnapshotLimits::default();
     let own = WorkspaceSnapshots::open(fleet.sessions.clone(), &fleet.path("a"), limits).unwrap();
     let mut journal = fleet.journal();
+    own.restore("s").unwrap();
     std::fs::write(fleet.path("a").join("f"), "first").unwrap();
     own.store("s").unwrap();
     journal

@@ -150,13 +150,18 @@ impl Blobs for NatsBlobs {
             let mut value = Vec::new();
             for number in 0..n_parts(length) {
                 let subject = format!("{}.{of_value}.{PART}.{number}", place.prefix);
-                if let Some(part) = link.last(&place.stream, &subject).await? {
-                    value.extend_from_slice(&part.payload);
+                // The length is from a subject, and any number of parts may be missing.
+                match link.last(&place.stream, &subject).await? {
+                    Some(part) if value.len() + part.payload.len() <= length => {
+                        value.extend_from_slice(&part.payload);
+                    }
+                    _ => return Ok(None),
                 }
             }
-            Ok(value)
+            Ok(Some(value))
         });
         let value = read.map_err(|error| self.in_store(error))?;
+        let value = value.ok_or_else(|| self.damaged(name))?;
         if SessionBlobs::bytes_id(&value) != name {
             return Err(self.damaged(name));
         }

@@ -156,6 +156,13 @@ impl NatsSessions {
         queue.ok_or_else(|| self.unknown(at))?.record(name)
     }
 
+    /// Returns the length of a session that is open here, with lines that are not stored yet.
+    pub(crate) fn open_length(&self, at: &SessionAddress) -> Option<u64> {
+        let open = self.parts.lock_open().get(at).cloned();
+        let queue = open.and_then(|(queue, _)| queue.upgrade());
+        queue.map(|queue| queue.length())
+    }
+
     /// Returns all of a session; `None` if there is none of this address.
     pub(crate) fn read_all(&self, at: &SessionAddress) -> Result<Option<SessionBytes>, NatsError> {
         let subject = self.subject(at);

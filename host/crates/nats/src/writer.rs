@@ -101,6 +101,11 @@ impl LineQueue {
         Ok(())
     }
 
+    /// Returns the length of the session with the lines that are not stored yet.
+    pub(crate) fn length(&self) -> u64 {
+        self.lock().taken
+    }
+
     /// Records a snapshot after all lines. Blocks until it is stored.
     pub(crate) fn record(&self, snapshot: &str) -> Result<(), Error> {
         let mut state = self.lock();

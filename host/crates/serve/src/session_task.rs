@@ -205,6 +205,8 @@ async fn run_order(session: &mut Session, order: SessionOrder, shared: &SharedSe
         cancel,
         reply,
     } = order;
+    // The outcome of a turn that ended is returned again, and uses nothing.
+    let is_known = matches!(&work, SessionWork::Turn(order) if has_ended(session, order));
     let turn = async {
         match work {
             SessionWork::Turn(order) => run_turn(session, *order, &cancel).await,
@@ -212,7 +214,10 @@ async fn run_order(session: &mut Session, order: SessionOrder, shared: &SharedSe
             SessionWork::Loop(turn) => run_loop_turn(session, *turn, &cancel).await,
         }
     };
-    let outcome = pass_gate(shared, turn).await;
+    let outcome = match is_known {
+        true => turn.await,
+        false => pass_gate(shared, turn).await,
+    };
     // The caller may have stopped listening.
     let _ = reply.send(outcome);
     while let Some(text) = late_text(shared, &cancel) {
@@ -226,6 +231,13 @@ async fn run_order(session: &mut Session, order: SessionOrder, shared: &SharedSe
         }
     }
     shared.turns.end_turn();
+}
+
+/// Whether the session took this input before, and its turn has ended.
+fn has_ended(session: &Session, order: &TurnOrder) -> bool {
+    let id = order.input_id.as_deref();
+    let taken = id.and_then(|id| session.stored().taken_input(id));
+    taken.is_some_and(|taken| taken.ended.is_some())
 }
 
 /// Runs a turn that the gate lets begin, and tells it what the turn used.

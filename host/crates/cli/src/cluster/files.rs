@@ -18,6 +18,8 @@ pub(super) struct ClaimedFiles {
     snapshots: Arc<WorkspaceSnapshots>,
     session: String,
     lost: Option<LostFiles>,
+    /// Whether the turn that runs was told of it.
+    is_told: bool,
 }
 
 impl SessionFolder {
@@ -36,11 +38,19 @@ impl SessionFolder {
         Ok(Self(Arc::new(opened.await?)))
     }
 
-    /// Puts the files of a session into the folder.
+    /// Puts the files of a session into the folder, unless another program works on the session. What
+    /// fails by the folder or the servers is no failed attempt of the session.
     pub(super) async fn restore(&self, session: &str) -> Result<ClaimedFiles, TurnFailure> {
+        if self.is_held_elsewhere(session).await? {
+            return Err(TurnFailure::Busy);
+        }
         let (snapshots, id) = (self.0.clone(), session.to_owned());
-        let lost = in_background(move || snapshots.restore(&id)).await;
-        let lost = lost.map_err(|error| TurnFailure::Failed(error_chain(&error)))?;
+        let lost = match in_background(move || snapshots.restore(&id)).await {
+            Ok(lost) => lost,
+            // Another program may have replaced the snapshot meanwhile, and removed its contents.
+            Err(_) if self.is_held_elsewhere(session).await? => return Err(TurnFailure::Busy),
+            Err(error) => return Err(failure_of(session, &error)),
+        };
         if lost.is_some() {
             tracing::warn!(
                 session,
@@ -51,7 +61,30 @@ impl SessionFolder {
             snapshots: self.0.clone(),
             session: session.to_owned(),
             lost,
+            is_told: false,
         })
+    }
+
+    async fn is_held_elsewhere(&self, session: &str) -> Result<bool, TurnFailure> {
+        let (snapshots, id) = (self.0.clone(), session.to_owned());
+        let held = in_background(move || snapshots.is_held_elsewhere(&id)).await;
+        held.map_err(|error| failure_of(session, &error))
+    }
+}
+
+/// Sorts an error by whose fault it is.
+fn failure_of(session: &str, error: &NatsError) -> TurnFailure {
+    let why = error_chain(error);
+    match error {
+        NatsError::Damaged { .. } | NatsError::Config { .. } => TurnFailure::Failed(why),
+        _ => {
+            tracing::warn!(
+                session,
+                why,
+                "this worker cannot restore the files of a session, and tries it again; repair its folder, or stop it so that others have the session"
+            );
+            TurnFailure::Busy
+        }
     }
 }
 
@@ -62,24 +95,48 @@ impl ClaimedFiles {
         match in_background(move || snapshots.is_current(&id)).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(TurnFailure::Busy),
-            Err(error) => Err(TurnFailure::Failed(error_chain(&error))),
+            Err(error) => Err(failure_of(&self.session, &error)),
         }
     }
 
     /// Notes that a turn begins. Returns the text of its input, and a notice for a turn that goes on: the
     /// model must know if files are older than what it did.
-    pub(super) fn begin_turn<'a>(
+    pub(super) async fn begin_turn<'a>(
         &mut self,
         input: &'a QueuedInput,
-    ) -> (Cow<'a, str>, Option<&'static str>) {
-        self.snapshots.begin_turn();
-        let Some(lost) = self.lost.take() else {
-            return (Cow::Borrowed(&input.text), None);
+    ) -> Result<(Cow<'a, str>, Option<&'static str>), TurnFailure> {
+        self.is_told = false;
+        let unchanged = Cow::Borrowed(input.text.as_str());
+        let Some(lost) = self.lost.clone() else {
+            self.snapshots.begin_turn();
+            return Ok((unchanged, None));
         };
-        let notice = lost.text();
-        match lost.interrupted.as_deref() == Some(input.id.as_str()) {
-            true => (Cow::Borrowed(&input.text), Some(notice)),
-            false => (Cow::Owned(format!("[{notice}]\n\n{}", input.text)), None),
+        let (snapshots, session) = (self.snapshots.clone(), self.session.clone());
+        let id = input.id.clone();
+        let ended = in_background(move || snapshots.has_ended(&session, &id)).await;
+        if ended.map_err(|error| failure_of(&self.session, &error))? {
+            // The session returns the outcome, and no model reads the text.
+            return Ok((unchanged, None));
+        }
+        self.snapshots.begin_turn();
+        if lost.interrupted.as_deref() == Some(input.id.as_str()) {
+            return Ok((unchanged, Some(lost.text())));
+        }
+        self.is_told = true;
+        let text = format!("[{}]\n\n{}", lost.text(), input.text);
+        Ok((Cow::Owned(text), None))
+    }
+
+    /// Notes that the turn that runs was told what is missing.
+    pub(super) fn note_told(&mut self) {
+        self.is_told = true;
+    }
+
+    /// Notes that a turn has ended. A turn that failed may have told its model nothing.
+    pub(super) fn end_turn(&mut self) {
+        if self.is_told {
+            self.lost = None;
+            self.snapshots.note_told();
         }
     }
 
@@ -109,9 +166,15 @@ impl ClaimedFiles {
 
     /// Stores the files if they may have changed, as in a turn that a person ordered.
     pub(super) async fn store_changes(&self) {
-        if !self.snapshots.is_stored() && self.store().await.is_err() {
+        if self.is_due() && self.store().await.is_err() {
             self.warn("another worker has continued the session");
         }
+    }
+
+    /// Whether files may have changed and can be stored. As long as no model knows what is missing, a
+    /// snapshot would hide it.
+    pub(super) fn is_due(&self) -> bool {
+        !self.snapshots.is_stored() && !self.snapshots.is_untold()
     }
 
     /// Notes that the worker leaves the session.

@@ -2,6 +2,7 @@
 //! them and answer their questions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::files::{ClaimedFiles, SessionFolder};
 use super::gate::QuotaGate;
@@ -15,6 +16,9 @@ use rind_nats::{NatsError, NatsSessions, TenantQuotas};
 use rind_serve::body::Bytes;
 use rind_serve::holder::{HeldSession, HoldError, SessionHolder};
 use serde_json::Value;
+
+/// Time in which a session is idle after its last turn.
+const TURN_END: Duration = Duration::from_secs(1);
 
 /// Runs turns in sessions that it holds, and answers requests about these sessions.
 pub(super) struct ServedTurns {
@@ -101,11 +105,12 @@ impl ClaimedSession for ServedSession {
                 let ended = self.held.run_input(&input.id, &input.text).await;
                 return ended.map_err(failure_of);
             };
-            let (text, notice) = files.begin_turn(input);
+            let (text, notice) = files.begin_turn(input).await?;
             let teller = self.held.teller();
             let tell = async {
                 if let Some(notice) = notice {
                     teller.tell(notice).await;
+                    files.note_told();
                 }
                 std::future::pending().await
             };
@@ -114,7 +119,13 @@ impl ClaimedSession for ServedSession {
                 never = tell => never,
             };
             ended.map_err(failure_of)?;
-            files.store().await
+            files.end_turn();
+            // A turn that people ordered meanwhile would change files while they are read.
+            let _ = tokio::time::timeout(TURN_END, self.held.idle()).await;
+            match self.held.is_running() || !files.is_due() {
+                true => Ok(()),
+                false => files.store().await,
+            }
         })
     }
 

@@ -1,9 +1,10 @@
 //! `rind worker`: runs turns of a class until a signal comes or it is drained.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use tokio_util::sync::CancellationToken;
 
 use super::super::exit_code::ExitStatus;
@@ -12,9 +13,11 @@ use super::super::{open, render};
 use super::args::WorkerArgs;
 use super::files::SessionFolder;
 use super::turns::ServedTurns;
+use rind_lib::beneath::{own_below, real_path};
 use rind_lib::session::SessionStore;
 use rind_nats::NatsSessions;
 use rind_nats::worker::{NatsWorker, WorkerConfig};
+use rind_operator::confinement::own_folders;
 use rind_operator::settings::SessionChoice;
 use rind_operator::start::ReadyRun;
 use rind_serve::holder::SessionHolder;
@@ -31,6 +34,7 @@ pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
     let folder = match args.snapshots {
         Some(max_mib) => {
             let workspace = ready.run.host.host.workspace();
+            check_apart(workspace, &own_folders(&ready.run.setup.paths))?;
             Some(SessionFolder::open(&sessions, workspace, max_mib).await?)
         }
         None => None,
@@ -66,6 +70,19 @@ pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
+/// Checks that no folder of the program is in a folder whose files are stored and removed.
+fn check_apart(workspace: &Path, own: &[PathBuf]) -> anyhow::Result<()> {
+    let below = own_below(&real_path(workspace), own);
+    match below.first() {
+        None => Ok(()),
+        Some(folder) => bail!(
+            "the folder {} has {} in it, which belongs to rind, and a worker with --snapshots stores and removes what is in its folder; give it another with --workspace",
+            workspace.display(),
+            folder.display()
+        ),
+    }
+}
+
 /// Returns the turns of the worker, which others can see and steer.
 async fn served_turns(
     sessions: &NatsSessions,
@@ -83,4 +100,19 @@ async fn served_turns(
     let answer_time = Duration::from_secs(ask.unwrap_or(0));
     let holder = SessionHolder::new(workspace, answer_time).context("make random numbers")?;
     Ok(ServedTurns::open(sessions, holder, folder).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_with_snapshots_has_no_folder_of_the_program_in_it() {
+        let root = tempfile::tempdir().unwrap();
+        let root = real_path(root.path());
+        let own = [root.join("home/.config/rind"), root.join("data")];
+        assert!(check_apart(&root.join("work"), &own).is_ok());
+        let refused = check_apart(&root.join("home"), &own).unwrap_err();
+        assert!(refused.to_string().contains(".config/rind"), "{refused}");
+    }
 }

@@ -13,6 +13,9 @@ const VERSION: u32 = 1;
 /// Maximum length of a path, in bytes.
 const MAX_PATH: usize = 4_096;
 
+/// Maximum length of a list, in bytes.
+pub(super) const MAX_LIST: u64 = 64 << 20;
+
 /// Files, folders and links of a snapshot. Paths are relative to the folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FolderManifest {
@@ -55,6 +58,11 @@ impl Default for FolderManifest {
 }
 
 impl FolderManifest {
+    /// Number of files, folders and links.
+    pub(super) fn n_entries(&self) -> usize {
+        self.files.len() + self.folders.len() + self.links.len()
+    }
+
     /// Reads a manifest all of whose paths stay in the folder.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
         let read: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;

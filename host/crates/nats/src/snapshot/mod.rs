@@ -9,9 +9,10 @@
 
 mod fill;
 mod manifest;
+mod missing;
 mod scan;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -21,11 +22,12 @@ use cap_std::fs::Dir;
 use rind_lib::lock::lock;
 use rind_lib::session::{self, Blobs, SessionAddress, SessionBlobs};
 use rind_lib::text::error_chain;
-use serde::Deserialize;
 
-use self::manifest::{FolderManifest, OWN};
+use self::fill::StageError;
+use self::manifest::{FolderManifest, MAX_LIST, OWN};
+pub use self::missing::LostFiles;
+use self::missing::{has_ended, lost_files, n_changes};
 use crate::blobs::NatsBlobs;
-use crate::replay::SessionBytes;
 use crate::worker::root_address;
 use crate::{NatsError, NatsSessions};
 
@@ -51,29 +53,18 @@ impl Default for SnapshotLimits {
     }
 }
 
-/// Changes of files that are in no snapshot, because a worker ended, or could not store one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LostFiles {
-    /// Id of the input whose turn was interrupted and will be continued.
-    pub interrupted: Option<String>,
-}
-
-impl LostFiles {
-    /// Returns the message to the model.
-    #[must_use]
-    pub fn text(&self) -> &'static str {
-        "Not all changes of files in this session were stored: its worker may have ended in a turn. The files are \
-         now as they were when they were stored last; changes since then are missing. Check the files before you \
-         rely on them."
-    }
-}
-
 /// Reason why a snapshot was not stored.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotFailure {
     /// Another worker has continued the session.
     #[error("another worker has continued the session")]
     Fenced,
+    /// The model was not told yet that files are missing: with a snapshot of them no worker would know.
+    #[error("the model was not told yet that files are missing")]
+    Untold,
+    /// A turn ran meanwhile, and the files may be from before and after its changes.
+    #[error("a turn of the session ran meanwhile")]
+    Changed,
     /// Any other reason.
     #[error(transparent)]
     Failed(#[from] NatsError),
@@ -90,6 +81,10 @@ struct FolderState {
     is_stored: bool,
     /// Length of the session when the worker left it.
     left_at: Option<u64>,
+    /// Whether changes are missing, and no turn that was told of it has ended.
+    is_untold: bool,
+    /// Number of turns and calls in the session when its files were restored.
+    n_changes: usize,
 }
 
 /// The folder of a worker that runs one session at a time, whose files it stores and restores. All
@@ -101,6 +96,8 @@ pub struct WorkspaceSnapshots {
     folder: Dir,
     limits: SnapshotLimits,
     state: Mutex<FolderState>,
+    /// Held while files are stored or restored.
+    work: Mutex<()>,
 }
 
 impl WorkspaceSnapshots {
@@ -139,6 +136,7 @@ impl WorkspaceSnapshots {
             folder,
             limits,
             state: Mutex::default(),
+            work: Mutex::default(),
         })
     }
 
@@ -146,48 +144,92 @@ impl WorkspaceSnapshots {
     /// kept aside.
     ///
     /// # Errors
-    /// The session or its snapshot cannot be read, or the folder cannot be written. As long as not all
-    /// of the snapshot is there, the files in the folder stay.
+    /// The session or its snapshot cannot be read, or the folder cannot be written
+    /// ([`NatsError::Files`]). As long as not all of the snapshot is there, the files in the folder stay.
     pub fn restore(&self, session: &str) -> Result<Option<LostFiles>, NatsError> {
+        let _work = lock(&self.work);
         let at = root_address(session)?;
         let read = self.sessions.read_all(&at)?.unwrap_or_default();
         let wanted = read.snapshot.as_ref().map(|(name, _)| name.clone());
         let state = lock(&self.state).clone();
         let is_here = state.session.as_deref() == Some(session) && state.snapshot == wanted;
-        if is_here && (state.left_at == Some(read.end())) {
-            return Ok(None);
-        }
         let lost = lost_files(&read);
-        let manifest = match &wanted {
-            Some(name) => self.read_manifest(&at, name)?,
-            None => FolderManifest::default(),
-        };
-        let blobs = self.blobs(&at);
-        let content = |hash: &str| blobs.get(hash).map_err(|error| error_chain(&error));
-        fill::stage(&self.folder, &manifest, &content).map_err(|why| self.failed(why))?;
-        let before = std::mem::take(&mut *lock(&self.state));
-        if !before.is_stored {
-            self.set_aside(before.session.as_deref().unwrap_or("unknown"))?;
+        if is_here && (state.left_at == Some(read.end())) {
+            lock(&self.state).n_changes = n_changes(&read);
+            return Ok(lost.filter(|_| state.is_untold));
         }
+        let manifest = match self.fetch(&at, wanted.as_deref()) {
+            Ok(manifest) => manifest,
+            Err(error) => {
+                let now = self.sessions.read_all(&at)?.and_then(|read| read.snapshot);
+                return Err(match now.map(|(name, _)| name) == wanted {
+                    true => error,
+                    false => self.failed("another program replaced the snapshot".to_owned()),
+                });
+            }
+        };
+        if !state.is_stored {
+            self.set_aside(state.session.as_deref().unwrap_or("unknown"))?;
+        }
+        // After an error the folder has a part of the snapshot, which is worth nothing.
+        *lock(&self.state) = FolderState {
+            is_stored: true,
+            ..FolderState::default()
+        };
         fill::swap(&self.folder, &manifest).map_err(|error| self.failed(error.to_string()))?;
         *lock(&self.state) = FolderState {
             session: Some(session.to_owned()),
             snapshot: wanted,
             is_stored: true,
             left_at: None,
+            is_untold: lost.is_some(),
+            n_changes: n_changes(&read),
         };
         Ok(lost)
     }
 
-    /// Whether the files in the folder are still those of the last snapshot of a session. Another worker
-    /// may have had the session between [`restore`](Self::restore) and its claim.
+    /// Whether another program works on a session.
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub fn is_held_elsewhere(&self, session: &str) -> Result<bool, NatsError> {
+        let (sessions, at) = (self.sessions.clone(), root_address(session)?);
+        let held = async move { sessions.is_held_elsewhere(&at).await };
+        self.sessions.parts().runtime.wait(held)
+    }
+
+    /// Whether the files in the folder are still those of the last snapshot of a session, and no turn ran
+    /// since. Another worker may have had the session between [`restore`](Self::restore) and its claim.
     ///
     /// # Errors
     /// The session cannot be read.
     pub fn is_current(&self, session: &str) -> Result<bool, NatsError> {
         let read = self.sessions.read_all(&root_address(session)?)?;
-        let last = read.and_then(|read| read.snapshot).map(|(name, _)| name);
-        Ok(lock(&self.state).snapshot == last)
+        let read = read.unwrap_or_default();
+        let n_changes = n_changes(&read);
+        let last = read.snapshot.map(|(name, _)| name);
+        let state = lock(&self.state);
+        Ok(state.snapshot == last && state.n_changes == n_changes)
+    }
+
+    /// Whether the turn of an input has ended: if it is delivered again, no model reads it.
+    ///
+    /// # Errors
+    /// The session cannot be read.
+    pub fn has_ended(&self, session: &str, input: &str) -> Result<bool, NatsError> {
+        let read = self.sessions.read_all(&root_address(session)?)?;
+        Ok(read.is_some_and(|read| has_ended(&read, input)))
+    }
+
+    /// Notes that a turn has ended whose model was told which files are missing.
+    pub fn note_told(&self) {
+        lock(&self.state).is_untold = false;
+    }
+
+    /// Whether changes are missing of which no model was told.
+    #[must_use]
+    pub fn is_untold(&self) -> bool {
+        lock(&self.state).is_untold
     }
 
     /// Notes that a turn begins, which may change files.
@@ -205,9 +247,22 @@ impl WorkspaceSnapshots {
     ///
     /// # Errors
     /// There are too many files or bytes, a file cannot be read, the store is full or does not answer,
-    /// or another worker has the session. The snapshot before stays the last one.
+    /// another worker has the session, a turn runs in it, or the model was not told that files are
+    /// missing. The snapshot before stays the last one.
     pub fn store(&self, session: &str) -> Result<(), SnapshotFailure> {
+        let _work = lock(&self.work);
         let at = root_address(session)?;
+        let state = lock(&self.state).clone();
+        if state.session.as_deref() != Some(session) {
+            let why = "they are those of another session".to_owned();
+            return Err(self.failed(why).into());
+        }
+        if state.is_untold {
+            return Err(SnapshotFailure::Untold);
+        }
+        // A worker that starts again knows its folder by this.
+        fill::open_own(&self.folder).map_err(|error| self.failed(error.to_string()))?;
+        let length = self.sessions.open_length(&at);
         let blobs = self.blobs(&at);
         let mut known: BTreeSet<String> =
             blobs.listed()?.into_iter().map(|(name, _)| name).collect();
@@ -232,11 +287,18 @@ impl WorkspaceSnapshots {
         };
         let listed =
             serde_json::to_vec(&manifest).map_err(|error| self.failed(error.to_string()))?;
+        if listed.len() as u64 > MAX_LIST {
+            let why = format!("the list of them is longer than {MAX_LIST} bytes");
+            return Err(self.failed(why).into());
+        }
         let name = SessionBlobs::bytes_id(&listed);
         if known.insert(name.clone()) {
             blobs.put_new(&name, &listed)?;
         }
         needed.insert(name.clone());
+        if self.sessions.open_length(&at) != length {
+            return Err(SnapshotFailure::Changed);
+        }
         self.sessions
             .record_snapshot(&at, &name)
             .map_err(|error| match error {
@@ -245,7 +307,7 @@ impl WorkspaceSnapshots {
             })?;
         let mut state = lock(&self.state);
         state.snapshot = Some(name);
-        state.is_stored = true;
+        state.is_stored = self.sessions.open_length(&at) == length;
         drop(state);
         let recorded = Instant::now();
         for unused in known.difference(&needed) {
@@ -259,9 +321,13 @@ impl WorkspaceSnapshots {
     /// Notes that the worker has left a session. If nobody works on it meanwhile, its files are still the
     /// right ones when it comes back here, even if they could not be stored.
     pub fn leave(&self, session: &str) {
+        let _work = lock(&self.work);
         let read = root_address(session).and_then(|at| self.sessions.read_all(&at));
         let length = read.ok().flatten().map(|read| read.end());
-        lock(&self.state).left_at = length;
+        let mut state = lock(&self.state);
+        if state.session.as_deref() == Some(session) {
+            state.left_at = length;
+        }
     }
 
     fn set_aside(&self, session: &str) -> Result<(), NatsError> {
@@ -277,14 +343,61 @@ impl WorkspaceSnapshots {
         Ok(())
     }
 
-    fn read_manifest(&self, at: &SessionAddress, name: &str) -> Result<FolderManifest, NatsError> {
-        let damaged = |why: String| NatsError::Damaged {
-            what: format!("the snapshot of the files of {at}"),
-            why,
+    /// Fetches the files of a snapshot beside those in the folder.
+    fn fetch(&self, at: &SessionAddress, name: Option<&str>) -> Result<FolderManifest, NatsError> {
+        let manifest = match name {
+            Some(name) => self.read_manifest(at, name)?,
+            None => FolderManifest::default(),
         };
-        let bytes = self.blobs(at).get(name);
-        let bytes = bytes.map_err(|error| damaged(error_chain(&error)))?;
-        FolderManifest::parse(&bytes).map_err(damaged)
+        let blobs = self.blobs(at);
+        let content = |hash: &str| {
+            let content = blobs.get(hash);
+            content.map_err(|error| match error {
+                session::Error::Blob { .. } => StageError::Snapshot(error_chain(&error)),
+                other => StageError::Store(other),
+            })
+        };
+        let staged = fill::stage(&self.folder, &manifest, &content);
+        staged.map_err(|error| match error {
+            StageError::Snapshot(why) => damaged(at, why),
+            StageError::Folder(why) => self.failed(why),
+            // The servers are no fault of the session either.
+            StageError::Store(error) => self.failed(error_chain(&error)),
+        })?;
+        Ok(manifest)
+    }
+
+    /// Reads the list of a snapshot, which must be within the limits before anything is fetched.
+    fn read_manifest(&self, at: &SessionAddress, name: &str) -> Result<FolderManifest, NatsError> {
+        let too_large = |why: String| NatsError::Config {
+            what: format!("the snapshot of the files of {at}"),
+            why: format!("{why}; start the workers with a higher limit (--snapshots)"),
+        };
+        let blobs = self.blobs(at);
+        let lengths: BTreeMap<String, u64> = blobs.listed()?.into_iter().collect();
+        let length = |hash: &str| lengths.get(hash).copied().unwrap_or(0);
+        if length(name) > MAX_LIST {
+            let why = format!("its list has {} bytes", length(name));
+            return Err(damaged(at, why));
+        }
+        let bytes = blobs.get(name).map_err(|error| match error {
+            session::Error::Blob { .. } => damaged(at, error_chain(&error)),
+            other => self.failed(error_chain(&other)),
+        })?;
+        let manifest = FolderManifest::parse(&bytes).map_err(|why| damaged(at, why))?;
+        if manifest.n_entries() > self.limits.max_files {
+            let most = self.limits.max_files;
+            return Err(damaged(at, format!("it has more than {most} files")));
+        }
+        let files = manifest.files.iter().map(|file| length(&file.hash));
+        let n_bytes = files.fold(0, u64::saturating_add);
+        if n_bytes > self.limits.max_bytes {
+            let most = self.limits.max_bytes;
+            return Err(too_large(format!(
+                "it has {n_bytes} bytes, more than {most}"
+            )));
+        }
+        Ok(manifest)
     }
 
     fn blobs(&self, at: &SessionAddress) -> NatsBlobs {
@@ -299,64 +412,9 @@ impl WorkspaceSnapshots {
     }
 }
 
-/// The parts of an entry that say which turns there were.
-#[derive(Deserialize)]
-struct TurnLine {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    input_id: Option<String>,
-}
-
-/// Returns what is lost if tools ran, or turns began, after the last snapshot.
-fn lost_files(read: &SessionBytes) -> Option<LostFiles> {
-    let stored = read.snapshot.as_ref().map_or(0, |(_, offset)| *offset);
-    let (mut offset, mut is_lost, mut interrupted) = (read.start, false, None);
-    for line in read.bytes.split_inclusive(|byte| *byte == b'\n') {
-        if let Ok(line) = serde_json::from_slice::<TurnLine>(line) {
-            let may_change = ["turn-start", "tool-start"].contains(&line.kind.as_str());
-            is_lost |= may_change && offset >= stored;
-            match line.kind.as_str() {
-                "turn-start" => interrupted = line.input_id,
-                "turn-end" => interrupted = None,
-                _ => {}
-            }
-        }
-        offset += line.len() as u64;
-    }
-    is_lost.then_some(LostFiles { interrupted })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lost(lines: &[&str], n_stored: usize) -> Option<LostFiles> {
-        let length = |lines: &[&str]| lines.iter().map(|line| line.len() as u64 + 1).sum();
-        lost_files(&SessionBytes {
-            bytes: format!("{}\n", lines.join("\n")).into_bytes(),
-            snapshot: (n_stored > 0).then(|| ("x".to_owned(), length(&lines[..n_stored]))),
-            ..SessionBytes::default()
-        })
-    }
-
-    #[test]
-    fn turns_and_calls_after_the_last_snapshot_are_lost_and_others_are_not() {
-        const BEGIN: &str = "{\"type\":\"turn-start\",\"input_id\":\"i\"}";
-        const CALL: &str = "{\"type\":\"tool-start\"}";
-        const END: &str = "{\"type\":\"turn-end\"}";
-        const OTHER: &str = "{\"type\":\"message\"}";
-        let of = |interrupted: Option<&str>| {
-            let interrupted = interrupted.map(str::to_owned);
-            Some(LostFiles { interrupted })
-        };
-        assert_eq!(lost(&[BEGIN, CALL, END], 3), None);
-        assert_eq!(lost(&[BEGIN, CALL, END, OTHER], 3), None);
-        assert_eq!(lost(&[BEGIN, CALL, OTHER], 2), None);
-        assert_eq!(lost(&[BEGIN, CALL, END], 0), of(None));
-        assert_eq!(lost(&[BEGIN, CALL, END, BEGIN], 3), of(Some("i")));
-        assert_eq!(lost(&[BEGIN, CALL, END, BEGIN, END], 3), of(None));
-        assert_eq!(lost(&[BEGIN, CALL, CALL], 2), of(Some("i")));
-        assert_eq!(lost(&[OTHER], 0), None);
+fn damaged(at: &SessionAddress, why: String) -> NatsError {
+    NatsError::Damaged {
+        what: format!("the snapshot of the files of {at}"),
+        why,
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use cap_std::fs::{Dir, Metadata, MetadataExt};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use rind_lib::beneath::open_regular;
 
 use super::SnapshotLimits;
 use super::manifest::{FolderManifest, OWN, StoredFile, StoredFolder, StoredLink, stays_inside};
@@ -122,7 +123,10 @@ impl Scan<'_> {
             self.manifest.folders.push(StoredFolder { path, mode });
             self.folder(&below, full, depth + 1, is_repository)?;
         } else if metadata.is_file() {
-            let file = folder.open(name).map_err(failed)?;
+            // Something else may have taken its place meanwhile.
+            let Some((file, _)) = open_regular(folder, name).map_err(failed)? else {
+                return Ok(());
+            };
             let left = self.limits.max_bytes.saturating_sub(self.n_bytes);
             let mut bytes = Vec::new();
             let taken = file
@@ -139,9 +143,7 @@ impl Scan<'_> {
             let hash = (self.keep)(&bytes)?;
             self.manifest.files.push(StoredFile { path, mode, hash });
         }
-        let manifest = &self.manifest;
-        let n_files = manifest.files.len() + manifest.folders.len() + manifest.links.len();
-        if n_files > self.limits.max_files {
+        if self.manifest.n_entries() > self.limits.max_files {
             return Err(format!(
                 "there are more than {} of them; exclude some in .gitignore",
                 self.limits.max_files
@@ -176,7 +178,7 @@ fn patterns_of(folder: &Dir, path: &Path) -> Gitignore {
         .is_ok_and(|metadata| metadata.is_file());
     let mut content = Vec::new();
     if is_file
-        && let Ok(file) = folder.open(NAME)
+        && let Ok(Some((file, _))) = open_regular(folder, Path::new(NAME))
         && file
             .take(MAX_IGNORE_BYTES)
             .read_to_end(&mut content)

@@ -1,0 +1,112 @@
+//! Finds in the log of a session which turns its last snapshot has not. Start from [`lost_files`].
+
+use serde::Deserialize;
+
+use crate::replay::SessionBytes;
+
+/// Changes of files that are in no snapshot, because a worker ended, or could not store one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostFiles {
+    /// Id of the input whose turn was interrupted and will be continued.
+    pub interrupted: Option<String>,
+}
+
+impl LostFiles {
+    /// Returns the message to the model.
+    #[must_use]
+    pub fn text(&self) -> &'static str {
+        "Not all changes of files in this session were stored: its worker may have ended in a turn. The files are \
+         now as they were when they were stored last; changes since then are missing. Check the files before you \
+         rely on them."
+    }
+}
+
+/// The parts of an entry that say which turns there were.
+#[derive(Deserialize)]
+struct TurnLine {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    input_id: Option<String>,
+}
+
+impl TurnLine {
+    fn may_change(&self) -> bool {
+        ["turn-start", "tool-start"].contains(&self.kind.as_str())
+    }
+}
+
+/// Returns what is lost if tools ran, or turns began, after the last snapshot.
+pub(super) fn lost_files(read: &SessionBytes) -> Option<LostFiles> {
+    let stored = read.snapshot.as_ref().map_or(0, |(_, offset)| *offset);
+    let (mut offset, mut is_lost, mut interrupted) = (read.start, false, None);
+    for line in read.bytes.split_inclusive(|byte| *byte == b'\n') {
+        if let Ok(line) = serde_json::from_slice::<TurnLine>(line) {
+            is_lost |= line.may_change() && offset >= stored;
+            match line.kind.as_str() {
+                "turn-start" => interrupted = line.input_id,
+                "turn-end" => interrupted = None,
+                _ => {}
+            }
+        }
+        offset += line.len() as u64;
+    }
+    is_lost.then_some(LostFiles { interrupted })
+}
+
+/// Returns the number of turns and calls, each of which may change files.
+pub(super) fn n_changes(read: &SessionBytes) -> usize {
+    let lines = read.bytes.split(|byte| *byte == b'\n');
+    let lines = lines.filter_map(|line| serde_json::from_slice::<TurnLine>(line).ok());
+    lines.filter(TurnLine::may_change).count()
+}
+
+/// Whether the turn of an input has begun and ended.
+pub(super) fn has_ended(read: &SessionBytes, input: &str) -> bool {
+    let mut of_turn = None;
+    for line in read.bytes.split(|byte| *byte == b'\n') {
+        let Ok(line) = serde_json::from_slice::<TurnLine>(line) else {
+            continue;
+        };
+        match line.kind.as_str() {
+            "turn-start" => of_turn = line.input_id,
+            "turn-end" if of_turn.take().as_deref() == Some(input) => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(lines: &[&str], n_stored: usize) -> Option<LostFiles> {
+        let length = |lines: &[&str]| lines.iter().map(|line| line.len() as u64 + 1).sum();
+        lost_files(&SessionBytes {
+            bytes: format!("{}\n", lines.join("\n")).into_bytes(),
+            snapshot: (n_stored > 0).then(|| ("x".to_owned(), length(&lines[..n_stored]))),
+            ..SessionBytes::default()
+        })
+    }
+
+    #[test]
+    fn turns_and_calls_after_the_last_snapshot_are_lost_and_others_are_not() {
+        const BEGIN: &str = "{\"type\":\"turn-start\",\"input_id\":\"i\"}";
+        const CALL: &str = "{\"type\":\"tool-start\"}";
+        const END: &str = "{\"type\":\"turn-end\"}";
+        const OTHER: &str = "{\"type\":\"message\"}";
+        let of = |interrupted: Option<&str>| {
+            let interrupted = interrupted.map(str::to_owned);
+            Some(LostFiles { interrupted })
+        };
+        assert_eq!(lost(&[BEGIN, CALL, END], 3), None);
+        assert_eq!(lost(&[BEGIN, CALL, END, OTHER], 3), None);
+        assert_eq!(lost(&[BEGIN, CALL, OTHER], 2), None);
+        assert_eq!(lost(&[BEGIN, CALL, END], 0), of(None));
+        assert_eq!(lost(&[BEGIN, CALL, END, BEGIN], 3), of(Some("i")));
+        assert_eq!(lost(&[BEGIN, CALL, END, BEGIN, END], 3), of(None));
+        assert_eq!(lost(&[BEGIN, CALL, CALL], 2), of(Some("i")));
+        assert_eq!(lost(&[OTHER], 0), None);
+    }
+}
