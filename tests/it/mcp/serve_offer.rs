@@ -151,7 +151,7 @@ fn skills_are_files_and_arguments_with_fixed_values_are_completed() {
     );
     rind.user_file("config/skills/greet-well/notes/bows.txt", "Deep ones.\n");
     rind.user_file("config/skills/greet-well/.hidden", "no\n");
-    // What tools leave behind does not count.
+    // Files that tools leave behind do not count.
     let packages = rind.home().join("config/skills/greet-well/node_modules");
     std::fs::create_dir_all(&packages).unwrap();
     let large = std::fs::File::create(packages.join("large")).unwrap();

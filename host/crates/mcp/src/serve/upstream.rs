@@ -40,7 +40,10 @@ const MAX_QUOTED_BYTES: usize = 200;
 
 /// Resources of the servers of one session as they were last listed. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct ListedUpstream(Arc<AsyncMutex<Option<(Instant, Arc<UpstreamLists>)>>>);
+pub(super) struct ListedUpstream(Arc<AsyncMutex<Option<DatedLists>>>);
+
+/// Lists of all servers, and when they were made.
+type DatedLists = (Instant, Arc<UpstreamLists>);
 
 impl ServerEnd {
     /// Lists the resources and templates of all servers at once, unless the last lists are newer than

@@ -34,7 +34,7 @@ pub(super) enum NoOwner {
     Nobody,
     /// Several servers do, among them these two.
     Several(String, String),
-    /// Nobody knows, because the list of this server is missing; with the reason.
+    /// The list of this server is missing, so the owner is not known; with the reason.
     Unknown(String, String),
 }
 
