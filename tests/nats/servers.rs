@@ -276,7 +276,7 @@ impl Drop for NatsServers {
 /// Returns the resident memory of a process in kB, and its number of open files.
 ///
 /// # Panics
-/// It is not running.
+/// The process has ended.
 #[must_use]
 pub fn process_memory_and_files(pid: u32) -> (u64, usize) {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();

@@ -160,7 +160,7 @@ fn rules_hooks_and_the_user_of_the_client_judge_each_of_them() {
     if !has_python() {
         return;
     }
-    // Nobody can be asked.
+    // The client cannot ask its user.
     let rind = machine("");
     let mut client = Client::ready(&rind, UPSTREAM, &json!({}));
     let refused = why(&read(&mut client, "docs://guide"));
@@ -169,7 +169,7 @@ fn rules_hooks_and_the_user_of_the_client_judge_each_of_them() {
     let called = client.call("mcp__docs_read_resource", &json!({"uri": "docs://guide"}));
     assert_eq!(called["code"], -32602, "{called}");
     drop(client);
-    // Somebody is, and says no, and then yes.
+    // The user is asked, refuses, and then agrees.
     let mut client = Client::ready(&rind, UPSTREAM, &json!({"elicitation": {}}));
     for (allow, expected) in [
         (false, "refused by the user"),

@@ -45,6 +45,12 @@ fn start_worker(machine: &mut Machine, folder: &str) -> u32 {
     machine.start_worker(&["--yes", "--snapshots", "--workspace", folder])
 }
 
+/// Runs a turn that its worker ends.
+fn run_turn(machine: &Machine, session: &str, text: &str) {
+    let answer = machine.output(&["run"], &["--session", session, text]);
+    assert_eq!(answer, "Done.\n");
+}
+
 fn read(folder: &str, name: &str) -> String {
     std::fs::read_to_string(Path::new(folder).join(name)).unwrap_or_default()
 }
@@ -54,18 +60,12 @@ fn another_worker_goes_on_with_the_files_of_a_worker_that_was_killed() {
     let (_servers, sessions, mut machine) = start(SCRIPT);
     let (one, two) = (folder(&machine, "one"), folder(&machine, "two"));
     let worker = start_worker(&mut machine, &one);
-    assert_eq!(
-        machine.output(&["run"], &["--session", "s", "make files"]),
-        "Done.\n"
-    );
+    run_turn(&machine, "s", "make files");
     assert_eq!(read(&one, "kept"), "one\n");
     machine.wait_for("the snapshot", |_| waiting(&machine_status(&sessions)) == 0);
     machine.kill(worker);
     start_worker(&mut machine, &two);
-    assert_eq!(
-        machine.output(&["run"], &["--session", "s", "go on"]),
-        "Done.\n"
-    );
+    run_turn(&machine, "s", "go on");
     assert_eq!(read(&two, "kept"), "one\ntwo\n");
     assert_eq!(read(&two, "d/e/f"), "deep\n");
     let mode = std::fs::metadata(Path::new(&two).join("sub.sh")).unwrap();
@@ -74,15 +74,9 @@ fn another_worker_goes_on_with_the_files_of_a_worker_that_was_killed() {
     assert_eq!(link, PathBuf::from("kept"));
     assert!(!Path::new(&two).join("skipped").exists());
     // Another session begins with no file.
-    assert_eq!(
-        machine.output(&["run"], &["--session", "other", "hello"]),
-        "Done.\n"
-    );
+    run_turn(&machine, "other", "hello");
     assert!(!Path::new(&two).join("kept").exists());
-    assert_eq!(
-        machine.output(&["run"], &["--session", "s", "hello"]),
-        "Done.\n"
-    );
+    run_turn(&machine, "s", "hello");
     assert_eq!(read(&two, "kept"), "one\ntwo\n");
 }
 
@@ -101,10 +95,7 @@ fn files_of_a_turn_whose_worker_was_killed_in_it_are_the_earlier_ones_and_the_mo
     let (_servers, sessions, mut machine) = start(SCRIPT);
     let (one, two) = (folder(&machine, "one"), folder(&machine, "two"));
     let worker = start_worker(&mut machine, &one);
-    assert_eq!(
-        machine.output(&["run"], &["--session", "s", "make files"]),
-        "Done.\n"
-    );
+    run_turn(&machine, "s", "make files");
     machine.output(&["cluster", "send"], &["--session", "s", "change and hang"]);
     machine.wait_for("the change", |_| read(&one, "kept").contains("torn"));
     std::thread::sleep(Duration::from_millis(500));
@@ -123,10 +114,7 @@ fn files_of_a_turn_whose_worker_was_killed_in_it_are_the_earlier_ones_and_the_mo
     // The folder of the killed worker has what was not stored, and keeps it aside.
     machine.output(&["cluster", "drain"], &["default"]);
     start_worker(&mut machine, &one);
-    assert_eq!(
-        machine.output(&["run"], &["--session", "other", "hello"]),
-        "Done.\n"
-    );
+    run_turn(&machine, "other", "hello");
     assert_eq!(read(&one, "kept"), "");
     assert_eq!(unsaved(&one), "one\ntorn\n");
 }
@@ -143,10 +131,7 @@ fn an_input_that_comes_again_after_its_turn_tells_no_model_what_is_missing_and_t
         runtime.block_on(sent).unwrap();
     };
     let worker = start_worker(&mut machine, &folders[0]);
-    assert_eq!(
-        machine.output(&["run"], &["--session", "s", "make files"]),
-        "Done.\n"
-    );
+    run_turn(&machine, "s", "make files");
     machine.wait_for("the snapshot", |_| waiting(&machine_status(&sessions)) == 0);
     machine.kill(worker);
     // A worker that records no snapshot leaves the same log as one that was killed before it did.
@@ -162,10 +147,7 @@ fn an_input_that_comes_again_after_its_turn_tells_no_model_what_is_missing_and_t
     assert!(!entries().contains(NOTICE), "{}", entries());
     assert_eq!(read(&folders[2], "kept"), "one\n");
     for _ in 0..2 {
-        assert_eq!(
-            machine.output(&["run"], &["--session", "s", "hello"]),
-            "Done.\n"
-        );
+        run_turn(&machine, "s", "hello");
         // The first turn has the notice in its start and in its message, the second one nothing.
         assert_eq!(entries().matches(NOTICE).count(), 2, "{}", entries());
         machine.wait_for("the snapshot", |_| waiting(&machine_status(&sessions)) == 0);

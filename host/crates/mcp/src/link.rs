@@ -99,7 +99,7 @@ impl ServerLink {
         let free = free.map(|tool| Arc::new(McpTool::new(self.clone(), tool)) as SharedTool);
         let has_material = self.is_passed_on && self.check_held().is_ok();
         let of_material = has_material.then(|| material_tools(self));
-        // They come first: a server with more tools than a session takes keeps them.
+        // Put first, so that a server with more tools than a session takes keeps them.
         let of_material = of_material.into_iter().flatten();
         of_material.chain(free).collect()
     }

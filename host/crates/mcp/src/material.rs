@@ -23,7 +23,7 @@ use rind_lib::text::clean_line;
 /// Age after which resources are listed again.
 const MAX_LISTED_AGE: Duration = Duration::from_secs(60);
 
-/// Age after which they are listed again for a list that somebody asked for.
+/// Age after which they are listed again for a client that asks for the list.
 const MIN_LISTED_AGE: Duration = Duration::from_secs(1);
 
 /// Timeout of a completion: the user waits for it while typing.

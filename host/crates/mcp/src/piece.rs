@@ -57,7 +57,7 @@ fn kind_in(mark: &str) -> &str {
 
 /// Returns the facts about each part, in the order of the parts. A part that a hook left as it was keeps
 /// its facts wherever it stands now. One that a hook edited keeps them only if all else stands where it
-/// stood; otherwise nobody knows which facts are about it, and it has none.
+/// stood; otherwise it has none, because the facts could be about another part.
 pub(crate) fn match_pieces(pieces: Vec<Piece>, parts: &[&Part]) -> Vec<Piece> {
     let marks: Vec<String> = parts.iter().map(|part| mark_of(part)).collect();
     let is_in_place = pieces.len() == marks.len()

@@ -160,7 +160,7 @@ fn refuse_secret(bytes: &[u8]) -> Result<(), String> {
 /// Converts the content of a resource into the result of a call.
 ///
 /// # Errors
-/// It is not the resource that was asked for, or too large; phrased to follow "it".
+/// The answer is another resource, or too large; phrased to follow "it".
 pub(crate) fn resource_output(
     asked: &str,
     contents: Vec<ResourceContents>,
@@ -184,7 +184,7 @@ pub(crate) fn resource_output(
 /// Converts a prompt into the result of a call.
 ///
 /// # Errors
-/// It is empty or too large; phrased to follow "it".
+/// The answer is empty or too large; phrased to follow "it".
 pub(crate) fn prompt_output(asked: GetPromptResult) -> Result<ToolOutput, String> {
     if asked.messages.is_empty() {
         return Err("answered with an empty prompt".to_owned());
@@ -384,7 +384,7 @@ mod tests {
         assert!(output.bytes.is_empty());
         let result = resource_result("a://b", passed(output.clone()));
         assert_eq!(serde_json::to_value(result).unwrap()["contents"], own);
-        // What is masked in the text is masked in the bytes.
+        // Masking the text masks the bytes.
         for part in output.content.iter_mut() {
             if let Part::Text { text } = part {
                 *text = Scanner::shared().masked(text).into_owned();

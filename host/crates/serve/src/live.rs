@@ -16,7 +16,7 @@ use rind_lib::point::payload::Source;
 use rind_lib::session::SessionStore;
 use rind_lib::tool::live::RunningOutput;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -50,6 +50,9 @@ pub struct LiveSessions {
     opening: std::sync::Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
     /// Shared while a session is opened, and held alone once no further one may be.
     openings: tokio::sync::RwLock<()>,
+    /// Room for [`MAX_OPEN`] sessions. Each takes its place before it is opened, so that many at once
+    /// cannot be more.
+    room: Arc<Semaphore>,
     /// Set when the server stops: a session that is opened then ends at once.
     ending: CancellationToken,
     /// Longest time in which a question waits for its answer.
@@ -95,6 +98,7 @@ impl LiveSessions {
             open: Arc::default(),
             opening: std::sync::Mutex::default(),
             openings: tokio::sync::RwLock::default(),
+            room: Arc::new(Semaphore::new(MAX_OPEN)),
             ending: CancellationToken::new(),
             answer_time: None,
             opens_held_only: false,
@@ -298,11 +302,11 @@ impl LiveSessions {
         how: impl FnOnce(SessionBuilder) -> Result<Session, rind_lib::host::Error> + Send + 'static,
     ) -> Result<(String, Arc<LiveSession>), ApiError> {
         let _opening = self.openings.read().await;
-        if self.open.lock().await.len() >= MAX_OPEN {
-            return Err(ApiError::too_many(format!(
+        let room = self.room.clone().try_acquire_owned().map_err(|_| {
+            ApiError::too_many(format!(
                 "{MAX_OPEN} sessions are open, which is the maximum; close one"
-            )));
-        }
+            ))
+        })?;
         let events = Arc::new(EventLog::new(rind_lib::clock::now_ms()));
         let session_id = Arc::new(OnceLock::new());
         let approver = ApiApprover::new(self.board.clone(), events.clone(), session_id.clone())
@@ -337,6 +341,7 @@ impl LiveSessions {
         let task = tokio::spawn(async move {
             run_session(session, receiver, own_parts).await;
             sessions.lock().await.remove(&*own_id);
+            drop(room);
         });
         let live = Arc::new(LiveSession {
             orders,

@@ -32,7 +32,7 @@ use rind_lib::text::clean_line;
 /// before.
 const MAX_LISTED_AGE: Duration = Duration::from_secs(60);
 
-/// Age after which they list them again for an address that nobody lists: it may be new.
+/// Age after which they list them again for an address that no server lists, because it may be new.
 const MIN_LISTED_AGE: Duration = Duration::from_secs(2);
 
 /// Longest quoted address, in bytes.
@@ -179,7 +179,7 @@ impl ServerEnd {
     }
 }
 
-/// Returns the error about an address that nobody lists.
+/// Returns the error about an address that no server lists.
 pub(super) fn missing_resource(uri: &str) -> ErrorData {
     let text = "there is no such resource; `resources/list` lists those that there are";
     ErrorData::resource_not_found(text, Some(json!({"uri": uri})))

@@ -220,7 +220,7 @@ impl TenantQuotas {
         let Some(limits) = self.limits().await? else {
             return Ok(());
         };
-        // One change of this program at a time: those of its tasks would only refuse each other, and
+        // Changes of this program run one at a time: side by side they would only refuse each other, and
         // burden the servers of all tenants.
         let _one = self.parts.quota_change.lock().await;
         loop {

@@ -369,10 +369,6 @@ impl WorkspaceSnapshots {
 
     /// Reads the list of a snapshot, which must be within the limits before anything is fetched.
     fn read_manifest(&self, at: &SessionAddress, name: &str) -> Result<FolderManifest, NatsError> {
-        let too_large = |why: String| NatsError::Config {
-            what: format!("the snapshot of the files of {at}"),
-            why: format!("{why}; start the workers with a higher limit (--snapshots)"),
-        };
         let blobs = self.blobs(at);
         let lengths: BTreeMap<String, u64> = blobs.listed()?.into_iter().collect();
         let length = |hash: &str| lengths.get(hash).copied().unwrap_or(0);
@@ -393,9 +389,12 @@ impl WorkspaceSnapshots {
         let n_bytes = files.fold(0, u64::saturating_add);
         if n_bytes > self.limits.max_bytes {
             let most = self.limits.max_bytes;
-            return Err(too_large(format!(
-                "it has {n_bytes} bytes, more than {most}"
-            )));
+            return Err(NatsError::Config {
+                what: format!("the snapshot of the files of {at}"),
+                why: format!(
+                    "it has {n_bytes} bytes, more than {most}; start the workers with a higher limit (--snapshots)"
+                ),
+            });
         }
         Ok(manifest)
     }

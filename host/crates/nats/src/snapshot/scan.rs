@@ -77,7 +77,7 @@ impl Scan<'_> {
             let full = path.join(&name);
             let metadata = match folder.symlink_metadata(&name) {
                 Ok(metadata) => metadata,
-                // It was removed meanwhile.
+                // A command removed the file meanwhile.
                 Err(_) => continue,
             };
             let is_repository = is_repository || name == REPOSITORY;
