@@ -38,6 +38,9 @@ impl Received {
     }
 }
 
+/// Header of a connection that has one answer, so that no client sends a second request into its end.
+const CLOSES: &str = "connection: close\r\n";
+
 /// One answer.
 pub enum Reply {
     /// Status, header lines, body.
@@ -192,7 +195,7 @@ async fn send(stream: &mut TcpStream, reply: Reply, held: &Semaphore) -> io::Res
     match reply {
         Reply::Plain(status, headers, body) => {
             let mut head = format!(
-                "HTTP/1.1 {status} Told\r\ncontent-length: {}\r\n",
+                "HTTP/1.1 {status} Told\r\n{CLOSES}content-length: {}\r\n",
                 body.len()
             );
             for header in headers {
@@ -215,7 +218,9 @@ async fn send(stream: &mut TcpStream, reply: Reply, held: &Semaphore) -> io::Res
             let permit = held.acquire().await.map_err(io::Error::other)?;
             permit.forget();
             stream
-                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+                .write_all(
+                    format!("HTTP/1.1 200 OK\r\n{CLOSES}content-length: 0\r\n\r\n").as_bytes(),
+                )
                 .await
         }
         Reply::Raw(bytes) => stream.write_all(&bytes).await,

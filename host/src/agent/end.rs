@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::answer_schema::AnswerCheck;
-use super::archive::join::note_due;
 use super::calls::finish_call;
 use super::outcome::{Error, TurnOutcome};
 use super::stop::{EarlyStop, blocked_by, withheld_text};
@@ -169,14 +168,11 @@ impl TurnRun<'_> {
             _ => {
                 written?;
                 synced?;
-                let compaction = &self.agent.compaction;
-                note_due(
-                    &self.ctx.scope,
-                    compaction,
-                    self.begins_at,
-                    outcome.summary.stop,
-                )
-                .await;
+                let (compaction, stop) = (&self.agent.compaction, outcome.summary.stop);
+                let archival = &mut self.agent.archival;
+                archival
+                    .note_due(&self.ctx.scope, compaction, self.begins_at, stop)
+                    .await;
                 Ok(outcome)
             }
         }

@@ -192,7 +192,7 @@ impl HttpPool {
         })
         .retry(backoff)
         .when(|failure| failure.is_retryable)
-        .adjust(|failure, delay| self.retry_delay(failure, delay))
+        .adjust(|failure, delay| self.retry_delay(failure, number.load(Ordering::Relaxed), delay))
         .notify(|failure, delay| {
             listener.pass_retry(number.load(Ordering::Relaxed) + 1, delay, &failure.error);
         });
@@ -321,9 +321,18 @@ impl HttpPool {
         Err(status_failure(attempt, status, &headers, &body))
     }
 
-    /// Returns the delay before the next attempt; `None` means no retry.
-    fn retry_delay(&self, failure: &AttemptFailure, backoff: Option<Duration>) -> Option<Duration> {
+    /// Returns the delay before the next attempt after `n_attempts`; `None` means no retry.
+    fn retry_delay(
+        &self,
+        failure: &AttemptFailure,
+        n_attempts: u32,
+        backoff: Option<Duration>,
+    ) -> Option<Duration> {
         let backoff = backoff?;
+        // Only once: a server that closes every connection may be overloaded.
+        if failure.is_unanswered && n_attempts == 1 {
+            return Some(Duration::ZERO);
+        }
         match failure.retry_after {
             Some(asked) if asked.as_millis() > u128::from(self.config.max_retry_after_ms) => None,
             Some(asked) => Some(asked),

@@ -22,6 +22,9 @@ pub(crate) struct AttemptFailure {
     pub(crate) is_retryable: bool,
     /// Delay that the server asked for.
     pub(crate) retry_after: Option<Duration>,
+    /// Whether the connection was closed before any part of an answer. That happens when a server
+    /// closes an idle connection while a request is sent on it; a new connection would be answered.
+    pub(crate) is_unanswered: bool,
 }
 
 impl AttemptFailure {
@@ -31,6 +34,7 @@ impl AttemptFailure {
             error: Box::new(error),
             is_retryable: false,
             retry_after: None,
+            is_unanswered: false,
         }
     }
 
@@ -173,6 +177,7 @@ pub(crate) fn status_failure(
             ),
         error,
         retry_after,
+        is_unanswered: false,
     }
 }
 

@@ -99,16 +99,21 @@ impl<'a> AttemptTimer<'a> {
     fn broken_error(&self, error: &reqwest::Error) -> AttemptFailure {
         let endpoint = self.endpoint;
         let (provider, cause) = (endpoint.provider.clone(), innermost_text(error));
-        AttemptFailure::passing_failure(match (error.is_connect(), error.is_timeout()) {
-            (true, true) => self.timeout_error(Phase::Connect, self.config.connect_timeout_ms),
-            (true, false) => Error::Unreachable {
-                provider,
-                url: endpoint.shown_url(),
-                cause,
-                advice: endpoint.advice.clone(),
-            },
-            (false, _) => Error::EndedEarly { provider, cause },
-        })
+        let failure =
+            AttemptFailure::passing_failure(match (error.is_connect(), error.is_timeout()) {
+                (true, true) => self.timeout_error(Phase::Connect, self.config.connect_timeout_ms),
+                (true, false) => Error::Unreachable {
+                    provider,
+                    url: endpoint.shown_url(),
+                    cause,
+                    advice: endpoint.advice.clone(),
+                },
+                (false, _) => Error::EndedEarly { provider, cause },
+            });
+        AttemptFailure {
+            is_unanswered: !error.is_connect() && matches!(self.phase, Phase::FirstByte),
+            ..failure
+        }
     }
 }
 

@@ -11,7 +11,11 @@ use serde_json::{Value, json};
 const N_TURNS: usize = 60;
 
 /// Tokens from which the conversation is compacted.
-const THRESHOLD: usize = 16_000;
+const THRESHOLD: usize = 9_000;
+
+/// Most turns that the archival may be behind at the end of a conversation. A single attempt at a summary that fails, and is
+/// tried again a second later, costs about ten on a quiet machine.
+const MAX_DUE: i32 = 40;
 
 /// Bytes of a token, as the model of this test reports it.
 const BYTES_PER_TOKEN: usize = 4;
@@ -232,7 +236,17 @@ async fn find_all(n_rows: usize) -> Rind {
         .iter()
         .filter(|entry| entry["holder"].is_object())
         .count();
-    assert!(n_archived >= N_TURNS - 2, "{n_archived}");
+    // Turns go on while earlier ones are prepared: what was not ready at the end is still due.
+    let n_due = rind.entries("archival").iter().fold(0, |n_due, entry| {
+        match (entry["is_over"].as_bool(), entry["tries"].as_u64()) {
+            (Some(true), _) => n_due - 1,
+            (_, Some(0)) => n_due + 1,
+            _ => n_due,
+        }
+    });
+    let n_turns = N_TURNS + GATES.len();
+    assert_eq!(n_archived + usize::try_from(n_due).unwrap(), n_turns);
+    assert!(n_due <= MAX_DUE, "{n_due}");
     let compacted: Vec<&Value> = replaced
         .iter()
         .filter(|entry| !entry["holder"].is_object())

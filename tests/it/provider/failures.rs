@@ -300,6 +300,34 @@ async fn a_torn_stream_is_tried_again_and_an_error_in_the_end() {
 }
 
 #[tokio::test]
+async fn a_connection_that_is_closed_without_an_answer_is_replaced_at_once_but_only_once() {
+    let http = HttpConfig {
+        retry_delay_ms: 60_000,
+        ..quick()
+    };
+    let closed = Reply::mute().torn();
+    let server = Server::start(vec![closed.clone(), Reply::stream([OPENAI_TEXT])]).await;
+    let client = provider("openai", &server.url, http.clone());
+    let answered = tokio::time::timeout(Duration::from_secs(30), send(&*client, json!({})));
+    let (response, events) = answered.await.expect("no delay").answer();
+    assert_eq!(response.message.joined_text(), "Hello there.");
+    assert!(matches!(
+        events[0],
+        StreamEvent::Retry {
+            attempt: 2,
+            delay_ms: 0,
+            ..
+        }
+    ));
+
+    let server = Server::start(vec![closed]).await;
+    let client = provider("openai", &server.url, http);
+    let waits = tokio::time::timeout(Duration::from_secs(2), send(&*client, json!({})));
+    assert!(waits.await.is_err(), "the third attempt waits");
+    assert_eq!(server.received().len(), 2);
+}
+
+#[tokio::test]
 async fn comments_and_pings_keep_a_request_alive_up_to_a_bound_of_their_own() {
     let http = HttpConfig {
         first_byte_timeout_ms: 400,

@@ -148,7 +148,7 @@ impl Server {
                 let reply = replies[n_served.min(replies.len() - 1)].clone();
                 if is_about_models(&request, &reply) {
                     let _ = stream
-                        .write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+                        .write_all(b"HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
                         .await;
                     continue;
                 }

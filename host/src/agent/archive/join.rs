@@ -3,6 +3,7 @@
 //!
 //! Start from [`ArchiveQueue`].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +38,9 @@ pub(in crate::agent) struct ArchiveQueue {
     preparing: Option<ArchiveBatch>,
     /// Archiving whose turn is being moved to its holder.
     moving: Option<Moving>,
+    /// Where the due turns of this process begin in the session, by their numbers. Each is read
+    /// from there: a session that was read from its start for every turn fell behind as it grew.
+    begins_at: BTreeMap<u32, Position>,
 }
 
 impl ArchiveQueue {
@@ -46,8 +50,57 @@ impl ArchiveQueue {
             return;
         }
         let due = spec.session.archival_due();
+        let begins_at = std::mem::take(&mut self.begins_at);
+        let begins_at = begins_at
+            .into_iter()
+            .filter(|(turn, _)| due.iter().any(|due| due.turn == *turn));
+        self.begins_at = begins_at.collect();
         if !due.is_empty() {
-            self.preparing = Some(ArchiveBatch::begin_batch(scope, due));
+            let due = due.into_iter().map(|due| {
+                // An earlier process noted the turns that have no position here.
+                let from = self.begins_at.get(&due.turn).copied();
+                (due, from.unwrap_or(Position::START))
+            });
+            self.preparing = Some(ArchiveBatch::begin_batch(scope, due.collect()));
+        }
+    }
+
+    /// Records that the turn `scope`, which has ended, is to be archived when one of the triggers
+    /// says so. The turn begins at the position `begins_at` of the session.
+    pub(in crate::agent) async fn note_due(
+        &mut self,
+        scope: &Arc<TurnScope>,
+        compaction: &CompactionState,
+        begins_at: Position,
+        stop: StopReason,
+    ) {
+        let spec = &scope.spec;
+        if !spec.config.archival.enabled || scope.cancel.is_cancelled() {
+            return;
+        }
+        let (place, turn, from) = (spec.session.place(), scope.number, begins_at);
+        let read = tokio::task::spawn_blocking(move || FinishedTurn::read_turn(&place, turn, from));
+        let finished = match read.await {
+            Ok(Ok(finished)) => finished,
+            Ok(Err(error)) => return cannot_archive(spec, scope, 0, error).await,
+            Err(_) => return,
+        };
+        let n_calls = finished.messages.iter().flat_map(Message::tool_calls);
+        let facts = TurnFacts {
+            depth: spec.depth,
+            stop,
+            n_calls: n_calls.count(),
+            tokens: compaction.tokens_of(&spec.model, &finished.messages),
+        };
+        let reason = trigger::archive_reason(&spec.config.archival.trigger, &facts);
+        // Do not archive a turn with an unanswered call, because the call is not over. A turn that
+        // continues an interrupted turn has no input of its own for the summary to replace.
+        if let Some(reason) = reason
+            && finished.asked().is_some()
+            && unanswered_calls(&finished.messages).next().is_none()
+        {
+            self.begins_at.insert(turn, begins_at);
+            write_kept(&spec.session, turn, reason, 0, false);
         }
     }
 
@@ -200,42 +253,6 @@ impl ArchiveQueue {
             Ok(Err((n_messages, error))) => cannot_archive(spec, scope, n_messages, error).await,
             Err(_) => {}
         }
-    }
-}
-
-/// Records that the turn, which has ended, is to be archived when one of the triggers says so.
-pub(in crate::agent) async fn note_due(
-    scope: &Arc<TurnScope>,
-    compaction: &CompactionState,
-    begins_at: Position,
-    stop: StopReason,
-) {
-    let spec = &scope.spec;
-    if !spec.config.archival.enabled || scope.cancel.is_cancelled() {
-        return;
-    }
-    let (place, turn, from) = (spec.session.place(), scope.number, begins_at);
-    let read = tokio::task::spawn_blocking(move || FinishedTurn::read_turn(&place, turn, from));
-    let finished = match read.await {
-        Ok(Ok(finished)) => finished,
-        Ok(Err(error)) => return cannot_archive(spec, scope, 0, error).await,
-        Err(_) => return,
-    };
-    let n_calls = finished.messages.iter().flat_map(Message::tool_calls);
-    let facts = TurnFacts {
-        depth: spec.depth,
-        stop,
-        n_calls: n_calls.count(),
-        tokens: compaction.tokens_of(&spec.model, &finished.messages),
-    };
-    let reason = trigger::archive_reason(&spec.config.archival.trigger, &facts);
-    // Do not archive a turn with an unanswered call, because the call is not over. A turn that
-    // continues an interrupted turn has no input of its own for the summary to replace.
-    if let Some(reason) = reason
-        && finished.asked().is_some()
-        && unanswered_calls(&finished.messages).next().is_none()
-    {
-        write_kept(&spec.session, scope.number, reason, 0, false);
     }
 }
 

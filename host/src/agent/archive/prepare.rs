@@ -64,16 +64,17 @@ pub(in crate::agent) struct ArchiveBatch {
 }
 
 impl ArchiveBatch {
-    /// Begins to prepare the turns that are due, on behalf of the turn `scope`.
-    pub(super) fn begin_batch(scope: &Arc<TurnScope>, due: Vec<DueTurn>) -> Self {
+    /// Begins to prepare the turns that are due, on behalf of the turn `scope`. Each comes with a
+    /// position of the session at or before its beginning.
+    pub(super) fn begin_batch(scope: &Arc<TurnScope>, due: Vec<(DueTurn, Position)>) -> Self {
         let ready: Arc<Mutex<Vec<PreparedArchive>>> = Arc::default();
         let (scope, put) = (scope.clone(), ready.clone());
         let task = tokio::spawn(async move {
-            for due in due.into_iter().take(MAX_AT_ONCE) {
+            for (due, from) in due.into_iter().take(MAX_AT_ONCE) {
                 let prepared = tokio::select! {
                     biased;
                     () = scope.cancel.cancelled() => return,
-                    prepared = prepare_archive(&scope, due) => prepared,
+                    prepared = prepare_archive(&scope, due, from) => prepared,
                 };
                 if let Some(prepared) = prepared {
                     lock(&put).push(prepared);
@@ -112,12 +113,15 @@ impl Drop for ArchiveBatch {
     }
 }
 
-/// Reads a turn and has it summarized. `None` if this cannot be decided now, so that the turn stays
-/// due.
-async fn prepare_archive(scope: &TurnScope, due: DueTurn) -> Option<PreparedArchive> {
+/// Reads a turn, which begins at `from` or later, and has it summarized. `None` if this cannot be
+/// decided now, so that the turn stays due.
+async fn prepare_archive(
+    scope: &TurnScope,
+    due: DueTurn,
+    from: Position,
+) -> Option<PreparedArchive> {
     let (place, turn) = (scope.spec.session.place(), due.turn);
-    let read =
-        tokio::task::spawn_blocking(move || FinishedTurn::read_turn(&place, turn, Position::START));
+    let read = tokio::task::spawn_blocking(move || FinishedTurn::read_turn(&place, turn, from));
     let finished = match read.await {
         Ok(Ok(finished)) => finished,
         Ok(Err(error)) => {
