@@ -83,6 +83,7 @@ fn turn_start(turn: u32) -> Body {
         input_id: None,
         continues: None,
         attached: Vec::new(),
+        plugins: None,
     }
 }
 

@@ -97,10 +97,19 @@ impl Machine {
     /// sessions gets the script.
     #[must_use]
     pub fn command(&self, command: &[&str], args: &[&str]) -> Command {
+        let servers = ["--nats", &self.urls, "--tenant", "t"];
+        let mut program = self.local(&[command, &servers, args].concat());
+        if ["serve", "worker"].contains(&command[0]) {
+            program.arg("--script").arg(self.path("script.toml"));
+        }
+        program
+    }
+
+    /// Returns the program with these arguments alone.
+    #[must_use]
+    pub fn local(&self, args: &[&str]) -> Command {
         let mut program = Command::new(&self.program);
         program
-            .args(command)
-            .args(["--nats", &self.urls, "--tenant", "t"])
             .args(args)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
@@ -113,9 +122,6 @@ impl Machine {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        if ["serve", "worker"].contains(&command[0]) {
-            program.arg("--script").arg(self.path("script.toml"));
-        }
         program
     }
 

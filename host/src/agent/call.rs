@@ -16,9 +16,9 @@ use crate::point::catalog as at;
 use crate::point::deadline::pause_clock;
 use crate::point::dispatch::{AttributedText, HookVerdict};
 use crate::point::payload::{FailureReport, FinishedCall, ProposedCall};
-use crate::session::Body;
+use crate::session::{AllowedPart, Body};
 use crate::tool::ToolCtx;
-use crate::tool::approval::{ApprovalAnswer, Approver, Question};
+use crate::tool::approval::{ApprovalAnswer, Approver, Question, SessionApproval};
 use crate::tool::policy::{self, PolicyCall};
 use crate::tool::registry::ToolEntry;
 use crate::tool::schema;
@@ -445,6 +445,10 @@ impl<'a> ToolGate<'a> {
                     self.scope.family.root.append_or_defer(Body::Allowed {
                         tool: question.tool.clone(),
                         covers: covers.clone(),
+                        parts: match self.scope.spec.config.keeps_approvals {
+                            true => recorded_parts(self.scope.approvals.parts_of(&question)),
+                            false => Vec::new(),
+                        },
                     });
                 }
                 answer
@@ -515,4 +519,15 @@ impl<'a> ToolGate<'a> {
             background: Some(self.scope.spec.background.clone()),
         }
     }
+}
+
+/// Returns what a person allowed as parts of an entry.
+fn recorded_parts(allowed: Vec<(String, SessionApproval)>) -> Vec<AllowedPart> {
+    let parts = allowed.into_iter().map(|(key, approved)| AllowedPart {
+        key,
+        covers: approved.covers,
+        plugin: approved.plugin,
+        by: approved.by,
+    });
+    parts.collect()
 }

@@ -80,6 +80,13 @@ pub struct AgentConfig {
     /// The operator's prices of models; the section `[prices]`.
     #[serde(skip)]
     pub prices: Prices,
+    /// Whether "always" answers are recorded so that they hold for whichever program continues the
+    /// session, and recorded ones count. For sessions in a store that several programs share.
+    #[serde(skip)]
+    pub keeps_approvals: bool,
+    /// Digest of the set of plugins that runs, which is recorded with each turn.
+    #[serde(skip)]
+    pub plugin_set: Option<String>,
 }
 
 impl Default for AgentConfig {
@@ -104,6 +111,8 @@ impl Default for AgentConfig {
             max_cost_usd: None,
             subagents: SubagentsConfig::default(),
             prices: Prices::default(),
+            keeps_approvals: false,
+            plugin_set: None,
         }
     }
 }

@@ -44,6 +44,7 @@ impl<'a> DirectTurn<'a> {
             input_id: None,
             continues: None,
             attached: Vec::new(),
+            plugins: agent.spec.config.plugin_set.clone(),
         })?;
         Ok(Self {
             agent,

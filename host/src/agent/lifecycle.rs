@@ -27,7 +27,7 @@ use crate::point::dispatch::Dispatcher;
 use crate::point::outcome::Level;
 use crate::point::payload::{PromptPart, SessionInfo};
 use crate::session::{self, Body, Entry, Undone};
-use crate::tool::approval::SessionApprovals;
+use crate::tool::approval::{SessionApproval, SessionApprovals};
 use crate::tool::background::BackgroundGuard;
 
 /// Shortest time that hooks in the background are waited for at the end: time that their calls
@@ -84,6 +84,19 @@ impl LiveAgent {
             family.root.clone(),
         );
         let sink = Arc::new(sink);
+        let approvals = SessionApprovals::of_session(spec.session.id());
+        if spec.config.keeps_approvals && family.parent.is_none() {
+            let kept = spec.session.kept_answers().into_iter();
+            approvals.restore(kept.map(|(tool, part)| {
+                let approved = SessionApproval {
+                    tool,
+                    covers: part.covers,
+                    plugin: part.plugin,
+                    by: part.by,
+                };
+                (part.key, approved)
+            }));
+        }
         Self {
             dispatcher: Arc::new(match &family.parent {
                 None => Dispatcher::new(spec.hooks.clone(), sink.clone()),
@@ -92,7 +105,7 @@ impl LiveAgent {
             sink,
             steering: SteerHandle::default(),
             replacements: PluginReplacements::default(),
-            approvals: Arc::default(),
+            approvals: Arc::new(approvals),
             skills: Arc::new(ActiveSkills::of_session(&spec.session, &spec.skills)),
             invoked: None,
             family,

@@ -374,6 +374,7 @@ fn begin_turn(
         input_id: None,
         continues: None,
         attached: Vec::new(),
+        plugins: agent.spec.config.plugin_set.clone(),
     })?;
     agent.spec.events.emit(Event::TurnStart {
         turn: scope.number,

@@ -149,6 +149,7 @@ impl<'a> TurnRun<'a> {
             continues,
             // Kept with the input, because hooks may still be judging it when the program is ended.
             attached: blobs_of(&self.attached),
+            plugins: self.agent.spec.config.plugin_set.clone(),
         })?;
         self.ctx.emit_event(Event::TurnStart {
             turn: self.ctx.scope.number,

@@ -311,6 +311,25 @@ impl Config {
         Self { layers }
     }
 
+    /// Adds a layer that is stronger than all others.
+    #[must_use]
+    pub fn with_layer(mut self, layer: Layer) -> Self {
+        self.layers.push(layer);
+        self
+    }
+
+    /// Returns a section as it is written, merged from all layers; empty if no layer has it.
+    #[must_use]
+    pub fn table(&self, section: &str) -> toml::Table {
+        let mut merged = toml::Table::new();
+        for layer in &self.layers {
+            if let Some(toml::Value::Table(table)) = layer.table.get(section) {
+                merge_tables(&mut merged, table);
+            }
+        }
+        merged
+    }
+
     /// Returns the settings of one module: its defaults, overridden by each layer in turn.
     pub fn section<T: Section>(&self) -> Result<T, Error> {
         let mut merged = toml::Table::new();

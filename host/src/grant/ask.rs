@@ -3,6 +3,8 @@
 //! An [`Ask`] implementation decides how; this module must not know terminals. No function that a
 //! plugin or the model can call leads here. Start from [`GrantOptions::settle`].
 
+use std::collections::BTreeMap;
+
 use futures_util::future::BoxFuture;
 
 use super::answers::{AnswerLifetime, Answers, GrantAnswer};
@@ -94,6 +96,9 @@ pub struct GrantOptions {
     pub session: Option<String>,
     /// Flags of the command line.
     pub flags: Vec<GrantFlag>,
+    /// Permissions of plugins that a signed set grants, by the name of the plugin and in their text
+    /// form. Such a plugin gets these and no others, and nobody is asked about it.
+    pub exact: BTreeMap<String, Vec<String>>,
     /// Operator to ask; `None` if there is no terminal.
     pub ask: Option<std::sync::Arc<dyn Ask>>,
 }
@@ -115,6 +120,9 @@ impl GrantOptions {
                 flags: &self.flags,
             },
         );
+        if let Some(granted) = self.exact.get(&request.plugin) {
+            return (decision.exactly(granted), None);
+        }
         let (true, Some(ask)) = (decision.is_waiting(), &self.ask) else {
             return (decision, None);
         };

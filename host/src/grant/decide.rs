@@ -223,6 +223,27 @@ impl Decision {
         Granted::new(expected.map(|row| row.capability.clone()).collect())
     }
 
+    /// Grants exactly these capabilities, in their text form, except those that a policy denies: what
+    /// is pending is granted if it is among them, and whatever is not among them is denied.
+    #[must_use]
+    pub fn exactly(mut self, granted: &[String]) -> Self {
+        for row in &mut self.rows {
+            let is_among = granted.contains(&row.capability.to_string());
+            match (row.standing, is_among) {
+                (Standing::Waiting, true) => {
+                    row.standing = Standing::Granted;
+                    "granted by the signed set of plugins".clone_into(&mut row.why);
+                }
+                (Standing::Waiting | Standing::Granted, false) => {
+                    row.standing = Standing::Denied;
+                    "the signed set of plugins does not grant it".clone_into(&mut row.why);
+                }
+                (Standing::Denied, _) | (Standing::Granted, true) => {}
+            }
+        }
+        self
+    }
+
     /// Grants all pending capabilities, with this reason.
     #[must_use]
     pub fn with_yes(mut self, why: &str) -> Self {

@@ -22,7 +22,7 @@ use crate::point::payload::{Source, Tier, TurnSummary};
 
 pub use report::Report;
 pub(super) use report::ReportLine;
-pub use value::{DueTurn, Holder, LastingSkill, PromptRow, RememberedSkill};
+pub use value::{AllowedPart, DueTurn, Holder, LastingSkill, PromptRow, RememberedSkill};
 
 /// Version of the format. A file with a higher version is refused, because entries of known types
 /// may have changed their meaning.
@@ -134,6 +134,9 @@ pub enum Body {
         /// Images of the input, which the message of the input refers to once hooks let it in.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attached: Vec<Blob>,
+        /// Digest of the set of plugins that the turn runs with, if it is one of a fleet.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plugins: Option<String>,
     },
     /// A slash command of a plugin was run, between two turns.
     Command {
@@ -398,12 +401,15 @@ pub enum Body {
         /// Text of the line; empty if the plugin removed it.
         text: String,
     },
-    /// A person allowed calls for the rest of the run. The answer ends with the program.
+    /// A person allowed calls for the rest of the session. Without parts the answer ends with the program.
     Allowed {
         /// Name of the tool.
         tool: String,
         /// Covered calls, as the question named them.
         covers: String,
+        /// Parts that hold for whichever program continues this session.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        parts: Vec<AllowedPart>,
     },
     /// Streamed text that the user had already seen was withdrawn.
     Corrected {

@@ -26,6 +26,8 @@ pub struct InterruptedTurn {
     pub input_id: Option<String>,
     /// Images of the input.
     pub attached: Vec<Blob>,
+    /// Digest of the set of plugins that it began or was continued with last.
+    pub plugins: Option<String>,
     /// Whether hooks let the input in, so that it is part of the conversation.
     pub is_taken: bool,
     /// Number of times that the turn was continued and cut off again.
@@ -81,12 +83,14 @@ impl InterruptedTurn {
                 input_id,
                 continues,
                 attached,
+                plugins,
             } => {
                 let continued = last.take().filter(|_| continues.is_some());
                 *last = Some(match continued {
                     Some(continued) => Self {
                         turn: *turn,
                         n_continued: continued.n_continued.saturating_add(1),
+                        plugins: plugins.clone(),
                         ..continued
                     },
                     None => Self {
@@ -96,6 +100,7 @@ impl InterruptedTurn {
                         command: command.clone(),
                         input_id: input_id.clone(),
                         attached: attached.clone(),
+                        plugins: plugins.clone(),
                         is_taken: false,
                         n_continued: 0,
                         n_steps: 0,
@@ -217,6 +222,7 @@ mod tests {
             input_id: Some("a".to_owned()),
             continues,
             attached: Vec::new(),
+            plugins: None,
         }
     }
 

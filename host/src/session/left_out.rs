@@ -98,6 +98,7 @@ mod tests {
             input_id: None,
             continues: None,
             attached: Vec::new(),
+            plugins: None,
         };
         let said = |id: &str| Body::Message {
             message: Message {

@@ -56,7 +56,8 @@ pub use children::{Child, SessionPlace};
 pub use doctor::{Examination, Fault, Growth, examine_session, repair_session};
 pub(crate) use entry::DONE;
 pub use entry::{
-    Body, DueTurn, Entry, Holder, LastingSkill, PromptRow, RememberedSkill, Report, VERSION, schema,
+    AllowedPart, Body, DueTurn, Entry, Holder, LastingSkill, PromptRow, RememberedSkill, Report,
+    VERSION, schema,
 };
 pub(crate) use guarded::open_as as open_guarded;
 pub use guarded::{MAX_LINE_BYTES, is_session_id};

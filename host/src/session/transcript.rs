@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::children::{self, Child};
-use super::entry::{Body, DONE, DueTurn, LastingSkill, RememberedSkill};
+use super::entry::{AllowedPart, Body, DONE, DueTurn, LastingSkill, RememberedSkill};
 use super::interrupted::{InterruptedTurn, TakenInput};
 use crate::message::{Message, Role, ToolCall, unanswered_calls};
 
@@ -37,6 +37,8 @@ pub(super) struct SessionTranscript {
     pub(super) statuses: BTreeMap<String, String>,
     /// Calls that a person allowed for the current run, as text.
     allowed: Vec<String>,
+    /// Calls that a person allowed for whichever program continues the session, each with its tool.
+    pub(super) kept_answers: Vec<(String, AllowedPart)>,
     /// Calls that a person had allowed for the run before.
     pub(super) ended_answers: Vec<String>,
     /// Cost in US dollars of the turns, commands and loops, as far as it is known.
@@ -61,7 +63,15 @@ impl SessionTranscript {
                 is_switch: true, ..
             } => {}
             Body::Resumed { .. } => self.ended_answers = std::mem::take(&mut self.allowed),
-            Body::Allowed { tool, covers } => self.allowed.push(format!("{tool}: {covers}")),
+            Body::Allowed {
+                tool,
+                covers,
+                parts,
+            } if parts.is_empty() => self.allowed.push(format!("{tool}: {covers}")),
+            Body::Allowed { tool, parts, .. } => {
+                let parts = parts.iter().map(|part| (tool.clone(), part.clone()));
+                self.kept_answers.extend(parts);
+            }
             Body::Status { plugin, text } if text.is_empty() => {
                 self.statuses.remove(plugin);
             }

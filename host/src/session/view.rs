@@ -50,6 +50,9 @@ pub struct TurnView {
     /// Slash command that produced the input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// Digest of the set of plugins that it ran with, if it was one of a fleet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plugins: Option<String>,
     /// Time of the start, in milliseconds since 1970.
     pub started: i64,
     /// Reason for the end; `None` while the turn is open.

@@ -198,6 +198,19 @@ impl Question {
     }
 }
 
+impl Question {
+    /// Returns what an answer "always" allows.
+    fn approved(&self) -> impl Iterator<Item = SessionApproval> {
+        let parts = self.parts.iter();
+        parts.map(|part| SessionApproval {
+            tool: self.tool.clone(),
+            plugin: self.plugin.clone(),
+            by: self.by.clone(),
+            covers: one_line(part),
+        })
+    }
+}
+
 /// Answer to an approval question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApprovalAnswer {
@@ -268,12 +281,54 @@ pub struct SessionApproval {
 /// description or schema has changed counts as another tool.
 #[derive(Debug, Default)]
 pub struct SessionApprovals {
+    /// Hash of the id of the session, to which the keys are bound: an entry that is copied to another
+    /// session allows nothing there.
+    session: [u8; 32],
     always: Mutex<BTreeMap<[u8; 32], SessionApproval>>,
     /// Held during a question, because plugins can make calls concurrently.
     asking: tokio::sync::Mutex<()>,
 }
 
 impl SessionApprovals {
+    /// Creates the answers of a session, none at first.
+    #[must_use]
+    pub(crate) fn of_session(id: &str) -> Self {
+        Self {
+            session: *blake3::hash(id.as_bytes()).as_bytes(),
+            ..Self::default()
+        }
+    }
+
+    /// Takes answers that earlier programs recorded in the session, each by its key.
+    pub(crate) fn restore(&self, recorded: impl IntoIterator<Item = (String, SessionApproval)>) {
+        let kept = recorded.into_iter().filter_map(|(key, approved)| {
+            let key = blake3::Hash::from_hex(&key).ok()?;
+            let approved = SessionApproval {
+                tool: one_line(&approved.tool),
+                covers: one_line(&approved.covers),
+                plugin: approved.plugin.as_deref().map(one_line),
+                by: approved.by.as_deref().map(one_line),
+            };
+            Some((*key.as_bytes(), approved))
+        });
+        self.lock().extend(kept);
+    }
+
+    /// Returns what an answer "always" to a question allows, each part by its key: a hash of the session,
+    /// the tool and the part.
+    pub(crate) fn parts_of(&self, question: &Question) -> Vec<(String, SessionApproval)> {
+        let parts = self.bound_keys(question).zip(question.approved());
+        let parts =
+            parts.map(|(key, approved)| (blake3::Hash::from_bytes(key).to_string(), approved));
+        parts.collect()
+    }
+
+    fn bound_keys(&self, question: &Question) -> impl Iterator<Item = [u8; 32]> {
+        let session = &self.session;
+        let keys = question.keys();
+        keys.map(move |key| *blake3::keyed_hash(session, &key).as_bytes())
+    }
+
     /// Asks, unless every part of the call is covered by an earlier [`ApprovalAnswer::Always`]. A
     /// request by a hook is about this one call, so it is always asked.
     pub async fn ask(&self, approver: &dyn Approver, question: &Question) -> ApprovalAnswer {
@@ -283,13 +338,8 @@ impl SessionApprovals {
         }
         let answer = approver.ask(question).await;
         if answer == ApprovalAnswer::Always {
-            let approved = question.parts.iter().map(|part| SessionApproval {
-                tool: question.tool.clone(),
-                plugin: question.plugin.clone(),
-                by: question.by.clone(),
-                covers: one_line(part),
-            });
-            self.lock().extend(question.keys().zip(approved));
+            self.lock()
+                .extend(self.bound_keys(question).zip(question.approved()));
         }
         answer
     }
@@ -302,7 +352,7 @@ impl SessionApprovals {
     /// Whether earlier answers cover the call, so that no question is needed.
     pub(crate) fn covers(&self, question: &Question) -> bool {
         let always = self.lock();
-        let mut keys = question.keys();
+        let mut keys = self.bound_keys(question);
         question.reasons.is_empty()
             && !question.parts.is_empty()
             && keys.all(|key| always.contains_key(&key))
@@ -365,6 +415,14 @@ mod tests {
         }
     }
 
+    struct AllowAlways;
+
+    impl Approver for AllowAlways {
+        fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
+            async { ApprovalAnswer::Always }.boxed()
+        }
+    }
+
     fn spec(name: &str, description: &str) -> ToolSpec {
         ToolSpec {
             description: description.to_owned(),
@@ -388,6 +446,32 @@ mod tests {
             ask(spec("t", "changed")).await,
             ApprovalAnswer::No(_)
         ));
+    }
+
+    #[tokio::test]
+    async fn a_recorded_answer_holds_for_its_session_and_tool_and_allows_nothing_elsewhere() {
+        let (own, approver) = (SessionApprovals::of_session("s"), AllowAlways);
+        let question = |description: &str| {
+            Question::new(&spec("t", description), &json!({}), &Subject::Any, &[])
+        };
+        assert_eq!(
+            own.ask(&approver, &question("d")).await,
+            ApprovalAnswer::Always
+        );
+        for (session, description, is_covered) in [
+            ("s", "d", true),
+            ("s", "changed", false),
+            ("other", "d", false),
+        ] {
+            let next = SessionApprovals::of_session(session);
+            next.restore(own.parts_of(&question("d")));
+            assert_eq!(next.approved(), own.approved());
+            let covers = next.covers(&question(description));
+            assert_eq!(covers, is_covered, "{session} {description}");
+        }
+        let approved = own.approved().remove(0);
+        own.restore([("../x".to_owned(), approved)]);
+        assert_eq!(own.approved().len(), 1);
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@ use rind_nats::{NatsConfig, NatsSessions};
 use rind_nats_tests::{Machine, NatsServers, ServerSetup};
 use serde_json::{Value, json};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_nats-rind");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_nats-rind");
 
 /// A model that runs a command and then says that it ran.
 pub(crate) const COMMAND: &str = r#"
@@ -59,12 +59,12 @@ pub(crate) fn start(script: &str) -> (NatsServers, NatsSessions, Machine) {
     (servers, sessions, machine)
 }
 
-fn send(machine: &Machine, session: &str, id: &str, text: &str) {
+pub(crate) fn send(machine: &Machine, session: &str, id: &str, text: &str) {
     let args = ["--session", session, "--input-id", id, text];
     machine.output(&["cluster", "send"], &args);
 }
 
-fn answer(machine: &Machine, question: &Value, answer: &str) -> u16 {
+pub(crate) fn answer(machine: &Machine, question: &Value, answer: &str) -> u16 {
     let path = format!("/v1/questions/{}", question["id"].as_str().unwrap());
     machine.post(&path, &json!({ "answer": answer })).status
 }

@@ -5,6 +5,7 @@
     reason = "a test that cannot go on fails, and counts of faults are shown"
 )]
 
+mod approvals;
 mod chat;
 mod dead;
 mod fair;
@@ -13,6 +14,7 @@ mod front;
 mod hostile;
 mod moved;
 mod operate;
+mod plugin_sets;
 mod queue;
 mod quotas;
 mod races;

@@ -334,6 +334,7 @@ impl PluginArgs {
             unsuited: Vec::new(),
             trust_project: self.trust_project,
             grants: self.grant.clone(),
+            set: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A value is stored as messages with its parts, followed by one whose subject contains its length;
 //! that last message makes the value visible. So the length of a value is known from subjects
 //! alone. Values are not shared between sessions: copying a session copies them, and removing it
-//! removes them.
+//! removes them. Files of plugins are values of the tenant.
 
 use std::fmt::{self, Debug};
 use std::path::PathBuf;
@@ -29,7 +29,8 @@ const PART: &str = "part";
 /// The values of one kind of one session.
 pub(crate) struct NatsBlobs {
     parts: Arc<StoreParts>,
-    at: SessionAddress,
+    /// Owner of the values, for messages.
+    owner: String,
     place: ValuePlace,
 }
 
@@ -56,7 +57,7 @@ impl NatsBlobs {
             prefix: names.values(at, kind),
         };
         Self {
-            at: at.clone(),
+            owner: at.as_str().to_owned(),
             place,
             parts,
         }
@@ -70,7 +71,21 @@ impl NatsBlobs {
             prefix: names.files(at),
         };
         Self {
-            at: at.clone(),
+            owner: at.as_str().to_owned(),
+            place,
+            parts,
+        }
+    }
+
+    /// Returns the files of plugins of the tenant. No session has an id that begins with `=`.
+    pub(crate) fn of_plugins(parts: Arc<StoreParts>) -> Self {
+        let names = &parts.streams.names;
+        let place = ValuePlace {
+            stream: names.stream(VALUES, 0),
+            prefix: names.plugin_files(),
+        };
+        Self {
+            owner: "plugins".to_owned(),
             place,
             parts,
         }
@@ -109,7 +124,7 @@ impl NatsBlobs {
         })
     }
 
-    fn known_length(&self, name: &str) -> Result<Option<u64>, NatsError> {
+    pub(crate) fn known_length(&self, name: &str) -> Result<Option<u64>, NatsError> {
         let filter = format!("{}.{name}.{LENGTH}.*", self.place.prefix);
         Ok(self.find(filter)?.pop().map(|(_, length)| length))
     }
@@ -207,7 +222,7 @@ impl Blobs for NatsBlobs {
         let shown = rind_lib::text::clean_line(name, 70);
         Error::Blob {
             path: PathBuf::from(&self.parts.name)
-                .join(self.at.as_str())
+                .join(&self.owner)
                 .join(shown),
         }
     }

@@ -96,6 +96,14 @@ pub enum NatsError {
         /// Reason of the last failure, made printable.
         cause: String,
     },
+    /// A set of plugins cannot be used.
+    #[error("the set of plugins of {of} cannot be used: {why}")]
+    PluginSet {
+        /// Tenant or class.
+        of: String,
+        /// Reason.
+        why: String,
+    },
     /// The tenant has used a quota up.
     #[error(transparent)]
     OverQuota(QuotaRefusal),

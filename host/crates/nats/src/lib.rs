@@ -4,7 +4,8 @@
 //! session from being worked on twice, and the one property that everything rests on: an append
 //! says which message of the session it follows, and the server refuses it if that message is not
 //! the last one (compare-and-swap). Clocks and leases only save work. Consensus, queues and
-//! replication are the server's. The crate must not know the agent loop, plugins or the terminal.
+//! replication are the server's. The crate must not know the agent loop, how
+//! plugins are loaded, or the terminal.
 //!
 //! Start from [`NatsSessions`], which implements [`rind_lib::session::Sessions`].
 
@@ -20,6 +21,7 @@ mod lease;
 mod link;
 mod log;
 mod names;
+mod plugin_set;
 mod quota;
 mod replay;
 mod runtime;
@@ -33,6 +35,10 @@ mod writer;
 pub use config::{DeclaredSync, NatsConfig};
 pub use durability::{DurabilityFinding, DurabilityReport};
 pub use error::NatsError;
+pub use plugin_set::{
+    NextSet, PluginSetKey, PluginSetRecord, PluginSets, SetChanges, SetFile, SetPlugin, SignedSet,
+    check_public_key, file_names,
+};
 pub use quota::{QuotaLimits, QuotaRefusal, QuotaReport, QuotaUse, TenantQuotas, TurnUse};
 pub use sessions::NatsSessions;
 pub use snapshot::{LostFiles, SnapshotFailure, SnapshotLimits, WorkspaceSnapshots};

@@ -106,6 +106,11 @@ impl TenantNames {
         format!("{}.=files", self.prefix("blob", at))
     }
 
+    /// Returns the prefix of the files of the tenant's plugins.
+    pub(crate) fn plugin_files(&self) -> String {
+        format!("rind.{}.blob.0.=plugins", self.tenant)
+    }
+
     /// Returns a filter for all values of a session and of its subagents.
     pub(crate) fn all_values(&self, at: &SessionAddress) -> String {
         format!("{}.>", self.prefix("blob", at))

@@ -15,6 +15,9 @@ use crate::{NatsConfig, NatsError};
 /// Key of the number of partitions in the metadata of the first stream.
 const PARTITIONS: &str = "rind-partitions";
 
+/// Error code of JetStream for a stream that does not exist.
+pub(crate) const NO_STREAM: u64 = 10059;
+
 /// Kind of the streams with the lines of sessions, in their names.
 pub(crate) const LINES: &str = "LOG";
 

@@ -32,6 +32,7 @@ pub fn options(
         session,
         flags: flags.to_vec(),
         ask,
+        ..GrantOptions::default()
     })
 }
 

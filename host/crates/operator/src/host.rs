@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::environment::OperatorEnvironment;
 use super::misplaced::ToolNames;
+use super::plugin_set::GivenSet;
 use super::scripts;
 use super::settings::SessionChoice;
 use super::setup::OperatorSetup;
@@ -43,6 +44,8 @@ pub struct HostParts {
     pub sources: Vec<Arc<dyn ToolSource>>,
     /// Store of the sessions; the files of this machine without it.
     pub store: Option<SessionStore>,
+    /// Set of plugins that was loaded, whose rules hold besides those of the settings.
+    pub set: Option<Arc<GivenSet>>,
 }
 
 /// A host, the policy for its tool calls, and its scripts.
@@ -64,6 +67,8 @@ impl OperatorHost {
         let mut policy: ToolPolicy = setup.config.section()?;
         policy.mode = parts.mode;
         policy.switch = parts.switch;
+        let rules = parts.set.iter().flat_map(|set| set.rules());
+        policy.rules.extend(rules.cloned());
         let policy = Arc::new(policy);
         let scripts = scripts::read(setup)?;
         scripts::warn_writable(setup, &scripts)?;
@@ -71,6 +76,13 @@ impl OperatorHost {
         for source in parts.sources {
             builder = builder.tool_source(source);
         }
+        let agent_config = AgentConfig {
+            own_context_files: own_context_files(&setup.environment, &setup.paths),
+            // In a store that programs share, another one may have the session next.
+            keeps_approvals: parts.store.is_some(),
+            plugin_set: parts.set.as_ref().map(|set| set.digest().to_owned()),
+            ..setup.agent_config()?
+        };
         if let Some(store) = parts.store {
             builder = builder.store(store);
         }
@@ -84,10 +96,7 @@ impl OperatorHost {
             .subagent_presets(parts.presets)
             .policy(policy.clone())
             .approver(parts.approver)
-            .config(AgentConfig {
-                own_context_files: own_context_files(&setup.environment, &setup.paths),
-                ..setup.agent_config()?
-            })
+            .config(agent_config)
             .build()
             .await?;
         Ok(Self {

@@ -25,6 +25,7 @@ mod no_model;
 pub mod other_agents;
 pub mod overlooked;
 pub mod plugin_flags;
+pub mod plugin_set;
 pub mod project;
 pub mod project_commands;
 pub mod project_hooks;

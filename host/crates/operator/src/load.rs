@@ -79,6 +79,9 @@ impl PluginLoad {
         if selection.is_local_only {
             chosen = protected::protected_among(&sources, held.as_deref());
             sources.clear();
+        } else if let Some(set) = &selection.set {
+            chosen = set.found();
+            grants.exact = set.grants();
         } else {
             sources.push(Source::new(Trust::User, paths.config.join("plugins")));
             sources.extend(project.as_ref().map(|_| project::source(paths)));
@@ -91,7 +94,9 @@ impl PluginLoad {
         sources.extend(selection.local.iter().map(local));
         // Leave out the settings of the project: a project must not decide which keys are trusted.
         let written = config.without(&paths.project_config());
-        let installed = if selection.is_local_only {
+        let installed = if let Some(set) = &selection.set {
+            set.installed()
+        } else if selection.is_local_only {
             Vec::new()
         } else {
             let lock_path = paths.config.join(LockedEntries::FILE_NAME);
@@ -109,7 +114,7 @@ impl PluginLoad {
             held,
             installed,
             without: [selection.without.clone(), selection.unsuited.clone()].concat(),
-            expects_installed: !selection.is_local_only,
+            expects_installed: !selection.is_local_only && selection.set.is_none(),
             compiler: Compiler {
                 // Without a path to this program, components are compiled on a thread and not in a
                 // child process.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::component::ComponentFile;
 use super::environment::OperatorEnvironment;
+use super::plugin_set::GivenSet;
 use rind_lib::grant::decide::GrantFlag;
 use rind_lib::paths::Paths;
 use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
@@ -43,6 +44,9 @@ pub struct PluginSelection {
     pub trust_project: bool,
     /// Permissions that are given for this run.
     pub grants: Vec<GrantFlag>,
+    /// Set of plugins that is loaded instead of those of the user, of the project and of flags; the
+    /// plugins of the installation stay.
+    pub set: Option<Arc<GivenSet>>,
 }
 
 /// The session of a run.

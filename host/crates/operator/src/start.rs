@@ -157,6 +157,9 @@ impl PreparedRun {
         plugin_flags::check_places(&selection)?;
         let mut setup =
             OperatorSetup::with_project(environment, paths, &model, by_flag, ask).await?;
+        if let Some(set) = &selection.set {
+            setup.config = set.settle(setup.config)?;
+        }
         let replaced = overlooked::of_settings(&setup.config);
         replaced
             .iter()
@@ -189,6 +192,9 @@ impl PreparedRun {
         });
         let plugins = load.load().await.context("load plugins")?;
         load.check(&plugins)?;
+        if let Some(set) = &selection.set {
+            set.check(&plugins)?;
+        }
         frontend.show_plugins(&plugins);
         let plugins = StartableSet::check(Arc::new(plugins))?;
         let roots = skills::roots(&setup, &plugins, load.held_folder());
@@ -319,6 +325,7 @@ impl PreparedRun {
             commands: commands.clone(),
             sources: self.servers.into_sources(),
             store: self.store,
+            set: self.selection.set,
         };
         Ok(ReadyRun {
             host: OperatorHost::new(&setup, parts).await?,

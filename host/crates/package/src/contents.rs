@@ -47,7 +47,7 @@ pub struct PluginContents {
 impl PluginContents {
     /// Reads a plugin's directory. Files that do not belong to the plugin, for example its sources,
     /// are not read.
-    pub(crate) fn of_folder(folder: &Path) -> anyhow::Result<Self> {
+    pub fn of_folder(folder: &Path) -> anyhow::Result<Self> {
         let mut files = Files::new();
         let mut read = |path: &str| -> anyhow::Result<()> {
             let names = split_path(path)?;

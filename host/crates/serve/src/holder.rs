@@ -182,6 +182,15 @@ impl HeldSession {
         }
     }
 
+    /// Returns the digest of the set of plugins with which the turn of an input began, if that turn was
+    /// interrupted before the session was opened.
+    #[must_use]
+    pub fn interrupted_set(&self, input_id: &str) -> Option<&str> {
+        let turn = self.live.interrupted()?;
+        let is_of_input = turn.input_id.as_deref() == Some(input_id);
+        turn.plugins.as_deref().filter(|_| is_of_input)
+    }
+
     /// Returns a way to say something to the turn that [`run_input`](Self::run_input) runs.
     #[must_use]
     pub fn teller(&self) -> TurnTeller {

@@ -13,7 +13,7 @@ use rind_lib::event::Stamped;
 use rind_lib::host::{LoopTurn, SessionBuilder};
 use rind_lib::lock::lock;
 use rind_lib::point::payload::Source;
-use rind_lib::session::SessionStore;
+use rind_lib::session::{InterruptedTurn, SessionStore};
 use rind_lib::tool::live::RunningOutput;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -67,6 +67,8 @@ pub struct LiveSessions {
 pub(crate) struct LiveSession {
     orders: mpsc::Sender<SessionOrder>,
     shared: SharedSession,
+    /// Interrupted turn, as it was when the session was opened.
+    interrupted: Option<InterruptedTurn>,
     task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -326,6 +328,7 @@ impl LiveSessions {
         let session = session.map_err(|error| ApiError::internal(&error))??;
         let id = session.id().clone();
         let _ = session_id.set(id.clone());
+        let interrupted = session.stored().interrupted();
         let (orders, receiver) = mpsc::channel(MAX_WAITING);
         let shared = SharedSession {
             turns: Arc::default(),
@@ -346,6 +349,7 @@ impl LiveSessions {
         let live = Arc::new(LiveSession {
             orders,
             shared,
+            interrupted,
             task: tokio::sync::Mutex::new(Some(task)),
         });
         open.insert(id.to_string(), live.clone());
@@ -374,6 +378,11 @@ impl LiveSession {
             after,
             outcome,
         })
+    }
+
+    /// Returns the turn that was interrupted when the session was opened.
+    pub(crate) fn interrupted(&self) -> Option<&InterruptedTurn> {
+        self.interrupted.as_ref()
     }
 
     /// Whether a turn runs or is about to.

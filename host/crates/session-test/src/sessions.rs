@@ -32,6 +32,7 @@ fn begin_turn(session: &Session, turn: u32) -> Checked {
         input_id: None,
         continues: None,
         attached: Vec::new(),
+        plugins: None,
     };
     done("begin a turn", session.append(body))
 }

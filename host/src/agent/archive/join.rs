@@ -38,7 +38,7 @@ pub(in crate::agent) struct ArchiveQueue {
     preparing: Option<ArchiveBatch>,
     /// Archiving whose turn is being moved to its holder.
     moving: Option<Moving>,
-    /// Where the due turns of this process begin in the session, by their numbers. Each is read
+    /// Positions at which the due turns of this process begin, by their numbers. Each turn is read
     /// from there: a session that was read from its start for every turn fell behind as it grew.
     begins_at: BTreeMap<u32, Position>,
 }

@@ -266,6 +266,7 @@ mod tests {
             input_id: None,
             continues: None,
             attached: Vec::new(),
+            plugins: None,
         }
     }
 

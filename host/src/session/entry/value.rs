@@ -36,6 +36,22 @@ pub struct Holder {
     pub task: String,
 }
 
+/// Calls that a person allowed for the rest of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AllowedPart {
+    /// Hash of the session, the tool and the covered calls, in hexadecimal digits. In another session the
+    /// part allows nothing.
+    pub key: String,
+    /// Covered calls, as text.
+    pub covers: String,
+    /// Name of the plugin that provides the tool; `None` for a built-in tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
+    /// Name of the plugin that may make the calls; `None` for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
 /// A finished turn that is to be archived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueTurn {

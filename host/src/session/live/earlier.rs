@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{Session, SessionState};
 use crate::session::Error;
-use crate::session::entry::Body;
+use crate::session::entry::{AllowedPart, Body};
 
 impl Session {
     /// Takes a plugin's line of status. A plugin may change it hundreds of times in a turn, so the
@@ -31,6 +31,12 @@ impl Session {
     /// Returns the calls that a person had allowed for the run before this one, as text.
     pub(crate) fn ended_answers(&self) -> Vec<String> {
         self.lock().transcript.ended_answers.clone()
+    }
+
+    /// Returns the calls that a person allowed for whichever program continues the session, each with its
+    /// tool.
+    pub(crate) fn kept_answers(&self) -> Vec<(String, AllowedPart)> {
+        self.lock().transcript.kept_answers.clone()
     }
 
     /// Returns the title that a person gave the session.

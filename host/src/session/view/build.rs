@@ -70,6 +70,7 @@ impl Build {
                 input,
                 source,
                 command,
+                plugins,
                 ..
             } => {
                 self.calls.clear();
@@ -78,6 +79,7 @@ impl Build {
                     input: input.clone(),
                     source: name_of(source),
                     command: command.clone(),
+                    plugins: plugins.clone(),
                     started: time,
                     ..TurnView::default()
                 });

@@ -78,7 +78,7 @@ pub(super) fn described(body: &Body) -> Option<String> {
             let how = if *keep { "" } else { ", for one request" };
             format!("{plugin} injected a message{how}: {text}")
         }
-        Body::Allowed { tool, covers } => {
+        Body::Allowed { tool, covers, .. } => {
             format!("a person allowed {tool} for the session: {covers}")
         }
         Body::SkillActivated { skill, by, .. } => format!("skill {skill} became active, by {by}"),

@@ -9,6 +9,7 @@ use clap::{Args as ClapArgs, Subcommand};
 
 use super::super::args::OpenArgs;
 use super::super::exit_code::bail_usage;
+use super::plugins::PluginsCommand;
 use super::quota::QuotaArgs;
 use super::remote::NatsRemote;
 use rind_lib::session::SessionStore;
@@ -213,6 +214,15 @@ pub(crate) struct WorkerArgs {
     /// the answer is no. Without it such calls are denied
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(super) ask: Option<u64>,
+    /// Load the set of plugins that is published for the class and signed with this key (`rind cluster
+    /// plugins`), and no others but those that come with Rind; may be named several times. Without a set
+    /// no turn begins
+    #[arg(
+        long,
+        value_name = "KEY",
+        conflicts_with_all = ["plugin", "no_plugins", "without", "trust_project", "grant"]
+    )]
+    pub(super) plugins_key: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -243,6 +253,11 @@ pub(crate) enum ClusterCommand {
     },
     /// Show the quotas of the tenant, or declare them: they hold for all workers, fronts and senders
     Quota(QuotaArgs),
+    /// Sets of plugins that workers load: make a key, publish a set, show it
+    Plugins {
+        #[command(subcommand)]
+        command: PluginsCommand,
+    },
     /// Have workers end once their turns have ended: a worker by its name, a class, or `*` for all
     Drain {
         #[command(flatten)]

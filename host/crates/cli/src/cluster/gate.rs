@@ -1,13 +1,17 @@
-//! The quotas of a tenant as a gate that every turn of this program passes.
+//! The gates that every turn of this program passes: the quotas of a tenant, and the plugins that hold.
+
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use rind_lib::point::payload::TurnSummary;
 use rind_lib::text::error_chain;
-use rind_nats::{NatsError, TenantQuotas, TurnUse};
+use rind_nats::{NatsError, NatsSessions, PluginSets, TenantQuotas, TurnUse};
 use rind_serve::gate::{GateRefusal, TurnGate};
 
+use super::hosts::HostUses;
+
 /// Lets turns begin as long as the tenant has quota left.
-pub(super) struct QuotaGate(pub(super) TenantQuotas);
+struct QuotaGate(TenantQuotas);
 
 impl TurnGate for QuotaGate {
     fn check(&self) -> BoxFuture<'_, Result<(), GateRefusal>> {
@@ -31,6 +35,107 @@ impl TurnGate for QuotaGate {
                 );
             }
         })
+    }
+}
+
+/// Lets turns of a host begin as long as its plugins are those that hold, and the quotas let them.
+pub(super) struct HostGate {
+    quotas: QuotaGate,
+    uses: Arc<HostUses>,
+}
+
+impl HostGate {
+    /// Creates the gate of a host, with the turns that it may run.
+    pub(super) fn new(quotas: TenantQuotas, uses: Arc<HostUses>) -> Self {
+        let quotas = QuotaGate(quotas);
+        Self { quotas, uses }
+    }
+
+    fn check_current(&self) -> Result<(), GateRefusal> {
+        match self.uses.may_begin() {
+            true => Ok(()),
+            false => Err(GateRefusal {
+                text: "the plugins of the worker have changed, and it closes the session to open it with the new ones; send \
+                       the input again"
+                    .to_owned(),
+                free_in: None,
+            }),
+        }
+    }
+}
+
+impl TurnGate for HostGate {
+    fn check(&self) -> BoxFuture<'_, Result<(), GateRefusal>> {
+        Box::pin(async move {
+            self.check_current()?;
+            self.quotas.check().await
+        })
+    }
+
+    fn begin(&self) -> BoxFuture<'_, Result<(), GateRefusal>> {
+        Box::pin(async move {
+            self.check_current()?;
+            self.quotas.begin().await
+        })
+    }
+
+    fn end<'a>(&'a self, summary: &'a TurnSummary) -> BoxFuture<'a, ()> {
+        self.quotas.end(summary)
+    }
+}
+
+/// Lets turns of a program without a key of sets of plugins begin as long as no set is published for the
+/// tenant: they would run without the guards of the set.
+pub(super) struct FrontGate {
+    quotas: QuotaGate,
+    sets: PluginSets,
+    /// Whether workers run the turns of people.
+    has_workers: bool,
+}
+
+impl FrontGate {
+    /// Creates the gate of a program that runs turns of a tenant.
+    pub(super) fn new(sessions: &NatsSessions, has_workers: bool) -> Self {
+        Self {
+            quotas: QuotaGate(TenantQuotas::of(sessions)),
+            sets: PluginSets::of(sessions),
+            has_workers,
+        }
+    }
+
+    async fn check_sets(&self) -> Result<(), GateRefusal> {
+        match self.sets.is_published(None).await {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(GateRefusal {
+                text: "a set of plugins is published for the tenant, which only workers load; have them run the turns with \
+                       --class"
+                    .to_owned(),
+                free_in: None,
+            }),
+            Err(error) => Err(refusal(error)),
+        }
+    }
+}
+
+impl TurnGate for FrontGate {
+    fn check(&self) -> BoxFuture<'_, Result<(), GateRefusal>> {
+        Box::pin(async move {
+            if !self.has_workers {
+                self.check_sets().await?;
+            }
+            self.quotas.check().await
+        })
+    }
+
+    fn begin(&self) -> BoxFuture<'_, Result<(), GateRefusal>> {
+        Box::pin(async move {
+            self.check_sets().await?;
+            self.quotas.begin().await
+        })
+    }
+
+    fn end<'a>(&'a self, summary: &'a TurnSummary) -> BoxFuture<'a, ()> {
+        self.quotas.end(summary)
     }
 }
 

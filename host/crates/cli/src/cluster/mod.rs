@@ -8,8 +8,10 @@ mod attach;
 mod files;
 mod follow;
 mod gate;
+mod hosts;
 #[cfg(feature = "otel")]
 mod metrics;
+mod plugins;
 mod question;
 mod quota;
 mod remote;
@@ -42,6 +44,9 @@ const MAX_DEAD: usize = 100;
 /// Longest part of a dead letter that is shown on a line, in characters.
 const SHOWN: usize = 160;
 
+/// Longest reason why a worker begins no turn that is shown on a line, in characters.
+const SHOWN_FAULT: usize = 400;
+
 /// Runs a command about the cluster.
 pub(super) async fn run_cluster(command: ClusterCommand) -> anyhow::Result<ExitStatus> {
     match command {
@@ -59,6 +64,7 @@ pub(super) async fn run_cluster(command: ClusterCommand) -> anyhow::Result<ExitS
             render::answer_line(format!("input {id} is stored for session {session}"));
         }
         ClusterCommand::Quota(args) => args.run().await?,
+        ClusterCommand::Plugins { command } => command.run().await?,
         ClusterCommand::Drain { nats, wanted } => {
             let (_, inbox) = nats.inbox().await?;
             let drained = inbox.drain(&wanted).await?;
@@ -151,6 +157,13 @@ fn print_worker(worker: &WorkerStatus) {
         worker.turns,
         if worker.is_draining { ", draining" } else { "" }
     ));
+    if let Some(plugins) = &worker.plugins {
+        let plugins = render::one_line(plugins, SHOWN);
+        render::answer_line(format!("  set of plugins {plugins}"));
+    }
+    if let Some(fault) = &worker.fault {
+        render::print_warning(&render::one_line(fault, SHOWN_FAULT));
+    }
 }
 
 fn print_dead(dead: &DeadInput) {

@@ -13,7 +13,7 @@ use rind_serve::body::{Body, Bytes};
 use rind_serve::gate::TurnGate;
 use rind_serve::remote::{RemoteEnd, RemoteError, RemoteSessions, RemoteState};
 
-use super::gate::QuotaGate;
+use super::gate::FrontGate;
 
 /// Time for which the list of open sessions is not asked for again: all programs that hold some answer,
 /// and one that was killed has everybody wait.
@@ -114,7 +114,10 @@ impl RemoteSessions for NatsRemote {
     }
 
     fn gate(&self) -> Option<Arc<dyn TurnGate>> {
-        Some(Arc::new(QuotaGate(self.inbox.quotas())))
+        Some(Arc::new(FrontGate::new(
+            &self.sessions,
+            self.class.is_some(),
+        )))
     }
 
     fn states(&self) -> BoxFuture<'_, Result<Vec<RemoteState>, RemoteError>> {

@@ -1,18 +1,20 @@
 //! Turns of a worker, in sessions that people at `rind serve --nats` see: they follow them, steer
 //! them and answer their questions.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::files::{ClaimedFiles, SessionFolder};
-use super::gate::QuotaGate;
+use super::hosts::{ContinuedTurn, LoadedHost, TurnHosts};
+use super::plugins::SetLoader;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use http::{Request, Response};
+use rind_lib::lock::lock;
 use rind_nats::call::{AnsweredBoards, AnsweredSession, CallHandler, SessionCalls};
-use rind_nats::worker::{ClaimedSession, QueuedInput, TurnFailure, WorkerTurns};
-use rind_nats::{NatsError, NatsSessions, TenantQuotas};
+use rind_nats::worker::{ClaimedSession, QueuedInput, TurnFailure, TurnsState, WorkerTurns};
+use rind_nats::{NatsError, NatsSessions};
 use rind_serve::body::Bytes;
 use rind_serve::holder::{HeldSession, HoldError, SessionHolder};
 use serde_json::Value;
@@ -22,7 +24,8 @@ const TURN_END: Duration = Duration::from_secs(1);
 
 /// Runs turns in sessions that it holds, and answers requests about these sessions.
 pub(super) struct ServedTurns {
-    holder: SessionHolder,
+    hosts: Arc<TurnHosts>,
+    sets: Arc<SetLoader>,
     calls: SessionCalls,
     /// Folder whose files are stored and restored, unless it is mounted.
     folder: Option<SessionFolder>,
@@ -33,22 +36,23 @@ impl ServedTurns {
     /// Starts to publish which sessions are open here.
     pub(super) async fn open(
         sessions: &NatsSessions,
-        holder: SessionHolder,
+        hosts: Arc<TurnHosts>,
+        sets: Arc<SetLoader>,
         folder: Option<SessionFolder>,
     ) -> Result<Self, NatsError> {
         let calls = SessionCalls::new(sessions);
-        let holder = holder.with_gate(Arc::new(QuotaGate(TenantQuotas::of(sessions))));
-        let own = holder.clone();
+        let own = hosts.clone();
         let tell = move || -> BoxFuture<'static, (Vec<String>, Value)> {
             let own = own.clone();
             Box::pin(async move {
-                let states = own.states().await;
+                let states = own.session_states().await;
                 let told = serde_json::to_value(&states).unwrap_or_default();
                 (states.into_iter().map(|state| state.id).collect(), told)
             })
         };
         Ok(Self {
-            holder,
+            hosts,
+            sets,
             folder,
             _boards: calls.answer_boards(Arc::new(tell)).await?,
             calls,
@@ -62,19 +66,21 @@ impl WorkerTurns for ServedTurns {
         session: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, TurnFailure>> {
         Box::pin(async move {
+            // Without its plugins no session is opened: another worker may have them.
+            let host = self.hosts.current().ok_or(TurnFailure::Busy)?;
             let files = match &self.folder {
                 Some(folder) => Some(folder.restore(session).await?),
                 None => None,
             };
-            let held = self.holder.hold(session).await.map_err(failure_of)?;
+            let held = host.holder.hold(session).await.map_err(failure_of)?;
             if let Some(files) = &files
                 && let Err(failure) = files.check_current().await
             {
                 held.close().await;
                 return Err(failure);
             }
-            let handler = Arc::new(HolderCalls(self.holder.clone()));
-            let answered = match self.calls.answer(session, handler).await {
+            let calls = HolderCalls(Arc::new(Mutex::new(host.holder.clone())));
+            let answered = match self.calls.answer(session, Arc::new(calls.clone())).await {
                 Ok(answered) => answered,
                 Err(error) => {
                     held.close().await;
@@ -82,31 +88,92 @@ impl WorkerTurns for ServedTurns {
                 }
             };
             let claimed: Box<dyn ClaimedSession> = Box::new(ServedSession {
-                held,
+                session: session.to_owned(),
+                host,
+                hosts: self.hosts.clone(),
+                sets: self.sets.clone(),
+                held: Some(held),
+                calls,
                 answered,
                 files,
             });
             Ok(claimed)
         })
     }
+
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.hosts.ready())
+    }
+
+    fn state(&self) -> TurnsState {
+        self.hosts.state()
+    }
 }
 
 /// A claimed session, whose requests are answered.
 struct ServedSession {
-    held: HeldSession,
+    session: String,
+    host: Arc<LoadedHost>,
+    hosts: Arc<TurnHosts>,
+    sets: Arc<SetLoader>,
+    /// Open session; `None` after it could not be opened with the plugins of its turn.
+    held: Option<HeldSession>,
+    calls: HolderCalls,
     answered: AnsweredSession,
     files: Option<ClaimedFiles>,
+}
+
+impl ServedSession {
+    /// Opens the session with the plugins with which the turn of an input began, if it was interrupted
+    /// and those may still be used. Otherwise it goes on with those that hold now, as the entry of its
+    /// continuation says.
+    async fn take_set_of(
+        &mut self,
+        input: &QueuedInput,
+    ) -> Result<Option<ContinuedTurn>, TurnFailure> {
+        let held = self.held.as_ref();
+        let wanted = held.and_then(|held| held.interrupted_set(&input.id).map(str::to_owned));
+        let Some(wanted) = wanted.filter(|wanted| !self.host.is_of(wanted)) else {
+            return Ok(None);
+        };
+        let earlier = self.sets.earlier(&wanted, &self.hosts).await;
+        let Some(earlier) = earlier else {
+            tracing::warn!(
+                session = self.session,
+                set = wanted,
+                "a turn that began with another set of plugins goes on with the present one"
+            );
+            return Ok(None);
+        };
+        if let Some(held) = self.held.take() {
+            held.close().await;
+        }
+        let continued = earlier.continue_turn();
+        let held = earlier.holder.hold(&self.session).await;
+        self.held = Some(held.map_err(failure_of)?);
+        *lock(&self.calls.0) = earlier.holder.clone();
+        self.host = earlier;
+        Ok(Some(continued))
+    }
 }
 
 impl ClaimedSession for ServedSession {
     fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>> {
         Box::pin(async move {
+            let continued = self.take_set_of(input).await?;
+            let Some(held) = &mut self.held else {
+                return Err(TurnFailure::Busy);
+            };
+            if continued.is_none() && !self.host.is_current() {
+                // The session is closed, and claimed anew with the plugins that hold now.
+                return Err(TurnFailure::Busy);
+            }
             let Some(files) = &mut self.files else {
-                let ended = self.held.run_input(&input.id, &input.text).await;
+                let ended = held.run_input(&input.id, &input.text).await;
                 return ended.map_err(failure_of);
             };
             let (text, notice) = files.begin_turn(input).await?;
-            let teller = self.held.teller();
+            let teller = held.teller();
             let tell = async {
                 if let Some(notice) = notice {
                     teller.tell(notice).await;
@@ -115,14 +182,14 @@ impl ClaimedSession for ServedSession {
                 std::future::pending().await
             };
             let ended = tokio::select! {
-                ended = self.held.run_input(&input.id, &text) => ended,
+                ended = held.run_input(&input.id, &text) => ended,
                 never = tell => never,
             };
             ended.map_err(failure_of)?;
             files.end_turn();
             // A turn that people ordered meanwhile would change files while they are read.
-            let _ = tokio::time::timeout(TURN_END, self.held.idle()).await;
-            match self.held.is_running() || !files.is_due() {
+            let _ = tokio::time::timeout(TURN_END, held.idle()).await;
+            match held.is_running() || !files.is_due() {
                 true => Ok(()),
                 false => files.store().await,
             }
@@ -131,15 +198,18 @@ impl ClaimedSession for ServedSession {
 
     fn idle(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async {
+            let Some(held) = &self.held else {
+                return;
+            };
             if let Some(files) = &self.files
-                && self.held.is_running()
+                && held.is_running()
             {
                 // A turn that a person ordered changes files as well.
                 files.note_turn();
-                self.held.idle().await;
+                held.idle().await;
                 files.store_changes().await;
             }
-            self.held.idle().await;
+            held.idle().await;
         })
     }
 
@@ -150,7 +220,9 @@ impl ClaimedSession for ServedSession {
             if let Some(files) = &self.files {
                 files.store_changes().await;
             }
-            self.held.close().await;
+            if let Some(held) = self.held {
+                held.close().await;
+            }
             if let Some(files) = &self.files {
                 files.leave().await;
             }
@@ -167,8 +239,9 @@ fn failure_of(error: HoldError) -> TurnFailure {
     }
 }
 
-/// Answers the requests about the sessions of a holder.
-struct HolderCalls(SessionHolder);
+/// Answers the requests about the sessions of a holder, which changes with the plugins of a turn.
+#[derive(Clone)]
+struct HolderCalls(Arc<Mutex<SessionHolder>>);
 
 impl CallHandler for HolderCalls {
     fn answer(
@@ -176,7 +249,7 @@ impl CallHandler for HolderCalls {
         session: &str,
         request: Request<Bytes>,
     ) -> BoxFuture<'static, Response<BoxStream<'static, Bytes>>> {
-        let answered = self.0.answer(session, request);
+        let answered = lock(&self.0).answer(session, request);
         Box::pin(async move {
             answered.await.map(|body| {
                 // A body of this program does not fail before its end.

@@ -6,38 +6,48 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::super::exit_code::ExitStatus;
 use super::super::signals::AnySignal;
 use super::super::{open, render};
 use super::args::WorkerArgs;
 use super::files::SessionFolder;
+use super::hosts::{LoadedHost, TurnHosts};
+use super::plugins::{SetLoader, check_keys, follow_sets};
 use super::turns::ServedTurns;
 use rind_lib::beneath::{own_below, real_path};
 use rind_lib::session::SessionStore;
-use rind_nats::NatsSessions;
 use rind_nats::worker::{NatsWorker, WorkerConfig};
 use rind_operator::confinement::own_folders;
 use rind_operator::settings::SessionChoice;
-use rind_operator::start::ReadyRun;
-use rind_serve::holder::SessionHolder;
-use rind_serve::workspaces::WorkspaceHost;
 
 /// Runs turns of the class until a signal comes or the worker is drained.
 pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
+    check_keys(&args.plugins_key)?;
     let sessions = args.nats.connect().await?;
     // A worker has no person at its terminal.
     let settings = args.open.run_settings(SessionChoice::New, false)?;
-    let prepared = open::prepare_session(settings).await?;
-    let store = SessionStore::over(Arc::new(sessions.clone()));
-    let ready = prepared.with_store(store).build_host().await?;
+    let (paths, hosts) = (settings.paths.clone(), Arc::new(TurnHosts::waiting()));
     let folder = match args.snapshots {
         Some(max_mib) => {
-            let workspace = ready.run.host.host.workspace();
-            check_apart(workspace, &own_folders(&ready.run.setup.paths))?;
-            Some(SessionFolder::open(&sessions, workspace, max_mib).await?)
+            check_apart(&paths.workspace, &own_folders(&paths))?;
+            Some(SessionFolder::open(&sessions, &paths.workspace, max_mib).await?)
         }
         None => None,
+    };
+    let keys = args.plugins_key.clone();
+    let loader = SetLoader::new(&sessions, &args.class, keys, settings.clone(), args.ask);
+    // Plugins of this machine are loaded before anything else begins, and a set whenever it changes.
+    let (exits, loader) = if args.plugins_key.is_empty() {
+        let prepared = open::prepare_session(settings).await?;
+        let store = SessionStore::over(Arc::new(sessions.clone()));
+        let ready = prepared.with_store(store).build_host().await?;
+        render::print_note(&ready.run.chosen);
+        let local = LoadedHost::new(&sessions, &ready.run, args.ask, None)?;
+        (Some(ready.exits), Arc::new(loader.without_key(local)))
+    } else {
+        (None, Arc::new(loader))
     };
     let name = format!("{}-{}", args.class, std::process::id());
     let config = WorkerConfig {
@@ -46,14 +56,16 @@ pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
         grace: Duration::from_secs(args.grace),
         ..WorkerConfig::new(&args.class, &name)
     };
-    let turns = Arc::new(served_turns(&sessions, &ready.run, args.ask, folder).await?);
+    let follows = follow_sets(loader.clone(), hosts.clone());
+    let turns = ServedTurns::open(&sessions, hosts, loader, folder).await?;
+    let turns = Arc::new(turns);
     let worker = tokio::task::spawn_blocking(move || NatsWorker::new(sessions, config, turns));
     let worker = worker.await.context("open the queue")??;
     let stop = CancellationToken::new();
     let interrupted = AnySignal::interrupts().context("listen for SIGTERM")?;
-    drop(ready.exits);
+    drop(exits);
     tokio::spawn(interrupted.pass_on(stop.clone()));
-    render::print_note(&ready.run.chosen);
+    let _follows = AbortOnDropHandle::new(tokio::spawn(follows));
     render::print_note(&format!(
         "worker {name} runs turns of the class {}",
         args.class
@@ -81,25 +93,6 @@ fn check_apart(workspace: &Path, own: &[PathBuf]) -> anyhow::Result<()> {
             folder.display()
         ),
     }
-}
-
-/// Returns the turns of the worker, which others can see and steer.
-async fn served_turns(
-    sessions: &NatsSessions,
-    run: &ReadyRun,
-    ask: Option<u64>,
-    folder: Option<SessionFolder>,
-) -> anyhow::Result<ServedTurns> {
-    let host = &run.host;
-    let policy = match ask {
-        Some(_) => host.asking_policy(),
-        None => host.policy(),
-    };
-    let workspace = WorkspaceHost::new(host.host.clone(), policy, run.plugins.clone());
-    // If no user is asked, questions of plugins get their defaults at once.
-    let answer_time = Duration::from_secs(ask.unwrap_or(0));
-    let holder = SessionHolder::new(workspace, answer_time).context("make random numbers")?;
-    Ok(ServedTurns::open(sessions, holder, folder).await?)
 }
 
 #[cfg(test)]

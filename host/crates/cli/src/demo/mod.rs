@@ -95,6 +95,7 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         commands: confinement::find(&setup).await?.commands(),
         sources: Vec::new(),
         store: None,
+        set: None,
     };
     let host = OperatorHost::new(&setup, parts).await?;
     let session = host.session(&SessionChoice::New)?;

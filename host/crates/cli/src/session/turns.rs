@@ -66,6 +66,10 @@ pub(super) fn about(turn: &TurnView) -> String {
     if let Some(command) = &turn.command {
         about.push(format!("command {}", one_line(command, WIDTH)));
     }
+    if let Some(set) = &turn.plugins {
+        let digits = set.get(..12).unwrap_or(set);
+        about.push(format!("set of plugins {}", one_line(digits, WIDTH)));
+    }
     if let Some(holder) = &turn.archived_in {
         about.push(format!("archived in {}", one_line(holder, WIDTH)));
     }

@@ -28,14 +28,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::link::{AppendAnswer, StoredMessage};
 use crate::sessions::StoreParts;
-use crate::setup::{LINES, ensure_stream};
+use crate::setup::{LINES, NO_STREAM, ensure_stream};
 use crate::{NatsError, NatsSessions};
 
 /// Key in the metadata of the tenant's inputs that says that quotas were declared.
 const DECLARED: &str = "rind-quotas";
-
-/// Error code of JetStream for a stream that does not exist.
-const NO_STREAM: u64 = 10059;
 
 /// The quotas of a tenant. Cheap to clone.
 #[derive(Clone)]

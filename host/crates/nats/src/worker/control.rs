@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::inbox::TurnInbox;
+use super::turns::{TurnsState, WorkerTurns};
 use super::work::{WorkerConfig, WorkerReport};
 use crate::NatsError;
 
@@ -35,6 +36,12 @@ pub struct WorkerStatus {
     /// Sessions that it opened since it began.
     #[serde(default)]
     pub claims: u64,
+    /// Set of plugins that new turns use, if the worker takes sets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugins: Option<String>,
+    /// Reason why it begins no turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
 }
 
 /// Handle to observe a running worker of this program.
@@ -61,11 +68,11 @@ impl WorkerWatch {
 }
 
 /// State that tasks of a worker share.
-#[derive(Debug)]
 pub(crate) struct ControlState {
     name: String,
     class: String,
     slots: usize,
+    turns: Arc<dyn WorkerTurns>,
     pub(crate) n_busy: AtomicUsize,
     pub(crate) report: Mutex<WorkerReport>,
 }
@@ -77,9 +84,16 @@ pub(crate) struct ControlOrder {
     pub(crate) drain: Option<String>,
 }
 
+impl std::fmt::Debug for ControlState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("ControlState").field(&self.name).finish()
+    }
+}
+
 impl ControlState {
-    pub(crate) fn new(config: &WorkerConfig) -> Self {
+    pub(crate) fn new(config: &WorkerConfig, turns: Arc<dyn WorkerTurns>) -> Self {
         Self {
+            turns,
             name: config.name.clone(),
             class: config.class.clone(),
             slots: config.slots,
@@ -94,7 +108,10 @@ impl ControlState {
 
     fn status(&self, is_draining: bool) -> WorkerStatus {
         let report = *lock(&self.report);
+        let TurnsState { plugins, fault } = self.turns.state();
         WorkerStatus {
+            plugins,
+            fault,
             name: self.name.clone(),
             class: self.class.clone(),
             slots: self.slots,

@@ -17,6 +17,15 @@ pub enum TurnFailure {
     Failed(String),
 }
 
+/// State of what a worker runs turns with, for its operator.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TurnsState {
+    /// Set of plugins that new turns use.
+    pub plugins: Option<String>,
+    /// Reason why no turn begins.
+    pub fault: Option<String>,
+}
+
 /// Runs turns for a worker. Called from tasks of the worker, for several sessions at once.
 pub trait WorkerTurns: Send + Sync {
     /// Opens a session, or creates it if there is none, and keeps all others from writing to it.
@@ -24,6 +33,16 @@ pub trait WorkerTurns: Send + Sync {
         &'a self,
         session: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, TurnFailure>>;
+
+    /// Waits until turns can begin. Until then the worker takes no work from others.
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
+    /// Returns what new turns run with.
+    fn state(&self) -> TurnsState {
+        TurnsState::default()
+    }
 }
 
 /// A session that a worker has claimed.

@@ -105,7 +105,7 @@ impl NatsWorker {
         }
         Ok(Self {
             inbox: TurnInbox::open(&sessions)?,
-            control: Arc::new(ControlState::new(&config)),
+            control: Arc::new(ControlState::new(&config, turns.clone())),
             sessions,
             config,
             turns,
@@ -139,6 +139,11 @@ impl NatsWorker {
             let Ok(slot) = slots.clone().acquire_owned().await else {
                 break;
             };
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                () = self.turns.ready() => {}
+            }
             let wake = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,

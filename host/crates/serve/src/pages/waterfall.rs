@@ -76,6 +76,7 @@ fn turn_part(turn: &TurnView, address: Option<&str>) -> Markup {
                     (format_time(turn.started)) " · "
                     @match &turn.stop { Some(stop) => { (stop) }, None => { "not ended" } }
                     " · " (turn.steps) " steps · " (seconds(length)) " " (format_usd(turn.cost_usd))
+                    @if let Some(set) = &turn.plugins { " · set of plugins " code { (set) } }
                     @if let Some(holder) = &turn.archived_in { " · archived: " code { (holder) } }
                 }
             }

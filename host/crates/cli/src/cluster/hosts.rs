@@ -1,0 +1,222 @@
+//! The hosts with which a worker runs turns: the one of its machine, or one for each set of plugins that
+//! it has loaded.
+//!
+//! New turns use the current host. A session that was claimed with an earlier one keeps that host until
+//! the turn that runs has ended. Start from [`TurnHosts`].
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use anyhow::Context;
+use rind_lib::lock::lock;
+use rind_nats::worker::TurnsState;
+use rind_nats::{NatsSessions, SignedSet, TenantQuotas};
+use rind_operator::start::ReadyRun;
+use rind_serve::holder::SessionHolder;
+use rind_serve::remote::RemoteState;
+use rind_serve::workspaces::WorkspaceHost;
+use tokio::sync::watch;
+
+use super::gate::HostGate;
+
+/// Hexadecimal digits of a digest that people see.
+const SHOWN_DIGITS: usize = 12;
+
+/// A host with the sessions that it runs.
+pub(super) struct LoadedHost {
+    /// Sessions of the host.
+    pub(super) holder: SessionHolder,
+    /// Set of plugins that it has loaded.
+    set: Option<SignedSet>,
+    uses: Arc<HostUses>,
+}
+
+/// Turns that a host may run.
+#[derive(Debug, Default)]
+pub(super) struct HostUses {
+    is_current: AtomicBool,
+    /// Number of turns that began with its plugins elsewhere, and go on here.
+    n_continued: AtomicUsize,
+}
+
+impl HostUses {
+    /// Whether a turn may begin.
+    pub(super) fn may_begin(&self) -> bool {
+        self.is_current.load(Ordering::SeqCst) || self.n_continued.load(Ordering::SeqCst) > 0
+    }
+}
+
+/// Lets a turn go on with a host that is not the current one, until it is dropped.
+pub(super) struct ContinuedTurn(Arc<HostUses>);
+
+impl Drop for ContinuedTurn {
+    fn drop(&mut self) {
+        self.0.n_continued.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl LoadedHost {
+    /// Makes the sessions of a host, which pass the quotas of the tenant.
+    pub(super) fn new(
+        sessions: &NatsSessions,
+        run: &ReadyRun,
+        ask: Option<u64>,
+        set: Option<&SignedSet>,
+    ) -> anyhow::Result<Self> {
+        let host = &run.host;
+        let policy = match ask {
+            Some(_) => host.asking_policy(),
+            None => host.policy(),
+        };
+        let workspace = WorkspaceHost::new(host.host.clone(), policy, run.plugins.clone());
+        // If no user is asked, questions of plugins get their defaults at once.
+        let answer_time = Duration::from_secs(ask.unwrap_or(0));
+        let holder = SessionHolder::new(workspace, answer_time).context("make random numbers")?;
+        let uses = Arc::new(HostUses::default());
+        let gate = HostGate::new(TenantQuotas::of(sessions), uses.clone());
+        Ok(Self {
+            holder: holder.with_gate(Arc::new(gate)),
+            set: set.cloned(),
+            uses,
+        })
+    }
+
+    /// Whether it has loaded the set with this digest.
+    pub(super) fn is_of(&self, digest: &str) -> bool {
+        self.set.as_ref().is_some_and(|set| set.digest == digest)
+    }
+
+    /// Whether a turn may begin that began nowhere else.
+    pub(super) fn is_current(&self) -> bool {
+        self.uses.is_current.load(Ordering::SeqCst)
+    }
+
+    /// Lets a turn go on that began with its plugins elsewhere.
+    pub(super) fn continue_turn(&self) -> ContinuedTurn {
+        self.uses.n_continued.fetch_add(1, Ordering::SeqCst);
+        ContinuedTurn(self.uses.clone())
+    }
+
+    /// Whether this host's set still lets turns go on that began with an earlier one.
+    pub(super) fn allows_earlier(&self, earlier: &SignedSet) -> bool {
+        self.set.as_ref().is_some_and(|own| {
+            own.record.class == earlier.record.class && earlier.record.number >= own.record.oldest
+        })
+    }
+
+    /// Returns the set of plugins that it has loaded.
+    pub(super) fn set(&self) -> Option<&SignedSet> {
+        self.set.as_ref()
+    }
+
+    /// Describes its plugins for people.
+    pub(super) fn title(&self) -> String {
+        match &self.set {
+            Some(SignedSet { record, digest, .. }) => {
+                let digits = digest.get(..SHOWN_DIGITS).unwrap_or(digest);
+                format!("turns use the set of plugins {} ({digits})", record.number)
+            }
+            None => "turns use the plugins of this machine".to_owned(),
+        }
+    }
+}
+
+#[derive(Clone, Default)]
+struct HostsState {
+    current: Option<Arc<LoadedHost>>,
+    fault: Option<String>,
+}
+
+/// The hosts of a worker.
+pub(super) struct TurnHosts {
+    state: watch::Sender<HostsState>,
+    /// All that may still have sessions.
+    all: Mutex<Vec<Weak<LoadedHost>>>,
+}
+
+impl TurnHosts {
+    /// Creates the hosts of a worker that has none yet.
+    pub(super) fn waiting() -> Self {
+        Self {
+            state: watch::Sender::new(HostsState {
+                current: None,
+                fault: Some("the set of plugins is not loaded yet".to_owned()),
+            }),
+            all: Mutex::default(),
+        }
+    }
+
+    /// Returns the host that new turns use.
+    pub(super) fn current(&self) -> Option<Arc<LoadedHost>> {
+        self.state.borrow().current.clone()
+    }
+
+    /// Waits until there is a host for new turns.
+    pub(super) async fn ready(&self) {
+        let mut state = self.state.subscribe();
+        // The sender lives as long as `self`.
+        let _ = state.wait_for(|state| state.current.is_some()).await;
+    }
+
+    /// Takes a host that may have sessions besides the current one.
+    pub(super) fn add(&self, host: &Arc<LoadedHost>) {
+        let host = Arc::downgrade(host);
+        let mut all = lock(&self.all);
+        all.retain(|known| known.strong_count() > 0);
+        if !all.iter().any(|known| known.ptr_eq(&host)) {
+            all.push(host);
+        }
+    }
+
+    /// Returns a loaded host of the set with this digest.
+    pub(super) fn loaded(&self, digest: &str) -> Option<Arc<LoadedHost>> {
+        let all = lock(&self.all);
+        let mut all = all.iter().filter_map(Weak::upgrade);
+        all.find(|host| host.is_of(digest))
+    }
+
+    /// Lets new turns use a host.
+    pub(super) fn replace(&self, host: Arc<LoadedHost>) {
+        self.add(&host);
+        host.uses.is_current.store(true, Ordering::SeqCst);
+        let before = self.state.send_replace(HostsState {
+            current: Some(host.clone()),
+            fault: None,
+        });
+        if let Some(before) = before.current.filter(|before| !Arc::ptr_eq(before, &host)) {
+            before.uses.is_current.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// Lets no new turn begin, for this reason.
+    pub(super) fn fail(&self, fault: &str) {
+        let before = self.state.send_replace(HostsState {
+            current: None,
+            fault: Some(fault.to_owned()),
+        });
+        if let Some(before) = before.current {
+            before.uses.is_current.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// Returns the state for the operator.
+    pub(super) fn state(&self) -> TurnsState {
+        let state = self.state.borrow();
+        let set = state.current.as_ref().and_then(|host| host.set.as_ref());
+        TurnsState {
+            plugins: set.map(|set| format!("{} {}", set.record.number, set.digest)),
+            fault: state.fault.clone(),
+        }
+    }
+
+    /// Returns the states of all sessions that are held.
+    pub(super) async fn session_states(&self) -> Vec<RemoteState> {
+        let all: Vec<Arc<LoadedHost>> = lock(&self.all).iter().filter_map(Weak::upgrade).collect();
+        let mut states = Vec::new();
+        for host in all {
+            states.extend(host.holder.states().await);
+        }
+        states
+    }
+}

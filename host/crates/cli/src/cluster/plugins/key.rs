@@ -1,0 +1,81 @@
+//! The file with the key that signs sets of plugins.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use rind_lib::disk::read_if_present;
+use rind_nats::PluginSetKey;
+
+/// Largest file of a key, in bytes.
+const MAX_BYTES: u64 = 4 << 10;
+
+/// Mode bits that give access to the group and to others.
+const OF_OTHERS: u32 = 0o077;
+
+/// Reads a key. Others must not be able to read its file.
+pub(super) fn read_key(path: &Path) -> anyhow::Result<PluginSetKey> {
+    let shown = path.display();
+    let text = read_if_present(path, MAX_BYTES).with_context(|| format!("cannot read {shown}"))?;
+    let Some(text) = text else {
+        bail!("there is no key {shown}; make one with `rind cluster plugins key {shown}`");
+    };
+    let about = path
+        .metadata()
+        .with_context(|| format!("cannot read {shown}"))?;
+    if about.mode() & OF_OTHERS != 0 {
+        bail!("others can read the key {shown}; make it private with `chmod 600 {shown}`");
+    }
+    PluginSetKey::from_seed(&text).with_context(|| format!("read the key {shown}"))
+}
+
+/// Reads a key, or makes a new one if there is no file. The second value says whether it was made.
+pub(super) fn read_or_make(path: &Path) -> anyhow::Result<(PluginSetKey, bool)> {
+    if path.symlink_metadata().is_ok() {
+        return Ok((read_key(path)?, false));
+    }
+    let (key, seed) = PluginSetKey::generate()?;
+    let write = || {
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)?;
+        writeln!(file, "{seed}")?;
+        file.sync_all()
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))?;
+    Ok((key, true))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_made_once_and_private_and_one_that_others_can_read_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let missing = read_key(&path).unwrap_err().to_string();
+        assert!(missing.contains("rind cluster plugins key"), "{missing}");
+        let (key, is_new) = read_or_make(&path).unwrap();
+        assert!(is_new);
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+        let (again, is_new) = read_or_make(&path).unwrap();
+        assert!(!is_new);
+        assert_eq!(again.public(), key.public());
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
+        let refused = read_key(&path).unwrap_err().to_string();
+        assert!(refused.contains("others can read"), "{refused}");
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+        fs::write(&path, "SMsecret").unwrap();
+        let refused = format!("{:#}", read_key(&path).unwrap_err());
+        assert!(!refused.contains("SMsecret"), "{refused}");
+    }
+}

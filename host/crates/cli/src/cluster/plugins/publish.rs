@@ -1,0 +1,242 @@
+//! `rind cluster plugins publish`: the plugins of this machine as a signed set for all workers.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use clap::Args as ClapArgs;
+use rind_lib::grant::Trust;
+use rind_lib::plugin::load::{PluginSet, Why};
+use rind_lib::session::SessionBlobs;
+use rind_nats::{NextSet, PluginSetRecord, PluginSets, SetFile, SetPlugin};
+use rind_operator::plugin_set::settings_text;
+use rind_package::contents::PluginContents;
+
+use super::super::super::args::PluginArgs;
+use super::super::super::exit_code::bail_usage;
+use super::super::super::question::{QuestionLine, QuestionScreen, yes_or_no};
+use super::super::super::{plugin, render, terminal};
+use super::super::args::NatsArgs;
+use super::key::read_key;
+
+/// Arguments of `rind cluster plugins publish`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct PublishSetArgs {
+    #[command(flatten)]
+    nats: NatsArgs,
+    #[command(flatten)]
+    plugins: PluginArgs,
+    /// File with the seed of the key, which `rind cluster plugins key` makes
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// Class of workers that it is for; without it, all classes that have no set of their own
+    #[arg(long, value_name = "NAME")]
+    class: Option<String>,
+    /// Number of the set, which must be greater than all before; one more than the last one by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    number: Option<u64>,
+    /// Let no turn use an earlier set any more, not even one that began with it
+    #[arg(long)]
+    revoke: bool,
+    /// Publish without a question
+    #[arg(long)]
+    yes: bool,
+    /// Plugins of the set; all that run here and do not come with Rind if none is named
+    #[arg(value_name = "PLUGIN")]
+    names: Vec<String>,
+}
+
+/// A set to publish, with the contents of its files by hash.
+struct SetDraft {
+    plugins: Vec<SetPlugin>,
+    contents: BTreeMap<String, Vec<u8>>,
+    settings: String,
+    /// Number of rules of this machine that a set cannot have.
+    n_other_rules: usize,
+}
+
+impl PublishSetArgs {
+    /// Shows the set, asks, and publishes it.
+    ///
+    /// # Errors
+    /// A plugin does not run here, the key cannot be read, or the servers do not answer.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let key = read_key(&self.key)?;
+        let draft = self.draft().await?;
+        let sessions = self.nats.connect().await?;
+        let sets = PluginSets::of(&sessions);
+        let place = sets
+            .next_set(self.class.as_deref(), &[key.public()])
+            .await?;
+        let number = next_number(&place, self.number)?;
+        let class = self.class.as_deref();
+        let mut record = PluginSetRecord::new(sets.tenant(), class, number, draft.plugins.clone());
+        record.settings.clone_from(&draft.settings);
+        let before = place.last.as_ref().and_then(|last| last.as_ref().ok());
+        record.oldest = match self.revoke {
+            true => number,
+            false => before.map_or(0, |last| last.record.oldest),
+        };
+        render::answer_line(record_text(&record));
+        if draft.n_other_rules > 0 {
+            render::print_note(&format!(
+                "{} rules for tool calls are not part of it: a set can only deny",
+                draft.n_other_rules
+            ));
+        }
+        if !self.yes && !is_confirmed().await? {
+            bail!("nothing was published");
+        }
+        let own = sets.clone();
+        let stored = tokio::task::spawn_blocking(move || {
+            let mut contents = draft.contents.values();
+            contents.try_for_each(|bytes| own.put_file(bytes).map(drop))
+        });
+        stored.await.context("store the files")??;
+        let set = sets.publish(&place, &key, record).await?;
+        render::answer_line(format!(
+            "set {number} is published, signed by {}: {}",
+            set.key, set.digest
+        ));
+        Ok(())
+    }
+
+    /// Collects plugins, files, permissions and settings as they hold on this machine.
+    async fn draft(&self) -> anyhow::Result<SetDraft> {
+        let load = plugin::load_of(&self.plugins).await?;
+        let loaded = load.load().await.context("load plugins")?;
+        load.check(&loaded)?;
+        let is_wanted = |name: &str| self.names.is_empty() || self.names.iter().any(|n| n == name);
+        check_all_run(&loaded, is_wanted)?;
+        let (mut plugins, mut contents) = (Vec::new(), BTreeMap::new());
+        let running = loaded.plugins.iter();
+        for own in running.filter(|own| own.trust != Trust::Managed) {
+            let name = own.manifest.name.clone();
+            if !is_wanted(&name) {
+                continue;
+            }
+            let read = PluginContents::of_folder(&own.folder)?;
+            let files = read.files().iter().map(|(names, bytes)| {
+                let hash = SessionBlobs::bytes_id(bytes);
+                contents.insert(hash.clone(), bytes.clone());
+                let bytes = bytes.len() as u64;
+                (names.join("/"), SetFile { hash, bytes })
+            });
+            let files = files.collect();
+            let grants = own.granted().capabilities().iter();
+            plugins.push(SetPlugin {
+                version: own.manifest.version.to_string(),
+                grants: grants.map(ToString::to_string).collect(),
+                files,
+                name,
+            });
+        }
+        let unknown = self
+            .names
+            .iter()
+            .find(|name| !plugins.iter().any(|own| own.name == **name));
+        if let Some(unknown) = unknown {
+            bail_usage!(
+                "there is no plugin `{}` here that does not come with Rind; see `rind plugin list`",
+                render::printable_text(unknown)
+            );
+        }
+        if plugins.is_empty() {
+            bail_usage!(
+                "no plugins run here but those that come with Rind; install some, or name them with --plugin"
+            );
+        }
+        let names: Vec<&str> = plugins.iter().map(|own| own.name.as_str()).collect();
+        let (settings, n_other_rules) = settings_text(&load.setup().config, &names)?;
+        Ok(SetDraft {
+            plugins,
+            contents,
+            settings,
+            n_other_rules,
+        })
+    }
+}
+
+/// Checks that no wanted plugin is missing because it fails or waits: workers would run without it.
+fn check_all_run(loaded: &PluginSet, is_wanted: impl Fn(&str) -> bool) -> anyhow::Result<()> {
+    let missing = loaded.left_out.iter().find(|left| {
+        left.found.trust != Trust::Managed
+            && is_wanted(&left.name)
+            && matches!(left.why, Why::Failed(_) | Why::Held(_))
+    });
+    match missing {
+        None => Ok(()),
+        Some(left) => bail!(
+            "plugin {} does not run here, so it cannot be published: {}; publish without it with `--without {}`",
+            left.name,
+            left.why,
+            left.name
+        ),
+    }
+}
+
+fn next_number(place: &NextSet, wanted: Option<u64>) -> anyhow::Result<u64> {
+    match (&place.last, wanted) {
+        (None, wanted) => Ok(wanted.unwrap_or(1)),
+        (Some(Ok(last)), wanted) => {
+            let number = last.record.number;
+            match wanted {
+                Some(wanted) if wanted <= number => {
+                    bail_usage!("--number {wanted}: the last set has the number {number}")
+                }
+                Some(wanted) => Ok(wanted),
+                None => Ok(number.saturating_add(1)),
+            }
+        }
+        (Some(Err(_)), Some(wanted)) => Ok(wanted),
+        (Some(Err(why)), None) => bail!(
+            "the last set was not published with this key: {why}. Pass --number with a greater number than all before; \
+             workers refuse others"
+        ),
+    }
+}
+
+/// Describes a set for people.
+pub(super) fn record_text(record: &PluginSetRecord) -> String {
+    let mut text = format!("set {} of the tenant {}", record.number, record.tenant);
+    match &record.class {
+        Some(class) => _ = write!(text, ", for the class {class}"),
+        None => text.push_str(", for all classes without one of their own"),
+    }
+    if record.oldest > 1 {
+        _ = write!(text, "; sets before {} are revoked", record.oldest);
+    }
+    for plugin in &record.plugins {
+        let bytes = plugin.files.values().map(|file| file.bytes).sum();
+        let grants = match plugin.grants.is_empty() {
+            true => "no permissions".to_owned(),
+            false => render::printable_text(&plugin.grants.join(", ")).to_string(),
+        };
+        _ = write!(
+            text,
+            "\n  {} {}: {} files, {}; {grants}",
+            plugin.name,
+            plugin.version,
+            plugin.files.len(),
+            render::format_bytes(bytes),
+        );
+    }
+    for line in record.settings.lines().filter(|line| !line.is_empty()) {
+        _ = write!(text, "\n  | {}", render::printable_text(line));
+    }
+    text
+}
+
+async fn is_confirmed() -> anyhow::Result<bool> {
+    if !terminal::can_ask() {
+        bail_usage!("there is no terminal to ask at; pass --yes to publish it");
+    }
+    let question = QuestionLine::new("").own_words("Publish it to all workers?");
+    let screen = QuestionScreen {
+        parts: vec![vec![question]],
+        keys: "[y]es or [n]o".to_owned(),
+        ..QuestionScreen::default()
+    };
+    Ok(screen.ask_person(yes_or_no).await.unwrap_or(false))
+}

@@ -1,0 +1,343 @@
+//! Sets of plugins for a fleet: the signed record that says which plugins all workers of a tenant, or of
+//! one of its classes, run.
+//!
+//! The last message of a key of a bucket is the record that holds, and earlier ones are its history. Files
+//! are values of the tenant by their hash, stored before the record that names them. The servers are not
+//! trusted with either: a record counts by its signature, and a file by its hash. The module must not
+//! know how plugins are loaded. Start from [`PluginSets`].
+
+mod record;
+mod signature;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream::stream;
+use async_nats::{HeaderMap, Subscriber};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use rind_lib::session::{Blobs, SessionBlobs};
+
+pub use self::record::{PluginSetRecord, SetFile, SetPlugin, file_names};
+pub use self::signature::{PluginSetKey, SignedSet, check_public_key};
+use crate::blobs::NatsBlobs;
+use crate::link::{AppendAnswer, StoredMessage};
+use crate::sessions::StoreParts;
+use crate::setup::{NO_STREAM, ensure_stream};
+use crate::worker::{class_error, is_class};
+use crate::{NatsError, NatsSessions};
+
+/// Number of records that the bucket keeps of each key.
+const HISTORY: i64 = 64;
+
+/// Interval in which a program looks for a new record that it was not told of.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// Shortest interval between two looks: anybody who may publish can tell of a change.
+const REST: Duration = Duration::from_millis(250);
+
+/// The sets of plugins of a tenant. Cheap to clone.
+#[derive(Clone)]
+pub struct PluginSets {
+    parts: Arc<StoreParts>,
+}
+
+/// Place of the next record of a tenant or a class.
+#[derive(Clone, Debug)]
+pub struct NextSet {
+    /// Number of the last message there, which the next one must follow.
+    sequence: u64,
+    /// Last record; `None` where there is none.
+    pub last: Option<Result<SignedSet, String>>,
+}
+
+impl std::fmt::Debug for PluginSets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("PluginSets").field(&self.parts.name).finish()
+    }
+}
+
+impl PluginSets {
+    /// Returns the sets of the tenant of a store.
+    #[must_use]
+    pub fn of(sessions: &NatsSessions) -> Self {
+        Self {
+            parts: sessions.parts().clone(),
+        }
+    }
+
+    /// Returns the name of the tenant.
+    #[must_use]
+    pub fn tenant(&self) -> &str {
+        self.parts.streams.names.tenant()
+    }
+
+    /// Returns the set that holds for workers of a class: its own, or that of the tenant. `None` if
+    /// neither was published.
+    ///
+    /// # Errors
+    /// The record is signed with none of these keys, is for another tenant or class, is beyond its
+    /// bounds, or the servers do not answer.
+    pub async fn find(&self, class: &str, keys: &[String]) -> Result<Option<SignedSet>, NatsError> {
+        for class in [Some(class), None] {
+            if let Some(last) = self.last(class).await? {
+                return self.read(&last, class, keys).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a set is published for workers of a class, or for those of all classes. Nothing is verified:
+    /// a program without a key can only tell that it must not run turns.
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub async fn is_published(&self, class: Option<&str>) -> Result<bool, NatsError> {
+        if class.is_some() && self.last(class).await?.is_some() {
+            return Ok(true);
+        }
+        Ok(self.last(None).await?.is_some())
+    }
+
+    /// Returns an earlier set for workers of a class by its digest, if the bucket still has it.
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub async fn find_earlier(
+        &self,
+        class: &str,
+        keys: &[String],
+        digest: &str,
+    ) -> Result<Option<SignedSet>, NatsError> {
+        for class in [Some(class), None] {
+            let mut from = 1;
+            let (stream, subject) = (self.stream(), self.subject(class));
+            while let Some(message) = self.next(&stream, &subject, from).await? {
+                from = message.sequence.saturating_add(1);
+                let set = self.read(&message, class, keys);
+                if let Some(set) = set.ok().filter(|set| set.digest == digest) {
+                    return Ok(Some(set));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the place of the next record of the tenant or of a class, whose last one these keys may
+    /// have signed.
+    ///
+    /// # Errors
+    /// The name of the class is wrong, or the servers do not answer.
+    pub async fn next_set(
+        &self,
+        class: Option<&str>,
+        keys: &[String],
+    ) -> Result<NextSet, NatsError> {
+        if let Some(wrong) = class.filter(|class| !is_class(class)) {
+            return Err(class_error(wrong));
+        }
+        let last = self.last(class).await?;
+        Ok(NextSet {
+            sequence: last.as_ref().map_or(0, |last| last.sequence),
+            last: last.map(|last| self.check_set(&last, class, keys)),
+        })
+    }
+
+    /// Signs a record and stores it after the one that was the last, once its files are stored.
+    ///
+    /// # Errors
+    /// The record is for another tenant or beyond its bounds, another program stored one meanwhile, or
+    /// the servers do not answer.
+    pub async fn publish(
+        &self,
+        place: &NextSet,
+        key: &PluginSetKey,
+        record: PluginSetRecord,
+    ) -> Result<SignedSet, NatsError> {
+        let class = record.class.clone();
+        let refused = |why: String| self.refusal(class.as_deref(), why);
+        if record.tenant != self.tenant() {
+            return Err(refused("it is for another tenant".to_owned()));
+        }
+        let (set, bytes) = signature::sign(key, record).map_err(refused)?;
+        ensure_stream(&self.parts.link, self.config(), self.parts.patience).await?;
+        let link = &self.parts.link;
+        let (subject, headers) = (self.subject(class.as_deref()), HeaderMap::new());
+        let stored = link.append_at(&subject, place.sequence, headers, Bytes::from(bytes));
+        match stored.await {
+            AppendAnswer::Stored(_) => Ok(set),
+            AppendAnswer::Refused => Err(refused(
+                "another program has published one at the same time: look at it with `rind cluster plugins show`, and \
+                 publish again"
+                    .to_owned(),
+            )),
+            AppendAnswer::Unclear(error) => Err(error),
+        }
+    }
+
+    /// Stores the content of a file, unless it is there. Blocks.
+    ///
+    /// # Errors
+    /// The servers do not answer, or refuse it.
+    pub fn put_file(&self, bytes: &[u8]) -> Result<SetFile, NatsError> {
+        let blobs = NatsBlobs::of_plugins(self.parts.clone());
+        let hash = SessionBlobs::bytes_id(bytes);
+        if blobs.get(&hash).is_err() {
+            // Parts that do not fit the hash are replaced.
+            blobs.release(&hash);
+            blobs.put_new(&hash, bytes)?;
+        }
+        Ok(SetFile {
+            hash,
+            bytes: bytes.len() as u64,
+        })
+    }
+
+    /// Returns the content of a file. Blocks.
+    ///
+    /// # Errors
+    /// It is missing or has another hash or length, or the servers do not answer.
+    pub fn file(&self, file: &SetFile) -> Result<Vec<u8>, NatsError> {
+        let blobs = NatsBlobs::of_plugins(self.parts.clone());
+        // Before its parts are fetched: whoever may publish decides the length.
+        let length = blobs.known_length(&file.hash)?;
+        let damaged = |why: &str| NatsError::Damaged {
+            what: format!("the file {} of a set of plugins", file.hash),
+            why: why.to_owned(),
+        };
+        match length {
+            None => Err(damaged("it is missing; publish the set again")),
+            Some(length) if length != file.bytes => Err(damaged("it has another length")),
+            Some(_) => blobs
+                .get(&file.hash)
+                .map_err(|_| damaged("its content is missing or another; publish the set again")),
+        }
+    }
+
+    /// Returns a way to wait for changes of the sets.
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub async fn changes(&self) -> Result<SetChanges, NatsError> {
+        let all = format!("$KV.{}.>", self.bucket());
+        let told = self.parts.link.client().subscribe(all).await;
+        let told = told.map_err(|error| NatsError::unanswered("the wait for changes", error))?;
+        Ok(SetChanges(told))
+    }
+
+    /// Reads a record that must hold for the tenant or a class.
+    fn read(
+        &self,
+        message: &StoredMessage,
+        class: Option<&str>,
+        keys: &[String],
+    ) -> Result<SignedSet, NatsError> {
+        let checked = self.check_set(message, class, keys);
+        checked.map_err(|why| self.refusal(class, why))
+    }
+
+    fn check_set(
+        &self,
+        message: &StoredMessage,
+        class: Option<&str>,
+        keys: &[String],
+    ) -> Result<SignedSet, String> {
+        let set = signature::verify(&message.payload, keys)?;
+        let (tenant, of_class) = (&set.record.tenant, set.record.class.as_deref());
+        if tenant != self.tenant() {
+            return Err(format!(
+                "it is a record for the tenant {}",
+                rind_lib::text::clean_line(tenant, 40)
+            ));
+        }
+        if of_class != class {
+            return Err(match of_class {
+                Some(other) => format!(
+                    "it is a record for the class {}",
+                    rind_lib::text::clean_line(other, 40)
+                ),
+                None => "it is a record for the whole tenant".to_owned(),
+            });
+        }
+        Ok(set)
+    }
+
+    fn refusal(&self, class: Option<&str>, why: String) -> NatsError {
+        let of = match class {
+            Some(class) => format!("the class {class} of the tenant {}", self.tenant()),
+            None => format!("the tenant {}", self.tenant()),
+        };
+        NatsError::PluginSet { of, why }
+    }
+
+    async fn last(&self, class: Option<&str>) -> Result<Option<StoredMessage>, NatsError> {
+        let (stream, subject) = (self.stream(), self.subject(class));
+        absent_without_stream(self.parts.link.last(&stream, &subject).await)
+    }
+
+    async fn next(
+        &self,
+        stream: &str,
+        subject: &str,
+        from: u64,
+    ) -> Result<Option<StoredMessage>, NatsError> {
+        absent_without_stream(self.parts.link.next(stream, subject, from).await)
+    }
+
+    fn bucket(&self) -> String {
+        format!("rind-{}-plugins", self.tenant())
+    }
+
+    fn stream(&self) -> String {
+        format!("KV_{}", self.bucket())
+    }
+
+    fn subject(&self, class: Option<&str>) -> String {
+        match class {
+            Some(class) => format!("$KV.{}.class.{class}", self.bucket()),
+            None => format!("$KV.{}.tenant", self.bucket()),
+        }
+    }
+
+    /// The stream of a key-value bucket, so that the tools of NATS show it.
+    fn config(&self) -> stream::Config {
+        stream::Config {
+            name: self.stream(),
+            subjects: vec![format!("$KV.{}.>", self.bucket())],
+            discard: stream::DiscardPolicy::New,
+            max_messages_per_subject: HISTORY,
+            allow_rollup: true,
+            deny_delete: true,
+            allow_direct: true,
+            num_replicas: self.parts.streams.replicas,
+            duplicate_window: Duration::from_secs(1),
+            ..stream::Config::default()
+        }
+    }
+}
+
+/// Waits for changes of the sets of a tenant.
+#[derive(Debug)]
+pub struct SetChanges(Subscriber);
+
+impl SetChanges {
+    /// Waits until something has changed, or it is time to look anyway.
+    pub async fn changed(&mut self) {
+        tokio::time::sleep(REST).await;
+        let _ = tokio::time::timeout(LOOK, self.0.next()).await;
+        // One look is enough for all that came.
+        while let Some(Some(_)) = futures_util::FutureExt::now_or_never(self.0.next()) {}
+    }
+}
+
+/// Takes the answer "no such stream" as no message: nothing was published yet.
+fn absent_without_stream(
+    found: Result<Option<StoredMessage>, NatsError>,
+) -> Result<Option<StoredMessage>, NatsError> {
+    match found {
+        Err(NatsError::Refused {
+            code: NO_STREAM, ..
+        }) => Ok(None),
+        other => other,
+    }
+}

@@ -1,0 +1,266 @@
+//! The record of a set of plugins: what it says, and the bounds that hold before anything is fetched.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rind_lib::text::clean_line;
+use serde::{Deserialize, Serialize};
+
+/// Version of the format. A worker refuses records of other versions.
+const FORMAT: u32 = 1;
+
+/// Longest record, in bytes.
+pub(super) const MAX_RECORD_BYTES: usize = 256 << 10;
+
+/// Most plugins of a set, and most files and permissions of a plugin.
+const MAX_PLUGINS: usize = 64;
+const MAX_FILES: usize = 1_000;
+const MAX_GRANTS: usize = 256;
+
+/// Most bytes of all files of a set.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// Longest texts: a name or version, a permission, a name in a path.
+const MAX_NAME: usize = 64;
+const MAX_GRANT: usize = 500;
+const MAX_PATH_NAME: usize = 255;
+
+/// Deepest path of a file.
+const MAX_DEPTH: usize = 16;
+
+/// Plugins of a tenant, or of a class of its workers, with all that their workers need to run them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PluginSetRecord {
+    format: u32,
+    /// Tenant for which it holds.
+    pub tenant: String,
+    /// Class of workers for which it holds; all classes without a set of their own if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// Number of the set, which grows with each change.
+    pub number: u64,
+    /// Number of the oldest set that may still be used.
+    pub oldest: u64,
+    /// Plugins.
+    pub plugins: Vec<SetPlugin>,
+    /// Settings and rules that go with the plugins, as TOML.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub settings: String,
+}
+
+/// A plugin of a set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetPlugin {
+    /// Name.
+    pub name: String,
+    /// Version.
+    pub version: String,
+    /// Files of its folder by path, with `/` between names.
+    pub files: BTreeMap<String, SetFile>,
+    /// Permissions in their text form.
+    pub grants: Vec<String>,
+}
+
+/// A file of a plugin.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetFile {
+    /// BLAKE3 hash of the content, in hexadecimal digits.
+    pub hash: String,
+    /// Length of the content in bytes.
+    pub bytes: u64,
+}
+
+/// Version of a record, which is read before anything else of it.
+#[derive(Deserialize)]
+struct RecordFormat {
+    format: u32,
+}
+
+impl PluginSetRecord {
+    /// Creates the record of a set for a tenant, or for a class of its workers.
+    #[must_use]
+    pub fn new(tenant: &str, class: Option<&str>, number: u64, plugins: Vec<SetPlugin>) -> Self {
+        Self {
+            format: FORMAT,
+            tenant: tenant.to_owned(),
+            class: class.map(str::to_owned),
+            number,
+            oldest: 0,
+            plugins,
+            settings: String::new(),
+        }
+    }
+
+    /// Reads a record, whose signature was verified.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let unreadable = |error: serde_json::Error| {
+            format!(
+                "its record cannot be read: {}",
+                clean_line(&error.to_string(), 200)
+            )
+        };
+        let RecordFormat { format } = serde_json::from_str(text).map_err(unreadable)?;
+        if format != FORMAT {
+            return Err(format!(
+                "its record has the format {format}, and this version of rind reads {FORMAT}: update rind here"
+            ));
+        }
+        let record: Self = serde_json::from_str(text).map_err(unreadable)?;
+        record.check()?;
+        Ok(record)
+    }
+
+    /// Checks the bounds, names and paths.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.number == 0 || self.oldest > self.number {
+            return Err(format!(
+                "its number is {}, and the oldest that may be used {}",
+                self.number, self.oldest
+            ));
+        }
+        if self.plugins.is_empty() || self.plugins.len() > MAX_PLUGINS {
+            return Err(format!(
+                "it has {} plugins; a set has 1 to {MAX_PLUGINS}",
+                self.plugins.len()
+            ));
+        }
+        let names: BTreeSet<&str> = self.plugins.iter().map(|own| own.name.as_str()).collect();
+        if names.len() < self.plugins.len() {
+            return Err("it has two plugins of one name".to_owned());
+        }
+        self.plugins.iter().try_for_each(SetPlugin::check)?;
+        let files = self.plugins.iter().flat_map(|own| own.files.values());
+        let total = files.fold(0_u64, |total, file| total.saturating_add(file.bytes));
+        if total > MAX_BYTES {
+            return Err(format!(
+                "its files have {total} bytes, and at most {MAX_BYTES} are read"
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl SetPlugin {
+    fn check(&self) -> Result<(), String> {
+        let is_plain = |text: &str| {
+            let is_of = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte);
+            !text.is_empty() && text.len() <= MAX_NAME && text.bytes().all(is_of)
+        };
+        if !is_plain(&self.name) || !is_plain(&self.version) {
+            return Err(format!(
+                "`{}` is no name of a plugin, or `{}` no version",
+                clean_line(&self.name, MAX_NAME),
+                clean_line(&self.version, MAX_NAME)
+            ));
+        }
+        let of = |why: String| format!("plugin {}: {why}", self.name);
+        if self.files.is_empty() || self.files.len() > MAX_FILES {
+            return Err(of(format!(
+                "it has {} files; a plugin has 1 to {MAX_FILES}",
+                self.files.len()
+            )));
+        }
+        let is_long = |grant: &String| grant.len() > MAX_GRANT;
+        if self.grants.len() > MAX_GRANTS || self.grants.iter().any(is_long) {
+            return Err(of(format!(
+                "it has more than {MAX_GRANTS} permissions, or a longer one than {MAX_GRANT} bytes"
+            )));
+        }
+        for (path, file) in &self.files {
+            file_names(path).map_err(of)?;
+            let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+            if file.hash.len() != 64 || !file.hash.bytes().all(is_digit) {
+                return Err(of(format!(
+                    "`{}` is no BLAKE3 hash",
+                    clean_line(&file.hash, 70)
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Splits the path of a file of a plugin into names, none of which leaves the folder.
+///
+/// # Errors
+/// The path is absolute, has `..`, or is no path of a file.
+pub fn file_names(path: &str) -> Result<Vec<String>, String> {
+    let names: Vec<String> = path.split('/').map(str::to_owned).collect();
+    let is_name = |name: &String| {
+        !name.is_empty()
+            && name != "."
+            && name != ".."
+            && name.len() <= MAX_PATH_NAME
+            && !name.contains('\\')
+            && !name.chars().any(char::is_control)
+    };
+    match names.len() <= MAX_DEPTH && names.iter().all(is_name) {
+        true => Ok(names),
+        false => Err(format!(
+            "the path `{}` is refused: it must stay in the folder of the plugin",
+            clean_line(path, 100)
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plugin(path: &str) -> SetPlugin {
+        let file = SetFile {
+            hash: "a".repeat(64),
+            bytes: 1,
+        };
+        SetPlugin {
+            name: "guard".to_owned(),
+            version: "0.1.0".to_owned(),
+            files: BTreeMap::from([(path.to_owned(), file)]),
+            grants: vec!["session".to_owned()],
+        }
+    }
+
+    fn parse(change: impl FnOnce(&mut PluginSetRecord)) -> Result<PluginSetRecord, String> {
+        let plugins = vec![plugin("skills/a/SKILL.md")];
+        let mut record = PluginSetRecord::new("t", None, 3, plugins);
+        change(&mut record);
+        PluginSetRecord::parse(&serde_json::to_string(&record).unwrap())
+    }
+
+    #[test]
+    fn a_path_that_leaves_the_folder_of_its_plugin_is_refused() {
+        assert!(parse(|_| {}).is_ok());
+        let deep = "a/".repeat(16) + "b";
+        for path in [
+            "../x", "/etc/x", "a/../b", "a//b", "", ".", "a/", "a\\b", "a\0b", "a\nb", &deep,
+        ] {
+            let refused = parse(|record| record.plugins = vec![plugin(path)]).unwrap_err();
+            assert!(refused.contains("must stay in the folder"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_record_beyond_its_bounds_or_of_another_format_is_refused() {
+        let refused = |change: fn(&mut PluginSetRecord)| parse(change).unwrap_err();
+        assert!(refused(|record| record.format = 2).contains("update rind"));
+        assert!(refused(|record| record.number = 0).contains("its number is 0"));
+        assert!(refused(|record| record.oldest = 4).contains("the oldest"));
+        assert!(refused(|record| record.plugins.clear()).contains("0 plugins"));
+        assert!(refused(|record| record.plugins.push(plugin("x"))).contains("one name"));
+        assert!(refused(|record| record.plugins[0].name = "a b".to_owned()).contains("no name"));
+        let large = |record: &mut PluginSetRecord| {
+            let files = record.plugins[0].files.values_mut();
+            files.for_each(|file| file.bytes = u64::MAX);
+        };
+        assert!(refused(large).contains("bytes"));
+        let short = |record: &mut PluginSetRecord| {
+            let files = record.plugins[0].files.values_mut();
+            files.for_each(|file| file.hash = "../x".to_owned());
+        };
+        assert!(refused(short).contains("no BLAKE3 hash"));
+        let more = "{\"format\":1,\"tenant\":\"t\",\"number\":1,\"oldest\":0,\"plugins\":[],\"allow\":true}";
+        assert!(PluginSetRecord::parse(more).unwrap_err().contains("allow"));
+    }
+}

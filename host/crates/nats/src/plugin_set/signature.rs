@@ -1,0 +1,229 @@
+//! Keys of sets of plugins, and the signed form in which a record is stored.
+//!
+//! The text of the record is signed and stored as it is: what is verified is what is read. Keys are
+//! those of NATS modules, so that no key with which a client logs in signs a set. Start from
+//! [`PluginSetKey`].
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use nkeys::{KeyPair, KeyPairType};
+use rind_lib::session::SessionBlobs;
+use rind_lib::text::clean_line;
+use serde::{Deserialize, Serialize};
+
+use super::record::{MAX_RECORD_BYTES, PluginSetRecord};
+use crate::NatsError;
+
+/// Text before the record in what is signed, so that a signature of anything else is none of a set.
+const PURPOSE: &str = "rind plugin set 1\n";
+
+/// Longest stored message, in bytes: the record as JSON text has at most twice as many.
+const MAX_MESSAGE_BYTES: usize = 2 * MAX_RECORD_BYTES + 1024;
+
+/// A key that signs sets of plugins.
+pub struct PluginSetKey(KeyPair);
+
+impl std::fmt::Debug for PluginSetKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("PluginSetKey").field(&self.public()).finish()
+    }
+}
+
+impl PluginSetKey {
+    /// Makes a new key.
+    ///
+    /// # Errors
+    /// The key cannot be written as text.
+    pub fn generate() -> Result<(Self, String), NatsError> {
+        let pair = KeyPair::new_module();
+        let seed = pair.seed().map_err(|error| key_error(&error.to_string()))?;
+        Ok((Self(pair), seed))
+    }
+
+    /// Reads a key from its seed.
+    ///
+    /// # Errors
+    /// The text is no seed of such a key.
+    pub fn from_seed(seed: &str) -> Result<Self, NatsError> {
+        let pair = KeyPair::from_seed(seed.trim());
+        // An error of the library may have a part of the seed.
+        let pair =
+            pair.map_err(|_| key_error("the file has no seed of `rind cluster plugins key`"))?;
+        match pair.key_pair_type() {
+            KeyPairType::Module => Ok(Self(pair)),
+            _ => Err(key_error(
+                "it is a key for something else: the seed begins with SM",
+            )),
+        }
+    }
+
+    /// Returns the public key, which workers are given.
+    #[must_use]
+    pub fn public(&self) -> String {
+        self.0.public_key()
+    }
+}
+
+/// Checks that a text is the public key of sets of plugins.
+///
+/// # Errors
+/// It is none.
+pub fn check_public_key(text: &str) -> Result<(), NatsError> {
+    let pair = KeyPair::from_public_key(text);
+    match pair.map(|pair| pair.key_pair_type()) {
+        Ok(KeyPairType::Module) => Ok(()),
+        _ => Err(key_error(
+            "it begins with M and is shown by `rind cluster plugins key`",
+        )),
+    }
+}
+
+fn key_error(why: &str) -> NatsError {
+    NatsError::Config {
+        what: "the key of sets of plugins".to_owned(),
+        why: why.to_owned(),
+    }
+}
+
+/// A set of plugins whose signature was verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedSet {
+    /// Record of the set.
+    pub record: PluginSetRecord,
+    /// Hash of the record, by which turns name the set.
+    pub digest: String,
+    /// Public key that signed it.
+    pub key: String,
+}
+
+/// Form in which a record is stored.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredSet {
+    key: String,
+    signature: String,
+    record: String,
+}
+
+/// Signs a record. Returns it with the bytes to store.
+pub(super) fn sign(
+    key: &PluginSetKey,
+    record: PluginSetRecord,
+) -> Result<(SignedSet, Vec<u8>), String> {
+    record.check()?;
+    let text = serde_json::to_string(&record).map_err(|error| error.to_string())?;
+    if text.len() > MAX_RECORD_BYTES {
+        return Err(format!(
+            "its record has {} bytes, and at most {MAX_RECORD_BYTES} are stored",
+            text.len()
+        ));
+    }
+    let signature = key.0.sign(&signed_bytes(&text));
+    let signature = signature.map_err(|error| error.to_string())?;
+    let set = SignedSet {
+        digest: SessionBlobs::bytes_id(text.as_bytes()),
+        key: key.public(),
+        record,
+    };
+    let stored = StoredSet {
+        key: set.key.clone(),
+        signature: STANDARD.encode(signature),
+        record: text,
+    };
+    let bytes = serde_json::to_vec(&stored).map_err(|error| error.to_string())?;
+    Ok((set, bytes))
+}
+
+/// Reads stored bytes, and verifies that one of these keys signed them.
+pub(super) fn verify(bytes: &[u8], keys: &[String]) -> Result<SignedSet, String> {
+    if bytes.len() > MAX_MESSAGE_BYTES {
+        return Err(format!(
+            "it has {} bytes, and at most {MAX_MESSAGE_BYTES} are read",
+            bytes.len()
+        ));
+    }
+    let stored: StoredSet = serde_json::from_slice(bytes).map_err(|error| {
+        format!(
+            "it is no signed record: {}",
+            clean_line(&error.to_string(), 200)
+        )
+    })?;
+    if !keys.contains(&stored.key) {
+        return Err(format!(
+            "it is signed with the key {}, which is not among the keys given here",
+            clean_line(&stored.key, 80)
+        ));
+    }
+    let refused = || format!("its signature is not of the key {}", stored.key);
+    let signature = STANDARD.decode(&stored.signature).map_err(|_| refused())?;
+    check_public_key(&stored.key).map_err(|error| error.to_string())?;
+    let pair = KeyPair::from_public_key(&stored.key).map_err(|_| refused())?;
+    let verified = pair.verify(&signed_bytes(&stored.record), &signature);
+    verified.map_err(|_| refused())?;
+    Ok(SignedSet {
+        record: PluginSetRecord::parse(&stored.record)?,
+        digest: SessionBlobs::bytes_id(stored.record.as_bytes()),
+        key: stored.key,
+    })
+}
+
+fn signed_bytes(record: &str) -> Vec<u8> {
+    [PURPOSE.as_bytes(), record.as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::record::{SetFile, SetPlugin};
+    use super::*;
+
+    fn record() -> PluginSetRecord {
+        let file = SetFile {
+            hash: "0".repeat(64),
+            bytes: 3,
+        };
+        let plugin = SetPlugin {
+            name: "guard".to_owned(),
+            version: "1.0.0".to_owned(),
+            files: BTreeMap::from([("plugin.toml".to_owned(), file)]),
+            grants: Vec::new(),
+        };
+        PluginSetRecord::new("t", Some("shop"), 7, vec![plugin])
+    }
+
+    #[test]
+    fn a_changed_record_and_a_signature_of_another_key_are_refused() {
+        let (key, seed) = PluginSetKey::generate().unwrap();
+        let (other, _) = PluginSetKey::generate().unwrap();
+        assert_eq!(
+            PluginSetKey::from_seed(&seed).unwrap().public(),
+            key.public()
+        );
+        let (set, bytes) = sign(&key, record()).unwrap();
+        let keys = [key.public()];
+        assert_eq!(verify(&bytes, &keys).unwrap(), set);
+        let text = String::from_utf8(bytes).unwrap();
+        let changed = text.replace("\\\"number\\\":7", "\\\"number\\\":8");
+        assert_ne!(changed, text);
+        let refused = verify(changed.as_bytes(), &keys).unwrap_err();
+        assert!(refused.contains("its signature is not of"), "{refused}");
+        let renamed = text.replace(&key.public(), &other.public());
+        let refused = verify(renamed.as_bytes(), &[other.public()]).unwrap_err();
+        assert!(refused.contains("its signature is not of"), "{refused}");
+        let refused = verify(text.as_bytes(), &[other.public()]).unwrap_err();
+        assert!(refused.contains("not among the keys"), "{refused}");
+        for other in ["", "{}", "null", "[1]"] {
+            assert!(verify(other.as_bytes(), &keys).is_err(), "{other}");
+        }
+    }
+
+    #[test]
+    fn keys_with_which_clients_log_in_sign_no_sets() {
+        let user = KeyPair::new_user();
+        assert!(PluginSetKey::from_seed(&user.seed().unwrap()).is_err());
+        assert!(check_public_key(&user.public_key()).is_err());
+        let refused = PluginSetKey::from_seed("SMAB").unwrap_err().to_string();
+        assert!(!refused.contains("SMAB"), "{refused}");
+    }
+}

@@ -1,0 +1,304 @@
+//! A set of plugins that was chosen elsewhere, such as for all machines of a fleet: its plugins run
+//! with exactly the permissions that the set grants, or no session begins.
+//!
+//! The module must not know where a set comes from nor who signed it: its maker has checked both. The
+//! operator of this machine stays above the set: what a policy here denies refuses the set, and rules
+//! of the set can only deny; one that asks would loosen a default that denies. Start from [`GivenSet`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail, ensure};
+use rind_lib::config::{Config, Layer, PluginsConfig, Section};
+use rind_lib::grant::Trust;
+use rind_lib::grant::held::HeldFolder;
+use rind_lib::plugin::discover::Found;
+use rind_lib::plugin::installed::Installed;
+use rind_lib::plugin::load::PluginSet;
+use rind_lib::tool::policy::{PolicyRule, ToolPolicy};
+
+/// Name under which messages show the settings of a set.
+const PLACE: &str = "the settings of the set of plugins";
+
+/// Key of the rules in their section, and of the decision in a rule.
+const RULES: &str = "rules";
+const DECISION: &str = "decision";
+
+/// A set of plugins, with the settings and rules that go with it.
+#[derive(Clone, Debug)]
+pub struct GivenSet {
+    digest: String,
+    plugins: Vec<GivenPlugin>,
+    settings: Option<Layer>,
+    rules: Vec<PolicyRule>,
+}
+
+/// A plugin of a set.
+#[derive(Clone, Debug)]
+pub struct GivenPlugin {
+    /// Name, which its manifest must have.
+    pub name: String,
+    /// Version, which its manifest must have.
+    pub version: String,
+    /// Folder of its files.
+    pub folder: PathBuf,
+    /// Files, which were compared with the set.
+    pub files: Arc<HeldFolder>,
+    /// Permissions in their text form.
+    pub grants: Vec<String>,
+}
+
+impl GivenSet {
+    /// Creates a set from its digest, its plugins, and its settings as [`settings_text`] writes them.
+    ///
+    /// # Errors
+    /// Two plugins have one name, or the settings have more than settings of these plugins and rules
+    /// that deny.
+    pub fn new(digest: &str, plugins: Vec<GivenPlugin>, settings: &str) -> anyhow::Result<Self> {
+        let names: BTreeSet<&str> = plugins.iter().map(|own| own.name.as_str()).collect();
+        ensure!(
+            names.len() == plugins.len(),
+            "the set has two plugins of one name"
+        );
+        let mut table: toml::Table = toml::from_str(settings).with_context(|| PLACE.to_owned())?;
+        let rules = take_rules(&mut table)?;
+        if let Some(toml::Value::Table(own)) = table.get(PluginsConfig::NAME) {
+            let foreign = own.keys().find(|name| !names.contains(name.as_str()));
+            if let Some(name) = foreign {
+                bail!(
+                    "{PLACE} have [plugins.{}], which is no plugin of the set",
+                    name.escape_debug()
+                );
+            }
+        }
+        let other = table.keys().find(|key| *key != PluginsConfig::NAME);
+        if let Some(other) = other {
+            bail!(
+                "{PLACE} have the section `{}`; a set may have settings of its plugins and rules",
+                other.escape_debug()
+            );
+        }
+        let settings = match table.is_empty() {
+            true => None,
+            false => Some(Layer::of_file(Path::new(PLACE), table.to_string())?),
+        };
+        Ok(Self {
+            digest: digest.to_owned(),
+            plugins,
+            settings,
+            rules,
+        })
+    }
+
+    /// Returns the digest of the set.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Returns rules for tool calls, which deny.
+    #[must_use]
+    pub fn rules(&self) -> &[PolicyRule] {
+        &self.rules
+    }
+
+    /// Adds the settings of the set's plugins, which decide over those of this machine.
+    ///
+    /// # Errors
+    /// A setting is unknown or wrong.
+    pub(crate) fn settle(&self, config: Config) -> anyhow::Result<Config> {
+        let Some(layer) = &self.settings else {
+            return Ok(config);
+        };
+        let config = config.with_layer(layer.clone());
+        config.section::<PluginsConfig>()?;
+        Ok(config)
+    }
+
+    /// Returns the folders of the plugins.
+    pub(crate) fn found(&self) -> Vec<Found> {
+        let plugins = self.plugins.iter();
+        let found = plugins.map(|own| Found {
+            trust: Trust::Package,
+            folder: own.folder.clone(),
+        });
+        found.collect()
+    }
+
+    /// Returns the plugins with the bytes from which they are loaded.
+    pub(crate) fn installed(&self) -> Vec<Installed> {
+        let plugins = self.plugins.iter();
+        let installed = plugins.map(|own| Installed {
+            name: own.name.clone(),
+            folder: own.folder.clone(),
+            trust: Trust::Package,
+            files: Ok(own.files.clone()),
+            note: None,
+        });
+        installed.collect()
+    }
+
+    /// Returns the permissions by plugin.
+    pub(crate) fn grants(&self) -> BTreeMap<String, Vec<String>> {
+        let plugins = self.plugins.iter();
+        plugins
+            .map(|own| (own.name.clone(), own.grants.clone()))
+            .collect()
+    }
+
+    /// Checks that every plugin of the set runs, as the set names it and with exactly its permissions.
+    ///
+    /// # Errors
+    /// One does not run, has another name or version, or a policy of this machine denies one of its
+    /// permissions.
+    pub(crate) fn check(&self, loaded: &PluginSet) -> anyhow::Result<()> {
+        for own in &self.plugins {
+            let (name, version) = (&own.name, &own.version);
+            let mut running = loaded.plugins.iter();
+            let Some(plugin) = running.find(|plugin| plugin.folder == own.folder) else {
+                let mut left_out = loaded.left_out.iter();
+                let left = left_out.find(|left| left.found.folder == own.folder);
+                let why = left.map(|left| left.why.to_string());
+                bail!(
+                    "plugin {name} of the set does not run here: {}",
+                    why.as_deref().unwrap_or("it was not found")
+                );
+            };
+            let manifest = &plugin.manifest;
+            ensure!(
+                manifest.name == *name && manifest.version.to_string() == *version,
+                "plugin {name} {version} of the set is {} {} by its manifest",
+                manifest.name,
+                manifest.version
+            );
+            let granted = plugin.granted().capabilities().iter();
+            let granted: BTreeSet<String> = granted.map(ToString::to_string).collect();
+            let missing = own.grants.iter().find(|grant| !granted.contains(*grant));
+            if let Some(missing) = missing {
+                let mut rows = plugin.decision.rows.iter();
+                let row = rows.find(|row| row.capability.to_string() == *missing);
+                let why = row.map_or("the plugin does not ask for it", |row| row.why.as_str());
+                bail!(
+                    "plugin {name} of the set is granted `{}`, which it does not get here: {why}",
+                    missing.escape_debug()
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes the rules out of the settings of a set.
+fn take_rules(table: &mut toml::Table) -> anyhow::Result<Vec<PolicyRule>> {
+    let Some(tools) = table.remove(ToolPolicy::NAME) else {
+        return Ok(Vec::new());
+    };
+    let only_rules = tools
+        .as_table()
+        .is_some_and(|tools| tools.keys().all(|key| key == RULES));
+    ensure!(
+        only_rules,
+        "{PLACE} have more than `rules` in [{}]",
+        ToolPolicy::NAME
+    );
+    let rules = tools.get(RULES).and_then(toml::Value::as_array);
+    let is_other = |rule: &toml::Value| rule.get(DECISION).is_none_or(|is| !is_denial(is));
+    ensure!(
+        !rules.is_some_and(|rules| rules.iter().any(is_other)),
+        "{PLACE} have a rule that does not deny; rules of a set can only deny"
+    );
+    let text = toml::Table::from_iter([(ToolPolicy::NAME.to_owned(), tools)]).to_string();
+    let layer = Layer::of_file(Path::new(PLACE), text)?;
+    Ok(Config::new(vec![layer]).section::<ToolPolicy>()?.rules)
+}
+
+fn is_denial(decision: &toml::Value) -> bool {
+    decision.as_str() == Some("deny")
+}
+
+/// Writes the settings for a set of these plugins: their sections, and the rules that deny. The
+/// second value is the number of other rules, which a set cannot have.
+///
+/// # Errors
+/// The rules are wrong.
+pub fn settings_text(config: &Config, plugins: &[&str]) -> anyhow::Result<(String, usize)> {
+    let mut table = toml::Table::new();
+    let mut own = config.table(PluginsConfig::NAME);
+    own.retain(|name, _| plugins.contains(&name));
+    if !own.is_empty() {
+        table.insert(PluginsConfig::NAME.to_owned(), toml::Value::Table(own));
+    }
+    let rules = config.section::<ToolPolicy>()?.rules;
+    let rules = rules.iter().map(toml::Value::try_from);
+    let all: Vec<toml::Value> = rules.collect::<Result<_, _>>().context("write a rule")?;
+    let n_all = all.len();
+    let denials = all.into_iter();
+    let denials: Vec<toml::Value> = denials
+        .filter(|rule| rule.get(DECISION).is_some_and(is_denial))
+        .collect();
+    let n_other = n_all - denials.len();
+    if !denials.is_empty() {
+        let rules = toml::Table::from_iter([(RULES.to_owned(), toml::Value::Array(denials))]);
+        table.insert(ToolPolicy::NAME.to_owned(), toml::Value::Table(rules));
+    }
+    Ok((table.to_string(), n_other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(settings: &str) -> anyhow::Result<GivenSet> {
+        let root = tempfile::tempdir().unwrap();
+        let plugin = GivenPlugin {
+            name: "guard".to_owned(),
+            version: "0.1.0".to_owned(),
+            folder: root.path().to_owned(),
+            files: Arc::new(HeldFolder::read(root.path()).unwrap()),
+            grants: Vec::new(),
+        };
+        GivenSet::new("d", vec![plugin], settings)
+    }
+
+    #[test]
+    fn settings_of_a_set_are_those_of_its_plugins_and_rules_that_deny() {
+        let text = "[plugins.guard]\npriority = 3\n[plugins.other]\npriority = 4\n[agent]\nmax_steps = 3\n[tools]\nrules = [\
+                    { command = \"rm *\", decision = \"deny\" }, { command = \"ls\", decision = \"allow\" }]\n";
+        let layer = Layer::of_file(Path::new("config.toml"), text.to_owned()).unwrap();
+        let (written, n_other) = settings_text(&Config::new(vec![layer]), &["guard"]).unwrap();
+        assert_eq!(n_other, 1);
+        assert!(
+            written.contains("guard") && written.contains("rm *"),
+            "{written}"
+        );
+        assert!(
+            !written.contains("other") && !written.contains("ls"),
+            "{written}"
+        );
+        assert_eq!(set(&written).unwrap().rules().len(), 1);
+        assert_eq!(set("").unwrap().rules().len(), 0);
+    }
+
+    #[test]
+    fn a_set_with_settings_beyond_its_plugins_is_refused() {
+        for (settings, why) in [
+            ("[plugins.other]\nenabled = false", "no plugin of the set"),
+            ("[sandbox]\nbash = \"off\"", "the section `sandbox`"),
+            ("[tools.defaults]\nexecute = \"allow\"", "more than `rules`"),
+            (
+                "[tools]\nrules = [{ decision = \"allow\" }]",
+                "does not deny",
+            ),
+            ("[tools]\nrules = [{ tool = \"bash\" }]", "does not deny"),
+            (
+                "[tools]\nrules = [{ tool = \"bash\", decision = \"ask\" }]",
+                "does not deny",
+            ),
+            ("[tools", "the settings of the set"),
+        ] {
+            let refused = format!("{:#}", set(settings).unwrap_err());
+            assert!(refused.contains(why), "{settings}: {refused}");
+        }
+    }
+}
