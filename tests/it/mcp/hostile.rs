@@ -96,6 +96,57 @@ fn a_server_that_fails_at_a_call_is_named_and_the_session_goes_on() {
 }
 
 #[test]
+fn servers_that_hang_or_are_gone_leave_the_others_alone() {
+    if !has_python() {
+        return;
+    }
+    let calls = ["hanging", "docs", "gone"].map(|server| {
+        format!("{{ name = \"mcp__{server}__echo\", arguments = {{ text = \"to {server}\" }} }}")
+    });
+    let reply = format!("[[reply]]\ntool_calls = [{}]\n", calls.join(", "));
+    let again = reply.replace("to docs", "to docs again");
+    let script = format!("{reply}{again}[[reply]]\ntext = \"Done.\"\n");
+    let rind = unasked("plain", &script, "");
+    let folder = rind.user_home().join("server");
+    let gone = folder.join("gone.py");
+    std::fs::copy(folder.join("server.py"), &gone).unwrap();
+    let config = std::fs::read_to_string(rind.home().join("config/config.toml")).unwrap();
+    let hanging = config.replace("[mcp.docs]", "[mcp.hanging]");
+    let hanging = hanging.replace("\"plain\"", "\"hangs\"") + "timeout_seconds = 1\n";
+    let other = config.replace("[mcp.docs]", "[mcp.gone]");
+    let other = other.replace("server.py", "gone.py");
+    rind.config(&format!("{config}{hanging}{other}"));
+    for server in ["docs", "hanging", "gone"] {
+        let tested = rind.run(&["mcp", "test", server, "--yes"]);
+        assert_eq!(tested.code, Some(0), "{}{}", tested.stdout, tested.stderr);
+    }
+    std::fs::remove_file(gone).unwrap();
+
+    let ran = turn(&rind);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let found = results(&ran);
+    assert_eq!(found.len(), 6, "{found:?}");
+    for text in ["to docs", "to docs again"] {
+        let echo = format!("echo: {text}");
+        assert_eq!(
+            found.iter().filter(|found| **found == echo).count(),
+            1,
+            "{found:?}"
+        );
+    }
+    for (server, words) in [
+        ("hanging", "did not answer in 1 s"),
+        ("gone", "ended with exit code 2"),
+    ] {
+        let named = format!("`{server}`");
+        let told = found
+            .iter()
+            .filter(|text| text.contains(&named) && text.contains(words));
+        assert_eq!(told.count(), 2, "{server}: {found:?}");
+    }
+}
+
+#[test]
 fn a_server_that_does_not_stay_is_not_started_without_end() {
     if !has_python() {
         return;

@@ -167,7 +167,7 @@ pub async fn daemon_answers(folder: &GuardFolder) -> Result<bool, GuardError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::frame::{read_request, write_frame};
+    use super::super::frame::{read_request, write_frames};
     use super::*;
 
     struct NoDaemon;
@@ -222,7 +222,7 @@ mod tests {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 read_request(&mut stream).await.unwrap();
                 if !reply.is_empty() {
-                    write_frame(&mut stream, reply).await.unwrap();
+                    write_frames(&mut stream, &[reply]).await.unwrap();
                 }
             }
         };

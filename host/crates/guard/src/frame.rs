@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
 use super::agent::{GuardPoint, GuardedAgent};
@@ -40,14 +40,22 @@ pub(crate) enum DaemonReply {
     Retired(String),
 }
 
-pub(crate) async fn write_frame(stream: &mut UnixStream, bytes: &[u8]) -> io::Result<()> {
-    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
-    stream.write_all(&length.to_be_bytes()).await?;
-    stream.write_all(bytes).await?;
-    stream.flush().await
+/// Writes frames with one call of the system: each further one would wake the other side once more,
+/// and an agent waits for the sum.
+pub(crate) async fn write_frames(stream: &mut UnixStream, frames: &[&[u8]]) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    for frame in frames {
+        let length = u32::try_from(frame.len()).map_err(io::Error::other)?;
+        bytes.extend_from_slice(&length.to_be_bytes());
+        bytes.extend_from_slice(frame);
+    }
+    stream.write_all(&bytes).await
 }
 
-pub(crate) async fn read_frame(stream: &mut UnixStream, limit: usize) -> io::Result<Vec<u8>> {
+pub(crate) async fn read_frame(
+    stream: &mut (impl AsyncRead + Unpin),
+    limit: usize,
+) -> io::Result<Vec<u8>> {
     let mut length = [0; 4];
     stream.read_exact(&mut length).await?;
     let length = u32::from_be_bytes(length) as usize;
@@ -70,21 +78,23 @@ pub(crate) async fn write_request(
     head: &RequestHead,
     payload: &[u8],
 ) -> io::Result<()> {
-    write_frame(stream, &serde_json::to_vec(head)?).await?;
-    write_frame(stream, payload).await
+    write_frames(stream, &[&serde_json::to_vec(head)?, payload]).await
 }
 
+/// Reads the request of a connection, which has one.
 pub(crate) async fn read_request(stream: &mut UnixStream) -> io::Result<(RequestHead, Vec<u8>)> {
-    let head = read_frame(stream, MAX_HEAD).await?;
+    let mut stream = BufReader::new(stream);
+    let head = read_frame(&mut stream, MAX_HEAD).await?;
     let head = serde_json::from_slice(&head)?;
-    Ok((head, read_frame(stream, MAX_PAYLOAD).await?))
+    Ok((head, read_frame(&mut stream, MAX_PAYLOAD).await?))
 }
 
 pub(crate) async fn write_reply(stream: &mut UnixStream, reply: &DaemonReply) -> io::Result<()> {
-    write_frame(stream, &serde_json::to_vec(reply)?).await
+    write_frames(stream, &[&serde_json::to_vec(reply)?]).await
 }
 
+/// Reads the reply of a connection, which has one.
 pub(crate) async fn read_reply(stream: &mut UnixStream) -> io::Result<DaemonReply> {
-    let reply = read_frame(stream, MAX_REPLY).await?;
+    let reply = read_frame(&mut BufReader::new(stream), MAX_REPLY).await?;
     Ok(serde_json::from_slice(&reply)?)
 }

@@ -29,9 +29,6 @@ use crate::session_task::{SessionWork, TurnOrder};
 use crate::workspaces::{OpenWorkspace, WorkspaceHost, Workspaces};
 use crate::{ApiState, routes};
 
-/// Pause between two looks whether a session is idle.
-const LOOK: Duration = Duration::from_millis(100);
-
 /// Reason why a session is not held, or a turn has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HoldError {
@@ -205,9 +202,7 @@ impl HeldSession {
 
     /// Waits until no turn runs.
     pub async fn idle(&self) {
-        while self.live.is_running() && !self.live.is_over() {
-            tokio::time::sleep(LOOK).await;
-        }
+        self.live.wait_running(false).await;
     }
 
     /// Closes the session. A running turn is interrupted.
@@ -223,8 +218,9 @@ impl TurnTeller {
     /// Waits until a turn runs, and says something to it before its next request to the model.
     pub async fn tell(&self, text: &str) {
         let tell = || self.0.steer_turn(text.to_owned(), Source::Http, false);
+        // The turn may end between the wait and the text; then the next one is told.
         while tell().is_none() && !self.0.is_over() {
-            tokio::time::sleep(LOOK / 10).await;
+            self.0.wait_running(true).await;
         }
     }
 }

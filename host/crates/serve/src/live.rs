@@ -390,6 +390,16 @@ impl LiveSession {
         self.shared.turns.is_running()
     }
 
+    /// Waits until a turn runs or is about to, or until none does. Returns early once the session
+    /// accepts no more orders.
+    pub(crate) async fn wait_running(&self, is_running: bool) {
+        tokio::select! {
+            () = self.shared.turns.wait_for(is_running) => {}
+            () = self.shared.ending.cancelled() => {}
+            () = self.orders.closed() => {}
+        }
+    }
+
     /// Returns the events of the session.
     pub(crate) fn events(&self) -> &Arc<EventLog> {
         &self.shared.events

@@ -3,19 +3,18 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rind_lib::Session;
 use rind_lib::agent::{AnswerSchema, SteerHandle, TurnOutcome};
 use rind_lib::host::LoopTurn;
-use rind_lib::lock::lock;
 use rind_lib::message::Attachment;
 use rind_lib::point::payload::Source;
 use rind_lib::session;
 use rind_lib::text::error_chain;
 use rind_lib::tool::live::LiveOutputs;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::ApiError;
@@ -108,7 +107,7 @@ pub(crate) type TurnReply = oneshot::Sender<TurnEnd>;
 
 /// The turns of a session that were ordered and have not ended, the running one first.
 #[derive(Debug, Default)]
-pub(crate) struct OrderedTurns(Mutex<VecDeque<CancellationToken>>);
+pub(crate) struct OrderedTurns(watch::Sender<VecDeque<CancellationToken>>);
 
 impl OrderedTurns {
     /// Adds a turn that `send` orders. The lock is held during `send`, so that two concurrent
@@ -119,30 +118,41 @@ impl OrderedTurns {
         cancel: CancellationToken,
         send: impl FnOnce() -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
-        let mut turns = lock(&self.0);
-        if !may_wait && !turns.is_empty() {
-            return Err(ApiError::conflict(
-                "busy",
-                "a turn of the session runs: steer it, interrupt it, or pass `queue` to wait for its end",
-            ));
-        }
-        send()?;
-        turns.push_back(cancel);
-        Ok(())
+        let mut added = Ok(());
+        self.0.send_if_modified(|turns| {
+            added = match may_wait || turns.is_empty() {
+                true => send().map(|()| turns.push_back(cancel)),
+                false => Err(ApiError::conflict(
+                    "busy",
+                    "a turn of the session runs: steer it, interrupt it, or pass `queue` to wait for its end",
+                )),
+            };
+            added.is_ok()
+        });
+        added
     }
 
     fn end_turn(&self) {
-        lock(&self.0).pop_front();
+        self.0.send_modify(|turns| {
+            turns.pop_front();
+        });
     }
 
     /// Whether a turn runs or is about to.
     pub(crate) fn is_running(&self) -> bool {
-        !lock(&self.0).is_empty()
+        !self.0.borrow().is_empty()
+    }
+
+    /// Waits until a turn runs or is about to, or until none does.
+    pub(crate) async fn wait_for(&self, is_running: bool) {
+        let mut turns = self.0.subscribe();
+        // An error means that the sender is gone, which this borrow of it excludes.
+        let _ = turns.wait_for(|turns| turns.is_empty() != is_running).await;
     }
 
     /// Ends the running turn cleanly. Returns whether one runs.
     pub(crate) fn interrupt_turn(&self) -> bool {
-        let turns = lock(&self.0);
+        let turns = self.0.borrow();
         turns.front().inspect(|cancel| cancel.cancel()).is_some()
     }
 }
