@@ -51,8 +51,8 @@ impl HostGate {
         Self { quotas, uses }
     }
 
-    fn check_current(&self) -> Result<(), GateRefusal> {
-        match self.uses.may_begin() {
+    fn refuse_unless(&self, may_begin: bool) -> Result<(), GateRefusal> {
+        match may_begin {
             true => Ok(()),
             false => Err(GateRefusal {
                 text: "the plugins of the worker have changed, and it closes the session to open it with the new ones; send \
@@ -67,14 +67,14 @@ impl HostGate {
 impl TurnGate for HostGate {
     fn check(&self) -> BoxFuture<'_, Result<(), GateRefusal>> {
         Box::pin(async move {
-            self.check_current()?;
+            self.refuse_unless(self.uses.may_begin())?;
             self.quotas.check().await
         })
     }
 
     fn begin(&self) -> BoxFuture<'_, Result<(), GateRefusal>> {
         Box::pin(async move {
-            self.check_current()?;
+            self.refuse_unless(self.uses.begin_turn())?;
             self.quotas.begin().await
         })
     }
@@ -85,7 +85,7 @@ impl TurnGate for HostGate {
 }
 
 /// Lets turns of a program without a key of sets of plugins begin as long as no set is published for the
-/// tenant: they would run without the guards of the set.
+/// tenant or one of its classes: they would run without the guards of the set.
 pub(super) struct FrontGate {
     quotas: QuotaGate,
     sets: PluginSets,

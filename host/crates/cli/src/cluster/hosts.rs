@@ -36,7 +36,7 @@ pub(super) struct LoadedHost {
 #[derive(Debug, Default)]
 pub(super) struct HostUses {
     is_current: AtomicBool,
-    /// Number of turns that began with its plugins elsewhere, and go on here.
+    /// Number of turns that began with its plugins elsewhere, and may begin here.
     n_continued: AtomicUsize,
 }
 
@@ -45,14 +45,27 @@ impl HostUses {
     pub(super) fn may_begin(&self) -> bool {
         self.is_current.load(Ordering::SeqCst) || self.n_continued.load(Ordering::SeqCst) > 0
     }
+
+    /// Whether a turn may begin, and begins. Each turn that goes on here begins once.
+    pub(super) fn begin_turn(&self) -> bool {
+        self.is_current.load(Ordering::SeqCst) || self.end_continued()
+    }
+
+    fn end_continued(&self) -> bool {
+        let less = |n_continued: usize| n_continued.checked_sub(1);
+        let ended = self
+            .n_continued
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+        ended.is_ok()
+    }
 }
 
-/// Lets a turn go on with a host that is not the current one, until it is dropped.
+/// Lets one turn begin with a host that is not the current one, until it is dropped.
 pub(super) struct ContinuedTurn(Arc<HostUses>);
 
 impl Drop for ContinuedTurn {
     fn drop(&mut self) {
-        self.0.n_continued.fetch_sub(1, Ordering::SeqCst);
+        self.0.end_continued();
     }
 }
 

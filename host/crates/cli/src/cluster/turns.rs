@@ -136,6 +136,10 @@ impl ServedSession {
         let Some(wanted) = wanted.filter(|wanted| !self.host.is_of(wanted)) else {
             return Ok(None);
         };
+        if self.host.set().is_none() {
+            // The plugins of this machine are no replacement for a set, also when the set is gone.
+            return Err(TurnFailure::Busy);
+        }
         let earlier = self.sets.earlier(&wanted, &self.hosts).await;
         let Some(earlier) = earlier else {
             tracing::warn!(

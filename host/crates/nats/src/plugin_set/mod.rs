@@ -87,16 +87,18 @@ impl PluginSets {
         Ok(None)
     }
 
-    /// Whether a set is published for workers of a class, or for those of all classes. Nothing is verified:
-    /// a program without a key can only tell that it must not run turns.
+    /// Whether a set is published for workers of a class or for those of all classes; without a class,
+    /// whether any is. Nothing is verified: a program without a key can only tell that it must not run
+    /// turns.
     ///
     /// # Errors
     /// The servers do not answer.
     pub async fn is_published(&self, class: Option<&str>) -> Result<bool, NatsError> {
-        if class.is_some() && self.last(class).await?.is_some() {
-            return Ok(true);
-        }
-        Ok(self.last(None).await?.is_some())
+        let Some(class) = class else {
+            let all = format!("$KV.{}.>", self.bucket());
+            return Ok(self.next(&self.stream(), &all, 1).await?.is_some());
+        };
+        Ok(self.last(Some(class)).await?.is_some() || self.last(None).await?.is_some())
     }
 
     /// Returns an earlier set for workers of a class by its digest, if the bucket still has it.

@@ -73,10 +73,11 @@ impl PublishSetArgs {
         let class = self.class.as_deref();
         let mut record = PluginSetRecord::new(sets.tenant(), class, number, draft.plugins.clone());
         record.settings.clone_from(&draft.settings);
-        let before = place.last.as_ref().and_then(|last| last.as_ref().ok());
-        record.oldest = match self.revoke {
-            true => number,
-            false => before.map_or(0, |last| last.record.oldest),
+        record.oldest = match (&place.last, self.revoke) {
+            (None, false) => 0,
+            (Some(Ok(last)), false) => last.record.oldest,
+            // What a record of another key revokes is not known, so nothing before it is used again.
+            (Some(Err(_)), _) | (_, true) => number,
         };
         render::answer_line(record_text(&record));
         if draft.n_other_rules > 0 {
