@@ -273,7 +273,7 @@ mod tests {
             "{written}"
         );
         assert!(
-            !written.contains("other") && !written.contains("ls"),
+            !written.contains("other") && !written.contains("\"ls\""),
             "{written}"
         );
         assert_eq!(set(&written).unwrap().rules().len(), 1);
