@@ -390,7 +390,7 @@ fn a_missing_or_wrong_file_stops_new_turns_and_publishing_again_repairs_it() {
     fleet
         .machine
         .wait_for("the turn", |_| fleet.told("s").contains("Hello, Ada!"));
-    // What is on the disk is compared with the set at each load.
+    // Each load compares the files on the disk with the set.
     let files = find_files(&fleet.machine.path("home/data/plugin-sets/files"));
     assert!(files.len() >= 2, "{files:?}");
     for file in files {

@@ -150,7 +150,7 @@ impl GivenSet {
     /// Checks that every plugin of the set runs, as the set names it and with exactly its permissions.
     ///
     /// # Errors
-    /// One does not run, has another name or version, or a policy of this machine denies one of its
+    /// A plugin does not run, has another name or version, or a policy of this machine denies one of its
     /// permissions.
     pub(crate) fn check(&self, loaded: &PluginSet) -> anyhow::Result<()> {
         for own in &self.plugins {

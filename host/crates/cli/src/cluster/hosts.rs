@@ -4,7 +4,7 @@
 //! New turns use the current host. A session that was claimed with an earlier one keeps that host until
 //! the turn that runs has ended. Start from [`TurnHosts`].
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -36,37 +36,31 @@ pub(super) struct LoadedHost {
 #[derive(Debug, Default)]
 pub(super) struct HostUses {
     is_current: AtomicBool,
-    /// Number of turns that began with its plugins elsewhere, and may begin here.
-    n_continued: AtomicUsize,
+    /// Permits of turns that began with its plugins elsewhere. One that was dropped counts no more.
+    continued: Mutex<Vec<Weak<()>>>,
 }
 
 impl HostUses {
     /// Whether a turn may begin.
     pub(super) fn may_begin(&self) -> bool {
-        self.is_current.load(Ordering::SeqCst) || self.n_continued.load(Ordering::SeqCst) > 0
+        let is_held = |permit: &Weak<()>| permit.strong_count() > 0;
+        self.is_current.load(Ordering::SeqCst) || lock(&self.continued).iter().any(is_held)
     }
 
-    /// Whether a turn may begin, and begins. Each turn that goes on here begins once.
+    /// Begins a turn, if one may begin. Each permit is for one turn.
     pub(super) fn begin_turn(&self) -> bool {
-        self.is_current.load(Ordering::SeqCst) || self.end_continued()
-    }
-
-    fn end_continued(&self) -> bool {
-        let less = |n_continued: usize| n_continued.checked_sub(1);
-        let ended = self
-            .n_continued
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
-        ended.is_ok()
+        if self.is_current.load(Ordering::SeqCst) {
+            return true;
+        }
+        let mut permits = lock(&self.continued);
+        permits.retain(|permit| permit.strong_count() > 0);
+        permits.pop().is_some()
     }
 }
 
-/// Lets one turn begin with a host that is not the current one, until it is dropped.
-pub(super) struct ContinuedTurn(Arc<HostUses>);
-
-impl Drop for ContinuedTurn {
-    fn drop(&mut self) {
-        self.0.end_continued();
-    }
+/// Permit for one turn to begin with a host that is not the current one, until it is dropped.
+pub(super) struct ContinuedTurn {
+    _permit: Arc<()>,
 }
 
 impl LoadedHost {
@@ -107,8 +101,9 @@ impl LoadedHost {
 
     /// Lets a turn go on that began with its plugins elsewhere.
     pub(super) fn continue_turn(&self) -> ContinuedTurn {
-        self.uses.n_continued.fetch_add(1, Ordering::SeqCst);
-        ContinuedTurn(self.uses.clone())
+        let permit = Arc::new(());
+        lock(&self.uses.continued).push(Arc::downgrade(&permit));
+        ContinuedTurn { _permit: permit }
     }
 
     /// Whether this host's set still lets turns go on that began with an earlier one.

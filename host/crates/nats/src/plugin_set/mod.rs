@@ -114,7 +114,11 @@ impl PluginSets {
         for class in [Some(class), None] {
             let mut from = 1;
             let (stream, subject) = (self.stream(), self.subject(class));
-            while let Some(message) = self.next(&stream, &subject, from).await? {
+            // A stream that another program made may keep more.
+            for _ in 0..HISTORY {
+                let Some(message) = self.next(&stream, &subject, from).await? else {
+                    break;
+                };
                 from = message.sequence.saturating_add(1);
                 let set = self.read(&message, class, keys);
                 if let Some(set) = set.ok().filter(|set| set.digest == digest) {
@@ -198,7 +202,7 @@ impl PluginSets {
     /// Returns the content of a file. Blocks.
     ///
     /// # Errors
-    /// It is missing or has another hash or length, or the servers do not answer.
+    /// The file is missing or has another hash or length, or the servers do not answer.
     pub fn file(&self, file: &SetFile) -> Result<Vec<u8>, NatsError> {
         let blobs = NatsBlobs::of_plugins(self.parts.clone());
         // Before its parts are fetched: whoever may publish decides the length.
@@ -327,7 +331,7 @@ impl SetChanges {
     pub async fn changed(&mut self) {
         tokio::time::sleep(REST).await;
         let _ = tokio::time::timeout(LOOK, self.0.next()).await;
-        // One look is enough for all that came.
+        // The next look covers all changes that arrived meanwhile.
         while let Some(Some(_)) = futures_util::FutureExt::now_or_never(self.0.next()) {}
     }
 }

@@ -67,7 +67,7 @@ impl PluginSetKey {
 /// Checks that a text is the public key of sets of plugins.
 ///
 /// # Errors
-/// It is none.
+/// The text is no such key.
 pub fn check_public_key(text: &str) -> Result<(), NatsError> {
     let pair = KeyPair::from_public_key(text);
     match pair.map(|pair| pair.key_pair_type()) {

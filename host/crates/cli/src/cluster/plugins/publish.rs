@@ -76,7 +76,7 @@ impl PublishSetArgs {
         record.oldest = match (&place.last, self.revoke) {
             (None, false) => 0,
             (Some(Ok(last)), false) => last.record.oldest,
-            // What a record of another key revokes is not known, so nothing before it is used again.
+            // Revocations of a record of another key are unknown, so nothing before it is used again.
             (Some(Err(_)), _) | (_, true) => number,
         };
         render::answer_line(record_text(&record));
