@@ -87,6 +87,10 @@ pub struct AgentConfig {
     /// Digest of the set of plugins that runs, which is recorded with each turn.
     #[serde(skip)]
     pub plugin_set: Option<String>,
+    /// Whether hooks of `output-delta` check an answer at its first piece and at its end only, so
+    /// that their calls are the same however long the machine takes. For cases of plugins.
+    #[serde(skip)]
+    pub checks_ends_only: bool,
 }
 
 impl Default for AgentConfig {
@@ -113,6 +117,7 @@ impl Default for AgentConfig {
             prices: Prices::default(),
             keeps_approvals: false,
             plugin_set: None,
+            checks_ends_only: false,
         }
     }
 }

@@ -187,12 +187,13 @@ impl<'a> LiveAnswer<'a> {
     }
 
     /// Lets the hooks check the stream: at the first piece, at line ends or every [`LOOK_EVERY`],
-    /// and at the end.
+    /// and at the end. With `checks_ends_only` the time between first piece and end does not count.
     async fn judge_pieces(
         &mut self,
         mut pieces: UnboundedReceiver<AnswerPiece>,
         cancel: &CancellationToken,
     ) {
+        let ends_only = self.emitter.spec.config.checks_ends_only;
         let mut last: Option<Instant> = None;
         // Whether text arrived since the last check.
         let mut has_new = false;
@@ -206,7 +207,7 @@ impl<'a> LiveAnswer<'a> {
         };
         loop {
             let due = last
-                .filter(|_| has_new && !self.is_put_off)
+                .filter(|_| has_new && !self.is_put_off && !ends_only)
                 .map(|last| last + wait(has_line));
             let piece = match due {
                 Some(due) => {
@@ -234,7 +235,7 @@ impl<'a> LiveAnswer<'a> {
                 }
                 piece = pieces.try_recv().ok();
             }
-            let is_due = last.is_none_or(|last| last.elapsed() >= wait(has_line));
+            let is_due = last.is_none_or(|last| !ends_only && last.elapsed() >= wait(has_line));
             if has_new && is_due && !self.is_put_off && self.stopped.is_none() {
                 self.run_output_delta(false, cancel).await;
                 (last, has_new, has_line) = (Some(Instant::now()), false, false);

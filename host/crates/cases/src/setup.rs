@@ -66,6 +66,8 @@ pub(super) async fn build_host(
     let config = AgentConfig {
         agent_loop: own.map(|plugin| plugin.manifest.name.clone()),
         loop_models: vec!["*".to_owned()],
+        // A case gives the same calls on a slow machine, unless it is about time itself.
+        checks_ends_only: !model.pauses_between_words(),
         ..AgentConfig::default()
     };
     let host = Host::builder()

@@ -114,6 +114,12 @@ impl Scripted {
         self
     }
 
+    /// Whether a reply of the script pauses after each of its words.
+    #[must_use]
+    pub fn pauses_between_words(&self) -> bool {
+        self.script.replies.iter().any(|reply| reply.word_ms > 0)
+    }
+
     /// Returns the bodies sent so far, if the provider is [recording](Self::recording).
     #[must_use]
     pub fn bodies(&self) -> Vec<Value> {

@@ -159,3 +159,20 @@ fn coverage_names_what_no_case_called_in_every_report() {
         assert!(junit.contains(property), "{junit}");
     }
 }
+
+#[test]
+fn a_long_answer_is_judged_in_the_same_pieces_on_every_machine() {
+    // An answer that takes longer than the time between two checks of its lines.
+    let reply = "a line\\n ".repeat(100_000);
+    let cases = format!(
+        "[[case]]\nname = \"long\"\n[case.given]\nreply = [{{ text = \"{reply}\" }}]\n[case.expect]\nsnapshot = true\n"
+    );
+    let rind = with_cases("scripted-hook", |manifest| manifest, &cases);
+    rind.run(&["plugin", "test", "scripted-hook", "--accept"])
+        .exits(0);
+    let file = rind
+        .workspace()
+        .join("scripted-hook/tests/snapshots/cases/long.toml");
+    let kept = std::fs::read_to_string(file).unwrap();
+    assert_eq!(kept.matches("point = \"output-delta\"").count(), 2);
+}
