@@ -1,10 +1,10 @@
 // A person at the pages of `rind serve`, in a real browser. Run by `pages`, with a folder for everything that is written.
 "use strict";
-const { spawn, spawnSync } = require("node:child_process");
+const { spawnSync } = require("node:child_process");
 const fs = require("node:fs");
 const path = require("node:path");
 const assert = require("node:assert/strict");
-const { chromium } = require("playwright-core");
+const { startServer, withBrowser } = require("./pages-browser.js");
 const axe = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 const folder = process.argv[2];
@@ -69,37 +69,13 @@ async function main() {
   fs.writeFileSync(path.join(home, "config", "config.toml"), CONFIG);
   const env = { PATH: process.env.PATH, HOME: folder, RIND_HOME: home, LANG: "C.UTF-8" };
   const more = ["--provider", "scripted", "--script", path.join(folder, "script.toml")];
-  const server = spawn(process.env.RIND, ["serve", "--listen", "127.0.0.1:0", "--also-workspace", other, ...more], { cwd: work, env });
-  let printed = "";
-  const address = await new Promise((found, failed) => {
-    const take = (bytes) => {
-      printed += bytes;
-      const address = printed.match(/http:\/\/\S*login\S*/);
-      if (address) found(address[0]);
-    };
-    server.stdout.on("data", take);
-    server.stderr.on("data", take);
-    server.on("exit", (code) => failed(new Error(`the server ended with ${code}: ${printed}`)));
-  });
-  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
-  try {
-    await person(browser, address, work, other, env);
-  } catch (error) {
-    const open = browser.contexts().flatMap((context) => context.pages());
-    const texts = await Promise.all(open.map((page) => page.locator("body").innerText()));
-    seen = `${texts.join("\n---\n")}\n${printed}`;
-    throw error;
-  } finally {
-    await browser.close();
-    server.removeAllListeners("exit");
-    server.kill("SIGTERM");
-  }
+  const args = ["serve", "--listen", "127.0.0.1:0", "--also-workspace", other, ...more];
+  const server = await startServer(process.env.RIND, args, { cwd: work, env });
+  await withBrowser([server], (browser) => person(browser, server.address, work, other, env));
   console.log("pages: all passed");
 }
 
 let n_pictures = 0;
-// Text of the page that a failed check was about.
-let seen = "";
 
 // Checks a page with axe, and keeps its picture.
 async function look(page, name) {
@@ -255,6 +231,6 @@ async function person(browser, address, work, other, env) {
 }
 
 main().catch((error) => {
-  console.error(error, seen);
+  console.error(error);
   process.exit(1);
 });

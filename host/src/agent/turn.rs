@@ -32,6 +32,7 @@ use crate::point::outcome::Level;
 use crate::point::payload::TurnInput;
 use crate::provider::SystemBlock;
 use crate::session::{Body, InterruptedTurn, Position};
+use crate::text::format_count;
 
 /// Reason for another step after the user sent a message.
 const SAID_MORE: &str = "the person said something";
@@ -275,9 +276,9 @@ impl<'a> TurnRun<'a> {
     }
 
     fn step_limit(&self) -> String {
-        let max = self.agent.spec.config.max_steps;
+        let max = format_count(u64::from(self.agent.spec.config.max_steps), "step");
         format!(
-            "[stopped: the limit of {max} steps was reached before the work was done; say `continue` to continue]"
+            "[stopped: the limit of {max} was reached before the work was done; say `continue` to continue]"
         )
     }
 

@@ -118,7 +118,7 @@ fn a_turn_stops_after_the_steps_that_it_may_take() {
         "[[reply]]\ntool_calls = [{ name = \"list_files\", arguments = {} }]\n[[reply]]\ntext = \"done\"\n",
     );
     let ran = rind.run(&["run", "hello", "--max-steps", "1"]).exits(4);
-    assert!(ran.stderr.contains("limit of 1 steps"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("limit of 1 step "), "{}", ran.stderr);
     rind.run(&["run", "hello", "--max-steps", "0"]).exits(2);
 }
 

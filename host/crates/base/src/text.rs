@@ -17,6 +17,13 @@ const BLANK_SYMBOLS: [char; 2] = ['\u{2800}', '\u{1d159}'];
 /// below.
 const MAX_MARKS: usize = 3;
 
+/// Formats a number of things, as "1 step" and "2 steps".
+#[must_use]
+pub fn format_count(n: u64, what: &str) -> String {
+    let ending = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{ending}")
+}
+
 /// Whether a terminal would interpret the character, or a reader would miss it, see it at another
 /// position or take it for a space: control and format characters, default-ignorable code points,
 /// separators except the space, blank symbols, and private-use or unassigned code points.

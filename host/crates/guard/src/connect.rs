@@ -1,10 +1,10 @@
 //! The program at a hook: asks the daemon, starts one where none runs, and refuses on every doubt.
 
+use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::time::Duration;
-
-use tokio::net::UnixStream;
-use tokio::time::{Instant, sleep, timeout_at};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use super::agent::{GuardPoint, GuardedAgent};
 use super::answer::HookAnswer;
@@ -55,7 +55,7 @@ pub trait DaemonStart {
 
 /// Asks the daemon for the answer at a hook. There is always an answer: without a daemon it is the
 /// refusal.
-pub async fn ask_daemon(
+pub fn ask_daemon(
     request: &HookRequest,
     folder: Result<GuardFolder, GuardError>,
     start: &dyn DaemonStart,
@@ -68,17 +68,7 @@ pub async fn ask_daemon(
         Err(unread) => return refuse(unread.payload.as_ref(), &unread.why),
     };
     let until = Instant::now() + DEADLINE;
-    let asked = async {
-        let folder = folder?;
-        request_answer(request, &folder, start, until).await
-    };
-    let answer = match timeout_at(until, asked).await {
-        Ok(answer) => answer,
-        Err(_) => Err(GuardError::Daemon(format!(
-            "no answer in {} s",
-            DEADLINE.as_secs()
-        ))),
-    };
+    let answer = folder.and_then(|folder| request_answer(request, &folder, start, until));
     match answer {
         Ok(answer) => answer,
         Err(error) => refuse(Some(&payload), &error.to_string()),
@@ -86,7 +76,7 @@ pub async fn ask_daemon(
 }
 
 /// Asks the daemon, and asks again if it is replaced by another one.
-async fn request_answer(
+fn request_answer(
     request: &HookRequest,
     folder: &GuardFolder,
     start: &dyn DaemonStart,
@@ -100,29 +90,50 @@ async fn request_answer(
     };
     let mut last = String::new();
     for _ in 0..MAX_ROUNDS {
-        let mut stream = match folder.connect().await? {
+        let stream = match folder.connect()? {
             Some(stream) => stream,
-            None => connect_started(folder, start, until).await?,
+            None => connect_started(folder, start, until)?,
         };
-        let asked = async {
-            write_request(&mut stream, &head, &request.payload).await?;
-            read_reply(&mut stream).await
-        };
-        match asked.await {
+        match exchange_frames(stream, &head, &request.payload, until) {
             Ok(DaemonReply::Answer(answer)) => return Ok(answer),
             Ok(DaemonReply::Retired(why)) => last = why,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(GuardError::Daemon(format!(
+                    "no answer in {} s",
+                    DEADLINE.as_secs()
+                )));
+            }
             // The daemon may have judged the request already, so the request is not sent twice.
             Err(error) => return Err(GuardError::daemon("the daemon did not answer", &error)),
         }
-        sleep(PAUSE).await;
+        sleep(PAUSE);
     }
     Err(GuardError::Daemon(format!(
         "the daemon was replaced repeatedly: {last}"
     )))
 }
 
+/// Sends a request and reads its reply. A call of the system that takes longer than the rest of the
+/// time is an error of the kind `WouldBlock`.
+fn exchange_frames(
+    mut stream: UnixStream,
+    head: &RequestHead,
+    payload: &[u8],
+    until: Instant,
+) -> io::Result<DaemonReply> {
+    // Zero would be no limit.
+    let rest = || {
+        let rest = until.saturating_duration_since(Instant::now());
+        Some(rest.max(PAUSE))
+    };
+    stream.set_write_timeout(rest())?;
+    write_request(&mut stream, head, payload)?;
+    stream.set_read_timeout(rest())?;
+    read_reply(&mut stream)
+}
+
 /// Starts a daemon and connects to it. If several programs try, one starts it and the others wait.
-async fn connect_started(
+fn connect_started(
     folder: &GuardFolder,
     start: &dyn DaemonStart,
     until: Instant,
@@ -130,44 +141,46 @@ async fn connect_started(
     let until = until.min(Instant::now() + START_TIME);
     let lock = folder.start_lock()?;
     while !folder.has_lock(&lock)? {
-        if let Some(stream) = folder.connect().await? {
+        if let Some(stream) = folder.connect()? {
             return Ok(stream);
         }
-        wait_until(until).await?;
+        wait_until(until)?;
     }
-    if let Some(stream) = folder.connect().await? {
+    if let Some(stream) = folder.connect()? {
         return Ok(stream);
     }
     start.start_daemon(folder).map_err(GuardError::Daemon)?;
     loop {
-        if let Some(stream) = folder.connect().await? {
+        if let Some(stream) = folder.connect()? {
             return Ok(stream);
         }
-        wait_until(until).await?;
+        wait_until(until)?;
     }
 }
 
-async fn wait_until(until: Instant) -> Result<(), GuardError> {
+fn wait_until(until: Instant) -> Result<(), GuardError> {
     if Instant::now() >= until {
         return Err(GuardError::Daemon(format!(
             "no daemon listened within {} s; `rind guard status` names its log",
             START_TIME.as_secs()
         )));
     }
-    sleep(PAUSE).await;
+    sleep(PAUSE);
     Ok(())
 }
 
 /// Whether a daemon listens.
 ///
 /// # Errors The path is not a usable socket.
-pub async fn daemon_answers(folder: &GuardFolder) -> Result<bool, GuardError> {
-    Ok(folder.connect().await?.is_some())
+pub fn daemon_answers(folder: &GuardFolder) -> Result<bool, GuardError> {
+    Ok(folder.connect()?.is_some())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::frame::{read_request, write_frames};
+    use tokio::io::AsyncWriteExt;
+
+    use super::super::frame::{encode_frames, read_request};
     use super::*;
 
     struct NoDaemon;
@@ -190,8 +203,8 @@ mod tests {
 
     const CALL: &[u8] = br#"{"session_id":"s","cwd":"/","tool_name":"Bash","tool_use_id":"c","tool_input":{"command":"ls"}}"#;
 
-    #[tokio::test]
-    async fn without_a_daemon_and_with_a_payload_that_cannot_be_read_the_answer_is_a_refusal() {
+    #[test]
+    fn without_a_daemon_and_with_a_payload_that_cannot_be_read_the_answer_is_a_refusal() {
         let data = tempfile::tempdir().unwrap();
         for (payload, why) in [
             (CALL, "no daemon is started"),
@@ -202,13 +215,13 @@ mod tests {
             (b"{\"session_id\":\"s\0", "not valid JSON"),
         ] {
             let folder = GuardFolder::open(data.path());
-            let answer = ask_daemon(&request(payload), folder, &NoDaemon).await;
+            let answer = ask_daemon(&request(payload), folder, &NoDaemon);
             assert_eq!(answer.code, 2);
             assert!(answer.stderr.contains(why), "{}", answer.stderr);
         }
         let deep = format!("{}{}", "{\"a\":".repeat(100_000), "}".repeat(100_000));
         let folder = GuardFolder::open(data.path());
-        let answer = ask_daemon(&request(deep.as_bytes()), folder, &NoDaemon).await;
+        let answer = ask_daemon(&request(deep.as_bytes()), folder, &NoDaemon);
         assert_eq!(answer.code, 2);
     }
 
@@ -222,17 +235,18 @@ mod tests {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 read_request(&mut stream).await.unwrap();
                 if !reply.is_empty() {
-                    write_frames(&mut stream, &[reply]).await.unwrap();
+                    let bytes = encode_frames(&[reply]).unwrap();
+                    stream.write_all(&bytes).await.unwrap();
                 }
             }
         };
-        let ask = async {
+        let ask = tokio::task::spawn_blocking(move || {
             for _ in 0..3 {
-                let answer = ask_daemon(&request(CALL), Ok(folder.clone()), &NoDaemon).await;
+                let answer = ask_daemon(&request(CALL), Ok(folder.clone()), &NoDaemon);
                 assert_eq!(answer.code, 2, "{answer:?}");
                 assert!(answer.stderr.contains("did not answer"), "{answer:?}");
             }
-        };
-        tokio::join!(serve, ask);
+        });
+        tokio::join!(serve, ask).1.unwrap();
     }
 }

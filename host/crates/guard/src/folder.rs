@@ -6,13 +6,18 @@
 
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rind_lib::disk::private_folder;
 use rustix::fs::OFlags;
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use rustix::process::geteuid;
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixListener;
 
 use super::error::GuardError;
 
@@ -30,6 +35,9 @@ const START_LOCK: &str = "start.lock";
 
 /// Access by other users.
 const OF_OTHERS: u32 = 0o077;
+
+/// Time for which a program waits at a daemon that takes no connections.
+const CONNECT_TIME: Duration = Duration::from_secs(5);
 
 /// Longest path of a socket, in bytes.
 const MAX_SOCKET_PATH: usize = 100;
@@ -106,7 +114,7 @@ impl GuardFolder {
     ///
     /// # Errors
     /// The socket, or the process behind it, is not of this user.
-    pub(crate) async fn connect(&self) -> Result<Option<UnixStream>, GuardError> {
+    pub(crate) fn connect(&self) -> Result<Option<UnixStream>, GuardError> {
         let socket = self.socket();
         let found = match socket.symlink_metadata() {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -116,7 +124,7 @@ impl GuardFolder {
             return Err(GuardError::file(&socket, "it is not a socket; remove it"));
         }
         check_owner(&socket, &found)?;
-        let stream = match UnixStream::connect(&socket).await {
+        let stream = match connect_to(&socket) {
             Err(error)
                 if [ErrorKind::ConnectionRefused, ErrorKind::NotFound].contains(&error.kind()) =>
             {
@@ -239,15 +247,27 @@ fn check_owner(path: &Path, found: &std::fs::Metadata) -> Result<(), GuardError>
     Ok(())
 }
 
+/// Connects to a socket, with a bound on the time.
+fn connect_to(path: &Path) -> io::Result<UnixStream> {
+    let socket = socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    set_socket_timeout(&socket, Timeout::Send, Some(CONNECT_TIME))?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(UnixStream::from(OwnedFd::from(socket)))
+}
+
 /// Checks that the process at the other end runs as this user.
-pub(crate) fn check_peer(stream: &UnixStream) -> Result<(), String> {
-    let peer = stream.peer_cred().map_err(|error| error.to_string())?;
-    let own = geteuid().as_raw();
-    match peer.uid() == own {
+pub(crate) fn check_peer(stream: impl AsFd) -> Result<(), String> {
+    let peer = socket_peercred(stream).map_err(|error| error.to_string())?;
+    let (peer, own) = (peer.uid.as_raw(), geteuid().as_raw());
+    match peer == own {
         true => Ok(()),
         false => Err(format!(
-            "the process at the other end belongs to user {}, not {own}",
-            peer.uid()
+            "the process at the other end belongs to user {peer}, not {own}"
         )),
     }
 }
@@ -286,24 +306,24 @@ mod tests {
     async fn what_stands_in_place_of_the_socket_is_refused() {
         let data = data();
         let folder = GuardFolder::open(data.path()).unwrap();
-        assert!(folder.connect().await.unwrap().is_none());
+        assert!(folder.connect().unwrap().is_none());
         std::fs::write(folder.socket(), "").unwrap();
-        assert!(folder.connect().await.is_err());
+        assert!(folder.connect().is_err());
         assert!(folder.listen().is_err());
         std::fs::remove_file(folder.socket()).unwrap();
         symlink(data.path(), folder.socket()).unwrap();
-        assert!(folder.connect().await.is_err());
+        assert!(folder.connect().is_err());
         assert!(folder.listen().is_err());
         std::fs::remove_file(folder.socket()).unwrap();
         let listener = folder.listen().unwrap();
-        assert!(folder.connect().await.unwrap().is_some());
+        assert!(folder.connect().unwrap().is_some());
         std::fs::set_permissions(folder.socket(), std::fs::Permissions::from_mode(0o666)).unwrap();
-        let refused = folder.connect().await.unwrap_err().to_string();
+        let refused = folder.connect().unwrap_err().to_string();
         assert!(refused.contains("mode 666"), "{refused}");
         drop(listener);
         std::fs::set_permissions(folder.socket(), std::fs::Permissions::from_mode(0o600)).unwrap();
         // A socket without a listener counts as absent.
-        assert!(folder.connect().await.unwrap().is_none());
+        assert!(folder.connect().unwrap().is_none());
         folder.listen().unwrap();
     }
 }

@@ -1,8 +1,11 @@
 //! Messages between the program at a hook and the daemon: frames with a length before them.
 //!
-//! A request is a head in JSON and the bytes that the agent sent; a reply is JSON.
+//! A request is a head in JSON and the bytes that the agent sent; a reply is JSON. The program at a
+//! hook reads and writes with plain calls of the system, since it does nothing else meanwhile, and
+//! the daemon with a runtime.
 
-use std::io;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream as PlainStream;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -40,16 +43,27 @@ pub(crate) enum DaemonReply {
     Retired(String),
 }
 
-/// Writes frames with one call of the system: each further one would wake the other side once more,
-/// and an agent waits for the sum.
-pub(crate) async fn write_frames(stream: &mut UnixStream, frames: &[&[u8]]) -> io::Result<()> {
+/// Returns frames as one text, to be written with one call of the system: each further one would
+/// wake the other side once more, and an agent waits for the sum.
+pub(crate) fn encode_frames(frames: &[&[u8]]) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for frame in frames {
         let length = u32::try_from(frame.len()).map_err(io::Error::other)?;
         bytes.extend_from_slice(&length.to_be_bytes());
         bytes.extend_from_slice(frame);
     }
-    stream.write_all(&bytes).await
+    Ok(bytes)
+}
+
+/// Checks the length that a frame claims to have.
+fn check_length(length: [u8; 4], limit: usize) -> io::Result<usize> {
+    let length = u32::from_be_bytes(length) as usize;
+    match length > limit {
+        true => Err(io::Error::other(format!(
+            "a message of {length} bytes, at most {limit} are read"
+        ))),
+        false => Ok(length),
+    }
 }
 
 pub(crate) async fn read_frame(
@@ -58,12 +72,7 @@ pub(crate) async fn read_frame(
 ) -> io::Result<Vec<u8>> {
     let mut length = [0; 4];
     stream.read_exact(&mut length).await?;
-    let length = u32::from_be_bytes(length) as usize;
-    if length > limit {
-        return Err(io::Error::other(format!(
-            "a message of {length} bytes, at most {limit} are read"
-        )));
-    }
+    let length = check_length(length, limit)?;
     // Grow with what arrives: the length is a claim.
     let mut bytes = Vec::new();
     let n_read = stream.take(length as u64).read_to_end(&mut bytes).await?;
@@ -73,12 +82,12 @@ pub(crate) async fn read_frame(
     Ok(bytes)
 }
 
-pub(crate) async fn write_request(
-    stream: &mut UnixStream,
+pub(crate) fn write_request(
+    stream: &mut PlainStream,
     head: &RequestHead,
     payload: &[u8],
 ) -> io::Result<()> {
-    write_frames(stream, &[&serde_json::to_vec(head)?, payload]).await
+    stream.write_all(&encode_frames(&[&serde_json::to_vec(head)?, payload])?)
 }
 
 /// Reads the request of a connection, which has one.
@@ -90,11 +99,20 @@ pub(crate) async fn read_request(stream: &mut UnixStream) -> io::Result<(Request
 }
 
 pub(crate) async fn write_reply(stream: &mut UnixStream, reply: &DaemonReply) -> io::Result<()> {
-    write_frames(stream, &[&serde_json::to_vec(reply)?]).await
+    let bytes = encode_frames(&[&serde_json::to_vec(reply)?])?;
+    stream.write_all(&bytes).await
 }
 
 /// Reads the reply of a connection, which has one.
-pub(crate) async fn read_reply(stream: &mut UnixStream) -> io::Result<DaemonReply> {
-    let reply = read_frame(&mut BufReader::new(stream), MAX_REPLY).await?;
-    Ok(serde_json::from_slice(&reply)?)
+pub(crate) fn read_reply(stream: &mut PlainStream) -> io::Result<DaemonReply> {
+    let mut stream = io::BufReader::new(stream);
+    let mut length = [0; 4];
+    stream.read_exact(&mut length)?;
+    let length = check_length(length, MAX_REPLY)?;
+    let mut bytes = Vec::new();
+    let n_read = stream.take(length as u64).read_to_end(&mut bytes)?;
+    if n_read < length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(serde_json::from_slice(&bytes)?)
 }

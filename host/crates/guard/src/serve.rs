@@ -94,7 +94,7 @@ pub async fn serve_guard(
     while !folder.has_lock(&lock)? {
         // If the other daemon still listens, it keeps serving; a retiring daemon has already
         // removed its socket.
-        if folder.connect().await?.is_some() {
+        if folder.connect()?.is_some() {
             return Ok(());
         }
         if Instant::now() >= until {

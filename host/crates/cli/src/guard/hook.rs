@@ -6,9 +6,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::mpsc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rind_guard::{
@@ -27,6 +29,9 @@ const MAX_INPUT: u64 = 17 << 20;
 
 /// Largest log of the daemon that is written on, in bytes.
 const MAX_LOG: u64 = 1 << 20;
+
+/// Stack of the thread that watches the time. It only sleeps, and then writes a short text.
+const WATCH_STACK: usize = 64 << 10;
 
 /// Name of the small program, which starts faster because it does not contain the host.
 const HOOK_PROGRAM: &str = "rind-guard-hook";
@@ -56,7 +61,7 @@ pub(in super::super) fn run_hook(mut args: impl Iterator<Item = OsString>) -> Op
 /// Answers the hook call with these arguments.
 pub(in super::super) fn answer_words(words: &[OsString]) -> ExitCode {
     let answer = match read_words(words) {
-        Ok(words) => answer_in_time(words),
+        Ok(words) => return answer_in_time(words),
         Err(why) => HookAnswer::refusal(&why),
     };
     write_answer(&answer)
@@ -83,27 +88,35 @@ fn unknown_arguments_text() -> String {
     "the hook was called with unknown arguments; run `rind guard install` again".to_owned()
 }
 
-/// Answers on its own thread, so that the agent gets an answer even after a panic or if the input
-/// never ends.
-fn answer_in_time(words: HookWords) -> HookAnswer {
-    let (sender, receiver) = mpsc::channel();
-    let begun = std::thread::Builder::new().spawn(move || {
-        // The receiver may have timed out.
-        let _ = sender.send(answer_hook(words));
-    });
-    if let Err(error) = begun {
-        return HookAnswer::refusal(&format!("cannot start a thread: {error}"));
-    }
-    match receiver.recv_timeout(DEADLINE) {
-        Ok(answer) => answer,
-        Err(mpsc::RecvTimeoutError::Timeout) => HookAnswer::refusal(&format!(
-            "the agent did not send the call within {} s",
-            DEADLINE.as_secs()
-        )),
-        Err(mpsc::RecvTimeoutError::Disconnected) => {
-            HookAnswer::refusal("the program crashed; see the message above")
+/// Answers, also after a panic and if the input never ends or the system does not answer: then a
+/// thread that does nothing else writes the refusal. The call itself runs on the first thread, since
+/// each further one with a heap of its own costs a tenth of the whole run.
+fn answer_in_time(words: HookWords) -> ExitCode {
+    let is_answered = Arc::new(AtomicBool::new(false));
+    let watched = is_answered.clone();
+    let watch = std::thread::Builder::new().stack_size(WATCH_STACK);
+    let watch = watch.spawn(move || {
+        std::thread::sleep(DEADLINE);
+        if !watched.swap(true, Ordering::SeqCst) {
+            let why = format!("no answer within {} s", DEADLINE.as_secs());
+            let refusal = HookAnswer::refusal(&why);
+            write_answer(&refusal);
+            std::process::exit(i32::from(refusal.code));
         }
+    });
+    if let Err(error) = watch {
+        return write_answer(&HookAnswer::refusal(&format!(
+            "cannot start a thread: {error}"
+        )));
     }
+    let answer = catch_unwind(AssertUnwindSafe(|| answer_hook(words)));
+    let answer = answer
+        .unwrap_or_else(|_| HookAnswer::refusal("the program crashed; see the message above"));
+    while is_answered.swap(true, Ordering::SeqCst) {
+        // The other thread writes the refusal, and ends the program.
+        std::thread::park();
+    }
+    write_answer(&answer)
 }
 
 fn answer_hook(words: HookWords) -> HookAnswer {
@@ -115,18 +128,11 @@ fn answer_hook(words: HookWords) -> HookAnswer {
     if let Err(error) = read {
         return HookAnswer::refusal(&format!("standard input: {error}"));
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = match runtime {
-        Ok(runtime) => runtime,
-        Err(error) => return HookAnswer::refusal(&format!("start the runtime: {error}")),
-    };
     let (request, data, start) = match prepare(words, payload) {
         Ok(prepared) => prepared,
         Err(why) => return HookAnswer::refusal(&why),
     };
-    runtime.block_on(ask_daemon(&request, GuardFolder::open(&data), &start))
+    ask_daemon(&request, GuardFolder::open(&data), &start)
 }
 
 fn prepare(

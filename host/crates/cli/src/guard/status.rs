@@ -103,9 +103,7 @@ pub(super) async fn show_status(args: &GuardStatusArgs) -> anyhow::Result<ExitSt
     }
     let folder = GuardFolder::open(&environment::find_paths(None)?.data);
     let daemon = match &folder {
-        Ok(folder) => daemon_answers(folder)
-            .await
-            .map(|is_running| (is_running, folder.log())),
+        Ok(folder) => daemon_answers(folder).map(|is_running| (is_running, folder.log())),
         Err(error) => Err(GuardError::Daemon(error.to_string())),
     };
     if args.json {

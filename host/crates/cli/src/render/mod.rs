@@ -53,6 +53,7 @@ use std::fmt::Display;
 use std::io::IsTerminal;
 
 use anstyle::{AnsiColor, Style};
+pub(super) use rind_lib::text::format_count;
 
 pub(super) use hold::put_line;
 pub(super) use output::{
@@ -192,12 +193,6 @@ pub(super) fn format_dollars(usd: f64) -> Option<String> {
         usd if usd < 0.1 => Some(format!("${usd:.4}")),
         usd => Some(format!("${usd:.2}")),
     }
-}
-
-/// Formats milliseconds, as seconds from a thousand on.
-pub(super) fn format_count(n: u64, what: &str) -> String {
-    let ending = if n == 1 { "" } else { "s" };
-    format!("{n} {what}{ending}")
 }
 
 /// Bytes in the unit that fits.

@@ -8,8 +8,8 @@ use std::time::Instant;
 use super::lines::{LineCounts, LineRoom, MINUTE, limit_notice};
 use super::plain::PlainView;
 use super::{
-    BAD, BOLD, DIM, GOOD, WARN, format_millis, one_line, print_answer, say_line, style_text,
-    warning_text,
+    BAD, BOLD, DIM, GOOD, WARN, format_count, format_millis, one_line, print_answer, say_line,
+    style_text, warning_text,
 };
 use rind_lib::event::{Event, LoopResult, Stamped};
 use rind_lib::host::loop_of_session;
@@ -169,8 +169,8 @@ fn about_turn(turn: u32, summary: &TurnSummary, session: Option<&str>) -> String
     let session = one_line(session.unwrap_or_default(), REASON_WIDTH);
     let took = format_millis(summary.duration_ms);
     let mut rest = format!(
-        "turn {turn} of {session} · {} steps · {took}",
-        summary.steps
+        "turn {turn} of {session} · {} · {took}",
+        format_count(u64::from(summary.steps), "step")
     );
     if summary.cost_usd > 0.0 {
         rest += &format!(" · ${:.4}", summary.cost_usd);

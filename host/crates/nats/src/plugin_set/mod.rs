@@ -16,7 +16,7 @@ use async_nats::jetstream::stream;
 use async_nats::{HeaderMap, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use rind_lib::session::{Blobs, SessionBlobs};
+use rind_lib::session::{self, Blobs, SessionBlobs};
 
 pub use self::record::{PluginSetRecord, SetFile, SetPlugin, file_names};
 pub use self::signature::{PluginSetKey, SignedSet, check_public_key};
@@ -188,7 +188,7 @@ impl PluginSets {
     pub fn put_file(&self, bytes: &[u8]) -> Result<SetFile, NatsError> {
         let blobs = NatsBlobs::of_plugins(self.parts.clone());
         let hash = SessionBlobs::bytes_id(bytes);
-        if blobs.get(&hash).is_err() {
+        if content_of(&blobs, &hash)?.is_none() {
             // Parts that do not fit the hash are replaced.
             blobs.release(&hash);
             blobs.put_new(&hash, bytes)?;
@@ -214,9 +214,8 @@ impl PluginSets {
         match length {
             None => Err(damaged("it is missing; publish the set again")),
             Some(length) if length != file.bytes => Err(damaged("it has another length")),
-            Some(_) => blobs
-                .get(&file.hash)
-                .map_err(|_| damaged("its content is missing or another; publish the set again")),
+            Some(_) => content_of(&blobs, &file.hash)?
+                .ok_or_else(|| damaged("its content is missing or another; publish the set again")),
         }
     }
 
@@ -333,6 +332,15 @@ impl SetChanges {
         let _ = tokio::time::timeout(LOOK, self.0.next()).await;
         // The next look covers all changes that arrived meanwhile.
         while let Some(Some(_)) = futures_util::FutureExt::now_or_never(self.0.next()) {}
+    }
+}
+
+/// Returns the content of a file, unless a part is missing or it has another hash.
+fn content_of(blobs: &NatsBlobs, hash: &str) -> Result<Option<Vec<u8>>, NatsError> {
+    match blobs.get(hash) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(session::Error::Blob { .. }) => Ok(None),
+        Err(error) => Err(NatsError::unanswered("a file of a set of plugins", error)),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -77,6 +78,9 @@ pub(crate) struct ControlState {
     pub(crate) report: Mutex<WorkerReport>,
 }
 
+/// Time for the last answer of a worker to reach the servers.
+const LAST_ANSWER: Duration = Duration::from_secs(2);
+
 /// An order to workers. `drain` names a worker or a class, or is `*` for all.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ControlOrder {
@@ -148,12 +152,15 @@ pub(crate) async fn answer_control(
         if !is_asked {
             continue;
         }
-        if order.drain.is_some() {
-            stop.cancel();
-        }
-        let status = serde_json::to_vec(&state.status(stop.is_cancelled()));
+        let is_drained = order.drain.is_some();
+        let status = serde_json::to_vec(&state.status(is_drained || stop.is_cancelled()));
         if let (Some(reply), Ok(status)) = (message.reply, status) {
             let _ = client.publish(reply, Bytes::from(status)).await;
+        }
+        if is_drained {
+            // A worker without work ends at once, and the answer must have left before.
+            let _ = tokio::time::timeout(LAST_ANSWER, client.flush()).await;
+            stop.cancel();
         }
     }
 }

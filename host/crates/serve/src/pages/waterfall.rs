@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use rind_lib::message::{Blob, Role};
 use rind_lib::secret::Scanner;
 use rind_lib::session::{CallView, Decision, Item, ItemView, SessionView, TurnView};
-use rind_lib::text::printable_text;
+use rind_lib::text::{format_count, printable_text};
 
 use super::layout::{format_time, format_usd};
 
@@ -75,7 +75,7 @@ fn turn_part(turn: &TurnView, address: Option<&str>) -> Markup {
                 small {
                     (format_time(turn.started)) " · "
                     @match &turn.stop { Some(stop) => { (stop) }, None => { "not ended" } }
-                    " · " (turn.steps) " steps · " (seconds(length)) " " (format_usd(turn.cost_usd))
+                    " · " (format_count(u64::from(turn.steps), "step")) " · " (seconds(length)) " " (format_usd(turn.cost_usd))
                     @if let Some(set) = &turn.plugins { " · set of plugins " code { (set) } }
                     @if let Some(holder) = &turn.archived_in { " · archived: " code { (holder) } }
                 }

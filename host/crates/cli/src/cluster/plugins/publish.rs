@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use clap::Args as ClapArgs;
 use rind_lib::grant::Trust;
-use rind_lib::plugin::load::{PluginSet, Why};
+use rind_lib::plugin::load::{LoadedPlugin, PluginSet, Why};
 use rind_lib::session::SessionBlobs;
 use rind_nats::{NextSet, PluginSetRecord, PluginSets, SetFile, SetPlugin};
 use rind_operator::plugin_set::settings_text;
@@ -118,6 +118,7 @@ impl PublishSetArgs {
                 continue;
             }
             let read = PluginContents::of_folder(&own.folder)?;
+            check_unchanged(own, &read)?;
             let files = read.files().iter().map(|(names, bytes)| {
                 let hash = SessionBlobs::bytes_id(bytes);
                 contents.insert(hash.clone(), bytes.clone());
@@ -173,6 +174,25 @@ fn check_all_run(loaded: &PluginSet, is_wanted: impl Fn(&str) -> bool) -> anyhow
             left.name,
             left.why,
             left.name
+        ),
+    }
+}
+
+/// Checks that the files are those that the operator approved, if they are held since then.
+fn check_unchanged(own: &LoadedPlugin, read: &PluginContents) -> anyhow::Result<()> {
+    let Some(held) = own.held.as_ref().filter(|held| held.covers(&own.folder)) else {
+        return Ok(());
+    };
+    let changed = read.files().iter().find(|(names, bytes)| {
+        let path = own.folder.join(names.iter().collect::<PathBuf>());
+        held.file(&path) != Some(bytes.as_slice())
+    });
+    match changed {
+        None => Ok(()),
+        Some((names, _)) => bail!(
+            "{}: the file has changed since plugin {} was checked; publish the set again",
+            own.folder.join(names.iter().collect::<PathBuf>()).display(),
+            own.manifest.name
         ),
     }
 }
