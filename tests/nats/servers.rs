@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rind_nats::{DeclaredSync, NatsConfig};
@@ -257,7 +258,22 @@ impl NatsServers {
             Signal::CONT
         };
         kill_process(pid, signal).unwrap();
+        // A thread that is not stopped yet can still confirm an entry.
+        while is_paused && !is_stopped(child.id()) {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
+}
+
+/// Whether all threads of a process are stopped.
+fn is_stopped(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    threads.flatten().all(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        // The name of the program comes before the state, in parentheses.
+        let state = stat.rsplit(") ").next();
+        state.is_none_or(|state| state.starts_with('T') || state.is_empty())
+    })
 }
 
 impl Drop for NatsServers {
