@@ -6,7 +6,7 @@
 
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use rind_lib::disk::private_folder;
 use rustix::fs::OFlags;
+use rustix::io::retry_on_intr;
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use rustix::process::geteuid;
@@ -256,8 +257,10 @@ fn connect_to(path: &Path) -> io::Result<UnixStream> {
         None,
     )?;
     set_socket_timeout(&socket, Timeout::Send, Some(CONNECT_TIME))?;
-    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
-    Ok(UnixStream::from(OwnedFd::from(socket)))
+    let address = SocketAddrUnix::new(path)?;
+    // With a bound on the time, a program that was stopped and continued gets an interruption.
+    retry_on_intr(|| rustix::net::connect(&socket, &address))?;
+    Ok(UnixStream::from(socket))
 }
 
 /// Checks that the process at the other end runs as this user.
