@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rind_lib::session::SessionStore;
@@ -15,6 +16,10 @@ use super::seen::note_set;
 
 /// Folder for files of sets, in the folder of data.
 const FOLDER: &str = "plugin-sets";
+
+/// Time without an answer about sets after which no turn begins: a set that revokes the one that this
+/// worker has might have been published meanwhile.
+const MAX_UNANSWERED: Duration = Duration::from_secs(60);
 
 /// All that a worker needs to load sets.
 pub(in super::super) struct SetLoader {
@@ -81,8 +86,13 @@ impl SetLoader {
         }
     }
 
-    /// Returns the host of the set that holds; the last one if it is the same set.
-    async fn look(&self, last: Option<&Arc<LoadedHost>>) -> Result<Arc<LoadedHost>, LoadFailure> {
+    /// Returns the host of the set that holds; the last one if it is the same set. Before it loads a set
+    /// that revokes the last one, it lets no further turn begin with that.
+    async fn look(
+        &self,
+        last: Option<&Arc<LoadedHost>>,
+        hosts: &TurnHosts,
+    ) -> Result<Arc<LoadedHost>, LoadFailure> {
         if let Some(local) = &self.local {
             return self.look_without_key(local).await;
         }
@@ -105,6 +115,13 @@ impl SetLoader {
         self.note(&set).await.map_err(LoadFailure::Refused)?;
         if let Some(last) = last.filter(|last| last.is_of(&set.digest)) {
             return Ok(last.clone());
+        }
+        let before = last.and_then(|last| last.set());
+        if before.is_some_and(|before| before.record.number < set.record.oldest) {
+            hosts.fail(&format!(
+                "no turn begins here until the set of plugins {} is loaded, which revokes the one before",
+                set.record.number
+            ));
         }
         let loaded = self.load(&set).await;
         let loaded =
@@ -172,6 +189,7 @@ impl SetLoader {
 pub(in super::super) async fn follow_sets(loader: Arc<SetLoader>, hosts: Arc<TurnHosts>) {
     let mut last: Option<Arc<LoadedHost>> = None;
     let mut changes = None;
+    let mut answered = Instant::now();
     let mut told = loader
         .local
         .as_ref()
@@ -180,16 +198,29 @@ pub(in super::super) async fn follow_sets(loader: Arc<SetLoader>, hosts: Arc<Tur
         if changes.is_none() {
             changes = loader.sets.changes().await.ok();
         }
-        let text = match loader.look(last.as_ref()).await {
+        let found = loader.look(last.as_ref(), &hosts).await;
+        if !matches!(found, Err(LoadFailure::Unanswered(_))) {
+            answered = Instant::now();
+        }
+        let text = match found {
             Ok(host) => {
                 let text = host.title();
                 hosts.replace(host.clone());
                 last = Some(host);
                 text
             }
-            Err(LoadFailure::Unanswered(error)) => {
+            Err(LoadFailure::Unanswered(error)) if answered.elapsed() < MAX_UNANSWERED => {
                 tracing::debug!(%error, "it is not known whether the set of plugins has changed");
                 told.clone()
+            }
+            Err(LoadFailure::Unanswered(error)) => {
+                tracing::debug!(%error, "turns wait for an answer about the set of plugins");
+                let text = format!(
+                    "no turn begins here: for {} s the servers have not said whether the set of plugins has changed",
+                    MAX_UNANSWERED.as_secs()
+                );
+                hosts.fail(&text);
+                text
             }
             Err(LoadFailure::Refused(error)) => {
                 let text = format!("no turn begins here: {error:#}");
@@ -204,7 +235,7 @@ pub(in super::super) async fn follow_sets(loader: Arc<SetLoader>, hosts: Arc<Tur
         }
         match &mut changes {
             Some(changes) => changes.changed().await,
-            None => tokio::time::sleep(std::time::Duration::from_secs(1)).await,
+            None => tokio::time::sleep(Duration::from_secs(1)).await,
         }
     }
 }
