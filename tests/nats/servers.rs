@@ -1,7 +1,8 @@
 //! A server, or a cluster of three, in a temporary folder.
 
+use std::io::Read;
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,6 +21,9 @@ pub struct ServerSetup {
     pub is_synced: bool,
     /// Space that the streams of a server may take, in MB.
     pub max_file_mb: u32,
+    /// Size of the disk of each server, in MB, which is a file system of its own in memory. `None` is a
+    /// folder.
+    pub disk_mb: Option<u32>,
 }
 
 impl ServerSetup {
@@ -28,12 +32,14 @@ impl ServerSetup {
         n_servers: 1,
         is_synced: false,
         max_file_mb: 4_096,
+        disk_mb: None,
     };
     /// A cluster of three.
     pub const THREE: Self = Self {
         n_servers: 3,
         is_synced: false,
         max_file_mb: 4_096,
+        disk_mb: None,
     };
 }
 
@@ -50,6 +56,8 @@ struct OneServer {
     port: u16,
     config: PathBuf,
     child: Option<Child>,
+    /// Process that holds the namespace with the disk of the server, if it has one of its own.
+    disk: Option<Child>,
 }
 
 impl NatsServers {
@@ -104,6 +112,7 @@ impl NatsServers {
                 port: *port,
                 config,
                 child: None,
+                disk: setup.disk_mb.map(|size| mount_disk(&store, size)),
             });
         }
         let mut all = Self {
@@ -123,7 +132,24 @@ impl NatsServers {
         let log =
             std::fs::File::create(self.folder.path().join(format!("server-{n}.log"))).unwrap();
         let server = &mut self.servers[n];
-        let child = Command::new(server_program())
+        let mut program = match &server.disk {
+            None => Command::new(server_program()),
+            Some(holder) => {
+                let mut program = Command::new("nsenter");
+                let id = holder.id().to_string();
+                program
+                    .args([
+                        "--target",
+                        &id,
+                        "--user",
+                        "--preserve-credentials",
+                        "--mount",
+                    ])
+                    .arg(server_program());
+                program
+            }
+        };
+        let child = program
             .arg("-c")
             .arg(&server.config)
             .stdin(Stdio::null())
@@ -226,6 +252,32 @@ impl NatsServers {
         })
     }
 
+    /// Writes a file to the disk of a server until it is full.
+    ///
+    /// # Panics
+    /// The server has no disk of its own.
+    pub fn fill_disk(&self, n: usize) {
+        let mut file = std::fs::File::create(self.filler(n)).unwrap();
+        let block = [7; 1 << 16];
+        while std::io::Write::write_all(&mut file, &block).is_ok() {}
+    }
+
+    /// Removes the file that fills the disk.
+    ///
+    /// # Panics
+    /// There is none.
+    pub fn free_disk(&self, n: usize) {
+        std::fs::remove_file(self.filler(n)).unwrap();
+    }
+
+    /// Path of the file as this process sees it: the disk is in a namespace of its own.
+    fn filler(&self, n: usize) -> PathBuf {
+        let pid = self.servers[n].disk.as_ref().unwrap().id();
+        let root = PathBuf::from(format!("/proc/{pid}/root"));
+        let folder = self.folder.path().strip_prefix("/").unwrap();
+        root.join(folder).join(format!("server-{n}")).join("filler")
+    }
+
     /// Removes the folder of a server that is not running, as a lost disk would.
     ///
     /// # Panics
@@ -265,6 +317,23 @@ impl NatsServers {
     }
 }
 
+/// Mounts a file system in memory on a folder, in a namespace that the returned process holds.
+fn mount_disk(folder: &Path, size_mb: u32) -> Child {
+    std::fs::create_dir_all(folder).unwrap();
+    let mount = "mount -t tmpfs -o size=$0m tmpfs \"$1\" && echo mounted && exec sleep infinity";
+    let mut holder = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", mount])
+        .arg(size_mb.to_string())
+        .arg(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = [0; 7];
+    holder.stdout.take().unwrap().read_exact(&mut said).unwrap();
+    holder
+}
+
 /// Whether all threads of a process are stopped.
 fn is_stopped(pid: u32) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
@@ -281,7 +350,8 @@ impl Drop for NatsServers {
         for child in self
             .servers
             .iter_mut()
-            .filter_map(|server| server.child.as_mut())
+            .flat_map(|server| [&mut server.child, &mut server.disk])
+            .flatten()
         {
             let _ = child.kill();
             let _ = child.wait();

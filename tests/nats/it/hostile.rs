@@ -150,3 +150,49 @@ fn a_full_store_is_told_and_keeps_all_that_it_acknowledged() {
     );
     println!("{n_stored} lines stored, then: {text}");
 }
+
+#[test]
+fn a_disk_that_fills_up_takes_no_line_and_loses_none() {
+    let mut servers = NatsServers::start(ServerSetup {
+        is_synced: true,
+        disk_mb: Some(64),
+        ..ServerSetup::ONE
+    });
+    let config = servers
+        .config("t")
+        .with_partitions(1)
+        .with_patience(Duration::from_secs(2));
+    let store = NatsSessions::connect(config).unwrap();
+    let mut journal = store.create(&one()).unwrap();
+    let line = format!("\"{}\"\n", "x".repeat(100_000));
+    let mut append = || {
+        let appended = journal.append(line.as_bytes());
+        appended.and_then(|()| journal.sync())
+    };
+    (0..20).for_each(|_| append().unwrap());
+    servers.fill_disk(0);
+    let error = (0..100).find_map(|_| append().err());
+    let text = error_chain(&error.unwrap());
+    assert!(
+        text.contains("append") || text.contains("refused"),
+        "{text}"
+    );
+    assert!(servers.log(0).contains("no space left on device"));
+    drop(journal);
+    let whole = line.repeat(20);
+    let kept = store.read(&one(), Position::START).unwrap();
+    assert!(kept.len() % line.len() == 0 && kept.starts_with(whole.as_bytes()));
+    println!(
+        "a full disk: {text}; {} lines kept",
+        kept.len() / line.len()
+    );
+    // The server writes again once it was started with space.
+    servers.free_disk(0);
+    servers.kill(0);
+    servers.start_server(0);
+    let mut journal = store.open(&one()).unwrap().journal;
+    journal.append(b"1\n").unwrap();
+    journal.sync().unwrap();
+    let after = store.read(&one(), Position::START).unwrap();
+    assert_eq!(after, [&kept[..], b"1\n"].concat());
+}

@@ -281,7 +281,7 @@ fn workers_that_die_and_freeze_lose_no_input_on_one_server() {
     run_plan(&Plan {
         setup: ServerSetup::ONE,
         seed: 0x5eed_0001,
-        n_sessions: 100,
+        n_sessions: 200,
         n_inputs: 2,
         worker_faults: 20,
         server_faults: 0,
