@@ -186,7 +186,7 @@ fn a_person_is_asked_about_the_project_and_about_the_start() {
         return;
     }
     assert!(
-        shown.contains("start the MCP server docs of this project"),
+        shown.contains("start the MCP server docs of .mcp.json"),
         "{shown}"
     );
     assert!(shown.contains("its start was not approved"), "{shown}");

@@ -164,6 +164,7 @@ fn remove_known(plan: &mut ImportPlan, paths: &Paths, servers: &[String]) -> any
             path: from,
             what: path.display().to_string(),
             why: "a different file already exists; nothing is written over".to_owned(),
+            is_denial: false,
         });
     }
     Ok(())

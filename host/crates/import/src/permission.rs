@@ -9,7 +9,7 @@ use std::path::Path;
 use rind_lib::tool::policy::{PolicyRule, Rule};
 use serde_json::{Value, json};
 
-use super::plan::{ImportPlan, ImportedRule};
+use super::plan::{ImportLoss, ImportPlan, ImportedRule};
 use super::server::server_name;
 
 /// Tools that change files.
@@ -50,8 +50,23 @@ pub(crate) fn add_claude_rule(
     }
     match claude_rules(text, decision, origin) {
         Ok(rules) => add_rules(text, &rules, decision, origin, path, plan),
-        Err(why) => plan.lose(path, text, why),
+        Err(why) => lose_rule(text, decision, why, path, plan),
     }
+}
+
+/// Adds the loss of a rule; that of a denial is marked.
+fn lose_rule(text: &str, decision: Rule, why: String, path: &Path, plan: &mut ImportPlan) {
+    let is_denial = decision == Rule::Deny;
+    let what = match is_denial {
+        true => format!("deny {text}"),
+        false => text.to_owned(),
+    };
+    plan.losses.push(ImportLoss {
+        path: path.to_owned(),
+        what,
+        why,
+        is_denial,
+    });
 }
 
 /// Adds rules, or their loss.
@@ -77,7 +92,7 @@ pub(crate) fn add_rules(
                 from: from.to_owned(),
                 rule,
             }),
-            Err(error) => plan.lose(path, from, error.to_string()),
+            Err(error) => lose_rule(from, decision, error.to_string(), path, plan),
         }
     }
 }
@@ -262,7 +277,7 @@ fn add_opencode_rule(
     };
     match rules {
         Ok(rules) => add_rules(&from, &rules, decision, origin, path, plan),
-        Err(why) => plan.lose(path, from, why),
+        Err(why) => lose_rule(&from, decision, why, path, plan),
     }
 }
 

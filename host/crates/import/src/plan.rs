@@ -96,6 +96,8 @@ pub struct ImportLoss {
     pub what: String,
     /// Reason and remedy.
     pub why: String,
+    /// Whether it is a rule that denied something there.
+    pub is_denial: bool,
 }
 
 impl ImportPlan {
@@ -105,6 +107,7 @@ impl ImportPlan {
             path: path.to_owned(),
             what: what.into(),
             why: why.into(),
+            is_denial: false,
         });
     }
 

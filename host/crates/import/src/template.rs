@@ -221,19 +221,31 @@ fn split_text<'a>(
     }
 }
 
+/// End of a template that names no arguments.
+const TEXT_AFTER: &str = "{% if arguments %}\n\nARGUMENTS: {{ arguments }}{% endif %}\n";
+
 /// Text of a template: `$ARGUMENTS` and `$1` become expressions, and text that would look like an
 /// expression by accident is escaped.
+///
+/// A command that names no arguments gets the text after its name at its end, as in Claude Code.
 fn template_body(body: &str) -> String {
     let mut own = String::new();
+    let mut takes_text = false;
     let mut rest = body;
     while let Some(at) = rest.find(['{', '$']) {
         let (before, found) = rest.split_at(at);
         own += before;
         let (written, n_read) = expression_at(found);
+        takes_text |= found.starts_with('$') && n_read > 1;
         own += &written;
         rest = &found[n_read..];
     }
-    own + rest
+    own += rest;
+    if !takes_text {
+        own.truncate(own.trim_end().len());
+        own += TEXT_AFTER;
+    }
+    own
 }
 
 /// Returns the replacement for the start of a text, which is `{` or `$`, and the number of bytes
@@ -279,7 +291,12 @@ mod tests {
             ("ends with $", "ends with $"),
             ("ä{", "ä{"),
         ] {
-            assert_eq!(template_body(body), expected, "{body}");
+            let after = if expected.contains("arguments") {
+                ""
+            } else {
+                TEXT_AFTER
+            };
+            assert_eq!(template_body(body), format!("{expected}{after}"), "{body}");
         }
     }
 

@@ -52,7 +52,7 @@ pub fn read_component(
 ) -> anyhow::Result<ForeignComponent> {
     let shown = file.path.display();
     let path = file.path.canonicalize();
-    let path = path.with_context(|| format!("read the component {shown}"))?;
+    let path = path.with_context(|| format!("the component {shown} cannot be read"))?;
     let (Some(folder), Some(file_name)) = (path.parent(), path.file_name()) else {
         bail_usage!("{shown} is not a file");
     };
@@ -88,9 +88,19 @@ pub fn read_component(
     });
     let environment = environment.collect::<Result<Vec<_>, _>>()?;
     let text = given.manifest_text(&name, file_name);
-    // The person did not write the manifest, so its faults can only be those of the name.
-    let manifest = Manifest::parse(&text, &path).with_context(|| {
+    // The person did not write the manifest: its faults are those of the name or of a permission.
+    let plain = GivenPermissions::default().manifest_text(&name, file_name);
+    Manifest::parse(&plain, &path).with_context(|| {
         format!("the component {shown} is called `{name}`, after its file; rename the file")
+    })?;
+    let manifest = Manifest::parse(&text, &path).with_context(|| {
+        let from = file
+            .policy
+            .as_ref()
+            .map_or_else(String::new, |policy| format!(" in {} or", policy.display()));
+        format!(
+            "the component {shown} cannot have the permissions that it is given{from} with --grant"
+        )
     })?;
     Ok(ForeignComponent {
         manifest,

@@ -28,6 +28,9 @@ use rind_mcp::{
 /// Word in the settings that denotes the workspace.
 const WORKSPACE: &str = "workspace";
 
+/// File with the servers of the settings, as questions name it.
+const SETTINGS: &str = "config.toml";
+
 /// Reason why a server is not used, at the end of the warning, when the question about it was not
 /// answered with yes.
 pub const NO_YES: &str = "its tools were not approved";
@@ -432,6 +435,10 @@ async fn ask_about(
         warn(&format!("{why}; run `rind mcp test {name}`"));
         return Ok(None);
     };
+    // Whoever wrote the settings may have imported them: a program starts after a yes only.
+    let is_program = matches!(server.reach, ServerReach::Program(_));
+    let is_first = is_program && pins.earlier(pin).is_none();
+    let place = place.or(is_first.then_some(SETTINGS));
     if let Some(place) = place
         && !ask.ask_start(server, place).await
     {

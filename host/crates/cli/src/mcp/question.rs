@@ -40,9 +40,9 @@ fn start_screen(server: &McpServer, place: &str) -> QuestionScreen {
         .styled_words(WARN.bold(), "? ")
         .own_words("start the MCP server ")
         .their_words(PLUGIN, &server.name)
-        .own_words(" of this project, which ")
+        .own_words(" of ")
         .their_words(DIM, place)
-        .own_words(" names, to list its tools?");
+        .own_words(" to list its tools?");
     let rights = server.permissions();
     let rights = rights
         .iter()
@@ -61,7 +61,7 @@ fn start_screen(server: &McpServer, place: &str) -> QuestionScreen {
 /// Returns the question about a start as text, for a program that shows it.
 pub(in super::super) fn start_text(server: &McpServer, place: &str) -> String {
     let text = format!(
-        "Start the MCP server {} of this project, which {place} names, to list its tools? Its permissions: {}",
+        "Start the MCP server {} of {place} to list its tools? Its permissions: {}",
         server.name,
         server.permissions().join("; ")
     );

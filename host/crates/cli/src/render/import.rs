@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{
     BOLD, DIM, GOOD, WARN, answer_line, format_count, one_line, printable_text, style_text,
 };
-use rind_import::{ImportPlan, TextKind};
+use rind_import::{ImportLoss, ImportPlan, TextKind};
 
 /// Width of the column of names of the other agent.
 const NAME_COLUMN: usize = 34;
@@ -61,14 +61,33 @@ pub(in super::super) fn print_plan(plan: &ImportPlan) {
         return;
     }
     answer_line(style_text(WARN, "not imported, or only in part"));
-    for loss in &plan.losses {
-        let place = format!("{}: {}", shown_path(&loss.path), one_line(&loss.what, TEXT));
-        answer_line(format_args!("  {place}"));
-        answer_line(style_text(
-            DIM,
-            format_args!("    {}", one_line(&loss.why, TEXT)),
-        ));
+    for (why, losses) in losses_by_reason(plan) {
+        for loss in losses {
+            let place = format!("{}: {}", shown_path(&loss.path), one_line(&loss.what, TEXT));
+            answer_line(format_args!("  {place}"));
+        }
+        answer_line(style_text(DIM, format_args!("    {}", one_line(why, TEXT))));
     }
+}
+
+/// Groups losses by their reason, those of denials first: what was denied may run now.
+fn losses_by_reason(plan: &ImportPlan) -> Vec<(&str, Vec<&ImportLoss>)> {
+    let (denials, others): (Vec<&ImportLoss>, Vec<&ImportLoss>) =
+        plan.losses.iter().partition(|loss| loss.is_denial);
+    let mut groups: Vec<(&str, Vec<&ImportLoss>)> = Vec::new();
+    for loss in denials.into_iter().chain(others) {
+        let same = |(why, all): &&mut (&str, Vec<&ImportLoss>)| {
+            *why == loss.why
+                && all
+                    .first()
+                    .is_some_and(|first| first.is_denial == loss.is_denial)
+        };
+        match groups.iter_mut().find(same) {
+            Some((_, all)) => all.push(loss),
+            None => groups.push((&loss.why, vec![loss])),
+        }
+    }
+    groups
 }
 
 fn print_part(head: &str, rows: impl Iterator<Item = (String, String)>) {

@@ -124,7 +124,9 @@ pub(super) fn read_answer(action: &ElicitationAction, content: Option<&Value>) -
     let is_yes = content.and_then(|content| content.get(ALLOW)) == Some(&Value::Bool(true));
     match action {
         ElicitationAction::Accept if is_yes => ApprovalAnswer::Yes,
-        _ => ApprovalAnswer::No("the user of the client said no".to_owned()),
+        _ => ApprovalAnswer::No(
+            "the client of this server answered no, or has nobody to ask".to_owned(),
+        ),
     }
 }
 

@@ -165,8 +165,13 @@ impl Confinement {
     pub(super) fn wrap_process(&self, process: &Process) -> io::Result<WrappedProcess> {
         check_start(&self.helper, process)?;
         let temporary = temporary_folder(&self.git_settings)?;
-        // A trial runs the helper itself as the program, which then receives the report.
-        let tells = Path::new(&process.program) == self.helper;
+        // A trial runs the helper itself as the program, which then receives the report. The same
+        // program with other arguments is one as any other, such as an MCP server of Rind.
+        let is_trial = process
+            .args
+            .first()
+            .is_some_and(|word| word == HELPER_COMMAND);
+        let tells = is_trial && Path::new(&process.program) == self.helper;
         let memory_bytes = self
             .limits
             .memory_bytes
