@@ -44,6 +44,8 @@ pub struct Root {
     pub held: Option<Arc<HeldFolder>>,
     /// Installed skills in this folder.
     pub installed: Vec<Installed>,
+    /// Whether flat files in subdirectories count too, as those of presets of subagents do.
+    pub is_nested: bool,
 }
 
 impl Root {
@@ -56,6 +58,16 @@ impl Root {
             path,
             held: None,
             installed: Vec::new(),
+            is_nested: false,
+        }
+    }
+
+    /// Creates the root for a user's directory on disk whose flat files may be in subdirectories.
+    #[must_use]
+    pub fn nested(source: Source, path: PathBuf) -> Self {
+        Self {
+            is_nested: true,
+            ..Self::new(source, path)
         }
     }
 }

@@ -203,6 +203,31 @@ fn a_person_is_asked_about_the_project_and_about_the_start() {
 }
 
 #[test]
+fn a_program_of_the_settings_that_was_never_approved_starts_after_a_yes_only() {
+    if !has_python() {
+        return;
+    }
+    let rind = Rind::with_script(ECHOES);
+    rind.file("server.py", SERVER);
+    rind.config(&format!(
+        "[mcp.docs]\ncommand = \"{PYTHON}\"\nargs = [\"server.py\", \"plain\", \"log\"]\nwrite = [\"workspace\"]\n"
+    ));
+    let Some(shown) = rind.at_terminal(&["run", "go"], "n\n") else {
+        return;
+    };
+    let shown = words_of(&shown);
+    let question = "start the MCP server docs of config.toml";
+    assert!(shown.contains(question), "{shown}");
+    assert!(shown.contains("its start was not approved"), "{shown}");
+    assert!(!log(&rind).exists());
+    let shown = rind.at_terminal(&["run", "--yes", "go"], "y\ny\n").unwrap();
+    assert!(log(&rind).exists(), "{shown}");
+    // Once it was approved, nothing is asked again.
+    let shown = rind.at_terminal(&["run", "--yes", "go"], "").unwrap();
+    assert!(!words_of(&shown).contains(question), "{shown}");
+}
+
+#[test]
 fn files_of_a_project_that_are_wrong_or_lead_out_of_it_name_no_server() {
     let outside = tempfile::tempdir().unwrap();
     let target = outside.path().join("servers.json");

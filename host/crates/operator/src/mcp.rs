@@ -258,6 +258,7 @@ pub async fn sources(
             ..NamedServer::default()
         })
         .collect();
+    let n_of_settings = wanted.len();
     wanted.extend(usable_servers(setup, &config, named));
     for own in project_servers(setup, &config)? {
         let is_taken = |other: &NamedServer| other.name == own.name;
@@ -270,7 +271,7 @@ pub async fn sources(
     }
     let mut pins = PinnedServers::read(&pins_file(&setup.paths))?;
     let mut used = UsedServers::default();
-    for own in &wanted {
+    for (n, own) in wanted.iter().enumerate() {
         let name = &own.name;
         let server = match named_server(setup, own, commands) {
             Ok(server) => server,
@@ -283,7 +284,13 @@ pub async fn sources(
         };
         let pinned = match pins.find(&server.pin, &server.settings) {
             Some(pin) => Some(pin.offer.clone()),
-            None => ask_about(setup, &server, own.place, &mut pins, ask).await?,
+            None => {
+                // Settings may have been imported: their programs, too, start after a yes only.
+                let is_first = n < n_of_settings && pins.earlier(&server.pin).is_none();
+                let is_program = matches!(server.reach, ServerReach::Program(_));
+                let place = own.place.or((is_first && is_program).then_some(SETTINGS));
+                ask_about(setup, &server, place, &mut pins, ask).await?
+            }
         };
         if let Some(pinned) = pinned {
             if !pinned.prompts.is_empty() {
@@ -435,10 +442,6 @@ async fn ask_about(
         warn(&format!("{why}; run `rind mcp test {name}`"));
         return Ok(None);
     };
-    // Whoever wrote the settings may have imported them: a program starts after a yes only.
-    let is_program = matches!(server.reach, ServerReach::Program(_));
-    let is_first = is_program && pins.earlier(pin).is_none();
-    let place = place.or(is_first.then_some(SETTINGS));
     if let Some(place) = place
         && !ask.ask_start(server, place).await
     {

@@ -54,9 +54,10 @@ pub fn preset_roots(
     held: Option<&Arc<HeldFolder>>,
 ) -> Vec<Root> {
     let paths = &setup.paths;
-    let mut roots = vec![Root::new(Source::User, paths.config.join(PRESETS))];
+    let mut roots = vec![Root::nested(Source::User, paths.config.join(PRESETS))];
     let home = setup.environment.user_home();
-    roots.extend(home.map(|home| Root::new(Source::ClaudeUser, home.join(CLAUDE).join(PRESETS))));
+    roots
+        .extend(home.map(|home| Root::nested(Source::ClaudeUser, home.join(CLAUDE).join(PRESETS))));
     if let Some(held) = held {
         roots.extend(project_preset_roots(&paths.workspace, held));
     }
@@ -65,7 +66,7 @@ pub fn preset_roots(
         Root {
             trust: plugin.trust,
             held: plugin.held.clone(),
-            ..Root::new(Source::Plugin(plugin.manifest.name.clone()), path)
+            ..Root::nested(Source::Plugin(plugin.manifest.name.clone()), path)
         }
     }));
     roots
@@ -77,7 +78,7 @@ pub fn project_preset_roots(workspace: &Path, held: &Arc<HeldFolder>) -> Vec<Roo
     let folders = [(Source::Project, ".rind"), (Source::ClaudeProject, CLAUDE)];
     let roots = folders.into_iter().map(|(source, folder)| Root {
         held: Some(held.clone()),
-        ..Root::new(source, workspace.join(folder).join(PRESETS))
+        ..Root::nested(source, workspace.join(folder).join(PRESETS))
     });
     roots.filter(|root| held.covers(&root.path)).collect()
 }

@@ -7,6 +7,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use super::notice::{describe_fault, describe_unread};
 use crate::message::{EffectClass, ToolSpec};
 use crate::near::nearest;
 use crate::skill::{Skill, Skills, ToolScope};
@@ -166,11 +167,7 @@ impl SubagentPresets {
             model: None,
         });
         let mut presets: Vec<_> = built_in.map(Arc::new).collect();
-        let faults = files.left_out().into_iter().map(|left| {
-            let file = left.file.display();
-            format!("{file} is not a preset of subagents: {}", left.reason)
-        });
-        let mut left_out: Vec<String> = faults.collect();
+        let mut left_out: Vec<String> = files.left_out().iter().map(describe_fault).collect();
         for file in files.iter().filter(|file| !file.is_restricted) {
             match preset_of(file) {
                 Ok((preset, note)) => {
@@ -246,7 +243,7 @@ impl SubagentPresets {
     }
 }
 
-/// Creates a preset from a file, and a note if a part of the file has no effect.
+/// Creates a preset from a file, and one note about all parts of the file that have no effect.
 fn preset_of(file: &Skill) -> Result<(SubagentPreset, Option<String>), String> {
     if let Some(row) = BUILT_IN.iter().find(|row| file.id == row.name) {
         return Err(format!(
@@ -284,12 +281,15 @@ fn preset_of(file: &Skill) -> Result<(SubagentPreset, Option<String>), String> {
         prompt: file.body.trim().to_owned(),
         model,
     };
+    let notes: Vec<String> = describe_unread(file).into_iter().chain(note).collect();
+    let note = (!notes.is_empty()).then(|| notes.join("; "));
     Ok((preset, note))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grant::Trust;
     use crate::skill::parse_text;
 
     fn with(files: &[(&str, &str)]) -> SubagentPresets {
@@ -325,6 +325,20 @@ mod tests {
         let list = presets.list_presets();
         assert!(list.contains("\n- investigate: Finds out"), "{list}");
         assert!(list.ends_with("\n- reviewer: Reviews code"), "{list}");
+    }
+
+    #[test]
+    fn all_parts_without_effect_are_in_one_note() {
+        let text = "---\ndescription: d\nmodel: dear\nmaxTurns: 3\nhooks: {}\n---\nText.\n";
+        let mut file = parse_text("x", text).unwrap();
+        file.trust = Trust::Project;
+        let (preset, note) = preset_of(&file).unwrap();
+        assert_eq!(preset.model, None);
+        assert_eq!(
+            note.unwrap(),
+            "`hooks` and `maxTurns` of the preset `x` have no counterpart and are left out; remove them, or restrict the preset \
+             with `tools`; the model `dear` has no effect: only a preset of yours chooses a model"
+        );
     }
 
     #[test]

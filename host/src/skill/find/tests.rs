@@ -293,3 +293,40 @@ fn a_folder_of_more_than_two_thousand_is_looked_into_so_far_and_says_so() {
         "{text}"
     );
 }
+
+#[test]
+fn flat_files_in_subfolders_are_found_in_nested_roots_only_and_links_are_not_followed() {
+    let root = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let agents = root.path().join("agents");
+    write(&agents, "top.md", "top");
+    write(&agents, "core/coder.md", "coder");
+    write(&agents, "core/b/c/d/deep.md", "deep");
+    write(&agents, "core/b/c/d/e/deeper.md", "too deep");
+    write(&agents, "z/coder.md", "another coder");
+    let on_disk = [Root::nested(Source::ClaudeUser, agents.clone())];
+    let held = Arc::new(HeldFolder::read(root.path()).unwrap());
+    let in_memory = [Root {
+        held: Some(held),
+        ..Root::nested(Source::ClaudeProject, agents.clone())
+    }];
+    write(elsewhere.path(), "linked.md", "linked");
+    symlink(elsewhere.path(), agents.join("core/link")).unwrap();
+    symlink(
+        elsewhere.path().join("linked.md"),
+        agents.join("core/linked.md"),
+    )
+    .unwrap();
+    for roots in [&on_disk, &in_memory] {
+        let found = discover(roots, &[], &AllAvailable);
+        assert_eq!(ids(&found), ["coder", "deep", "top"]);
+        let left_out = found.left_out();
+        let [same] = left_out.as_slice() else {
+            panic!("{left_out:?}");
+        };
+        assert_eq!(same.file, agents.join("z/coder.md"));
+        assert!(same.reason.contains("core/coder.md"), "{}", same.reason);
+    }
+    let flat = discover(&[Root::new(Source::ClaudeUser, agents)], &[], &AllAvailable);
+    assert_eq!(ids(&flat), ["top"]);
+}

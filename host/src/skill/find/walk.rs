@@ -172,7 +172,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
                 kind.is_dir()
             };
             if !is_folder {
-                if depth == 0 && is_flat(&name) {
+                if self.takes_flat(depth, &name) {
                     if self.is_too_many() {
                         return;
                     }
@@ -240,6 +240,11 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
         true
     }
 
+    /// Whether a file at this depth is a flat skill.
+    fn takes_flat(&self, depth: usize, name: &str) -> bool {
+        (depth == 0 || self.root.is_nested) && is_flat(name)
+    }
+
     fn take_flat(&mut self, file: PathBuf, real: PathBuf) {
         let folder = file_stem(&file);
         let parent = |file: &Path| file.parent().unwrap_or(&self.root.path).to_owned();
@@ -256,7 +261,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
 
     fn walk_held(&mut self, held: &HeldFolder, path: &Path, depth: usize) {
         for name in held.file_names_in(path) {
-            if depth == 0 && is_flat(&name) {
+            if self.takes_flat(depth, &name) {
                 if self.is_too_many() {
                     return;
                 }
@@ -310,7 +315,7 @@ pub fn is_skipped(name: &str) -> bool {
     name.starts_with('.') || SKIPPED.contains(&name)
 }
 
-/// Whether a file directly in a root is a flat skill.
+/// Whether a file of this name can be a flat skill.
 fn is_flat(name: &str) -> bool {
     let lower = name.to_lowercase();
     lower.ends_with(".md") && !DOCUMENTS.iter().any(|document| lower.starts_with(document))

@@ -1,0 +1,203 @@
+//! Notices about files of presets: faults that keep a preset away, and keys without effect.
+//!
+//! Files of presets are parsed like skills, so the findings of the parser name skills. The module
+//! must not know the table of presets. Start from [`describe_fault`] and [`describe_unread`].
+
+use std::collections::BTreeSet;
+
+use crate::skill::{Context, Diagnostic, Interaction, LeftOutCause, LeftOutSkill, Severity, Skill};
+
+/// Maximum number of keys in a notice.
+const MAX_NAMED: usize = 20;
+
+/// Keys that change how another agent shows a preset, and nothing of its work.
+const FOR_LOOKS: [&str; 1] = ["color"];
+
+/// Hint about a misspelled `description`, which is read nevertheless.
+const READ_NEVERTHELESS: &str = "write `description` if that is meant";
+
+/// Words of the parser about skills, each with those about presets.
+const WORDS: [(&str, &str); 6] = [
+    ("; until then only the user can start the skill", ""),
+    ("which is the skill's", "which is the preset's"),
+    (
+        "which the skill can refer to",
+        "which the preset can refer to",
+    ),
+    ("what the skill does", "what the preset does"),
+    ("a folder of skills", "a folder of presets"),
+    ("files that are not skills", "files that are not presets"),
+];
+
+/// Describes a file, or a whole folder, that gives no preset: the file, the reason and the remedy.
+pub(super) fn describe_fault(left: &LeftOutSkill) -> String {
+    let file = left.file.display();
+    if left.cause == LeftOutCause::Shadowed {
+        return format!("{file} is not a preset of subagents: {}", left.reason);
+    }
+    let mut reason = left.reason.clone();
+    for (of_skill, of_preset) in WORDS {
+        reason = reason.replace(of_skill, of_preset);
+    }
+    match left.id.is_empty() {
+        true => format!("presets of subagents in {file} are left out: {reason}"),
+        false => format!("{file} is not a preset of subagents until it is corrected: {reason}"),
+    }
+}
+
+/// Describes the keys of a file that have no effect on its preset; `None` if there are none.
+pub(super) fn describe_unread(file: &Skill) -> Option<String> {
+    let keys = unread_keys(file);
+    let named = keys.iter().take(MAX_NAMED);
+    let mut named: Vec<String> = named.map(|key| format!("`{key}`")).collect();
+    if let Some(n_more @ 1..) = keys.len().checked_sub(MAX_NAMED) {
+        named.push(format!("{n_more} more"));
+    }
+    let last = named.pop()?;
+    let preset = &file.id;
+    Some(if named.is_empty() {
+        format!(
+            "{last} of the preset `{preset}` has no counterpart and is left out; remove it, or restrict the preset with `tools`"
+        )
+    } else {
+        let others = named.join(", ");
+        format!(
+            "{others} and {last} of the preset `{preset}` have no counterpart and are left out; remove them, or restrict the preset with `tools`"
+        )
+    })
+}
+
+/// Returns the keys of a file that a preset does not use: unknown ones, and those of skills only.
+fn unread_keys(file: &Skill) -> BTreeSet<&str> {
+    let has_arguments = file.arguments.is_some() || !file.argument_names.is_empty();
+    let of_skills = [
+        ("allowed-tools", !file.spares.is_empty()),
+        ("argument-hint", file.argument_hint.is_some()),
+        ("arguments", has_arguments),
+        ("attach", file.attach),
+        ("compatibility", file.compatibility.is_some()),
+        ("context", file.context != Context::Inline),
+        ("generated_from", file.generated_from.is_some()),
+        ("interaction", file.interaction != Interaction::Returning),
+        ("library_depends", !file.library_depends.is_empty()),
+        ("license", file.license.is_some()),
+        ("metadata", !file.metadata.is_empty()),
+        ("paths", !file.paths.is_empty()),
+        ("side_effects", !file.side_effects.is_empty()),
+        ("user-invocable", !file.user_invocable),
+        ("version", file.version.is_some()),
+        ("when_to_use", file.when_to_use.is_some()),
+    ];
+    let of_skills = of_skills.into_iter().filter(|(_, is_set)| *is_set);
+    let of_skills = of_skills.map(|(key, _)| key);
+    let reported = file.diagnostics.iter().filter_map(reported_key);
+    let keys = reported.chain(of_skills);
+    keys.filter(|key| !FOR_LOOKS.contains(key)).collect()
+}
+
+/// Returns the key that a finding of the parser reports as unknown or without effect.
+fn reported_key(finding: &Diagnostic) -> Option<&str> {
+    if finding.severity == Severity::Error || finding.hint == READ_NEVERTHELESS {
+        return None;
+    }
+    if let Some(key) = finding.text.strip_prefix("unknown key `") {
+        return key.strip_suffix('`');
+    }
+    let text = finding.text.strip_prefix('`')?;
+    if let Some(key) = text.strip_suffix("` has no meaning here") {
+        return Some(key);
+    }
+    if text.starts_with("allowed-tools`: ") {
+        // An entry that spares no question, such as `Bash`, leaves no other trace.
+        return Some("allowed-tools");
+    }
+    let (key, _) = text.split_once("` has no effect: ")?;
+    // `trust: user` is a value of a key that is read.
+    (!key.contains(':')).then_some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::skill::{Skills, parse_text};
+
+    /// Returns the notice about the keys of a file with this front matter.
+    fn unread(front: &str) -> Option<String> {
+        let text = format!("---\ndescription: d\n{front}---\nText.\n");
+        describe_unread(&parse_text("x", &text).unwrap())
+    }
+
+    /// Returns the notices about a file that is no preset.
+    fn faults(front: &str) -> Vec<String> {
+        let text = format!("---\n{front}---\nText.\n");
+        let files = match parse_text("x", &text) {
+            Ok(file) => Skills::new([file], Vec::new()),
+            Err(fault) => Skills::new([], vec![fault]),
+        };
+        files.left_out().iter().map(describe_fault).collect()
+    }
+
+    #[test]
+    fn all_keys_without_effect_are_in_one_notice_sorted() {
+        let front = "permissionMode: plan\nhooks:\n  PreToolUse: []\nmaxTurns: 3\nisolation: worktree\n\
+                     memory: user\nskills: [a]\nmcpServers: [b]\neffort: high\nwhen_to_use: often\ntrust: user\n";
+        assert_eq!(
+            unread(front).unwrap(),
+            "`effort`, `hooks`, `isolation`, `maxTurns`, `mcpServers`, `memory`, `permissionMode`, `skills` and `when_to_use` \
+             of the preset `x` have no counterpart and are left out; remove them, or restrict the preset with `tools`"
+        );
+        assert_eq!(
+            unread("maxTurns: 3\n").unwrap(),
+            "`maxTurns` of the preset `x` has no counterpart and is left out; remove it, or restrict the preset with `tools`"
+        );
+        for tools in ["Read", "Bash", "Bash(git status *)"] {
+            let notice = unread(&format!("allowed-tools: {tools}\n")).unwrap();
+            assert!(notice.starts_with("`allowed-tools` of"), "{notice}");
+        }
+    }
+
+    #[test]
+    fn keys_that_a_preset_uses_give_no_notice() {
+        let front = "name: x\ntools: Read, Bash\ndisallowed-tools: Bash\nmodel: large\n";
+        assert_eq!(unread(front), None);
+    }
+
+    #[test]
+    fn a_notice_names_a_bounded_number_of_keys() {
+        let keys: String = (0..45).map(|n| format!("zz-{n:02}: 1\n")).collect();
+        let notice = unread(&keys).unwrap();
+        assert!(notice.contains("`zz-19` and 25 more of"), "{notice}");
+        assert!(!notice.contains("zz-20"), "{notice}");
+    }
+
+    #[test]
+    fn a_fault_is_told_about_the_preset_and_not_about_a_skill() {
+        for (front, why, remedy) in [
+            (
+                "description: Reviews: code\n",
+                "the front matter is not valid YAML",
+                "put the value of `description` in quotes",
+            ),
+            (
+                "description: d\ndisallowedTools: Bash\n",
+                "unknown key `disallowedTools`",
+                "write `disallowed-tools`",
+            ),
+            (
+                "description: d\ndescription: e\n",
+                "the front matter is not valid YAML",
+                "keep one of the two",
+            ),
+        ] {
+            let told = faults(front);
+            let [told] = told.as_slice() else {
+                panic!("{front}: {told:?}");
+            };
+            let start = "x/SKILL.md is not a preset of subagents until it is corrected: ";
+            assert!(told.starts_with(start), "{told}");
+            assert!(told.contains(why), "{told}");
+            assert!(told.ends_with(&format!("; {remedy}")), "{told}");
+            assert!(!told.contains("skill"), "{told}");
+        }
+    }
+}
