@@ -108,8 +108,16 @@ impl CredentialMask {
         self.find_secrets(bytes).next().map(|(_, name)| name)
     }
 
-    /// Masks secrets in `bytes`; `None` if there are none.
+    /// Masks secrets in `bytes`; `None` if there are none. In JSON any character may be escaped.
     pub(super) fn mask_bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let plain = unescape_ascii(bytes);
+        match plain.filter(|plain| self.first_secret(plain).is_some()) {
+            Some(plain) => self.mask_plain(&plain),
+            None => self.mask_plain(bytes),
+        }
+    }
+
+    fn mask_plain(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut masked = Vec::new();
         let mut done = 0;
         for (range, name) in self.find_secrets(bytes) {
@@ -138,6 +146,40 @@ impl CredentialMask {
             ..error
         }
     }
+}
+
+/// Replaces escapes such as `\u0074` of printable ASCII characters in JSON by the characters; `None` if
+/// there are none. Quotes and backslashes stay escaped, so that JSON keeps its meaning.
+fn unescape_ascii(bytes: &[u8]) -> Option<Vec<u8>> {
+    memchr::memmem::find(bytes, b"\\u00")?;
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((first, after)) = rest.split_first() {
+        let code = rest.strip_prefix(b"\\u00").and_then(|code| code.get(..2));
+        let code = code.and_then(|code| std::str::from_utf8(code).ok());
+        let code = code.and_then(|code| u8::from_str_radix(code, 16).ok());
+        let n_taken = match code {
+            Some(byte @ b' '..=b'~') => {
+                if matches!(byte, b'"' | b'\\') {
+                    plain.push(b'\\');
+                }
+                plain.push(byte);
+                6
+            }
+            // The character after a backslash belongs to it.
+            _ if *first == b'\\' => {
+                plain.extend(rest.iter().take(2));
+                2
+            }
+            _ => {
+                plain.push(*first);
+                rest = after;
+                continue;
+            }
+        };
+        rest = rest.get(n_taken..).unwrap_or_default();
+    }
+    Some(plain)
 }
 
 fn secret_spellings(secret: &str) -> Vec<String> {
@@ -252,6 +294,11 @@ mod tests {
                 r#"{"t":"s3cr3t\/\"p+q\"=42"}"#,
                 r#"{"t":"[masked: TOKEN]"}"#,
             ),
+            (
+                r#"{"t":"\u00733cr3t\u002f\u0022p+q\"=\u0034\u0032"}"#,
+                r#"{"t":"[masked: TOKEN]"}"#,
+            ),
+            (r#"{"t":"\\u0073"}"#, r#"{"t":"\\u0073"}"#),
             ("s3cr3t%2F%22p%2Bq%22%3D42", "[masked: TOKEN]"),
             ("s3cr3t%2f%22p%2bq%22%3d42", "[masked: TOKEN]"),
             ("x=s3cr3t/%22p+q%22=42&y", "x=[masked: TOKEN]&y"),

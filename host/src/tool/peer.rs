@@ -124,11 +124,42 @@ impl PeerInput {
     /// Writes one line, which must contain no line break.
     ///
     /// # Errors
-    /// The peer has ended.
+    /// The peer has ended, or it does not read the lines that wait for it.
     pub async fn write_line(&self, mut line: Vec<u8>) -> std::io::Result<()> {
         line.push(b'\n');
+        let _waiting = WaitingLine::add(&self.output, line.len())?;
+        self.pipe.lock().await.write_all(&line).await?;
+        // Only a line that the peer has room for asks for output.
         lock(&self.output).n_unasked = 0;
-        self.pipe.lock().await.write_all(&line).await
+        Ok(())
+    }
+}
+
+/// A line that waits until the peer reads. Its bytes count while it exists.
+struct WaitingLine<'a> {
+    output: &'a Mutex<PeerOutput>,
+    n_bytes: usize,
+}
+
+impl<'a> WaitingLine<'a> {
+    /// Counts a line. A peer that asks and never reads the answers would fill the memory otherwise.
+    fn add(output: &'a Mutex<PeerOutput>, n_bytes: usize) -> std::io::Result<Self> {
+        let mut counted = lock(output);
+        let n_waiting = counted.n_waiting.saturating_add(n_bytes);
+        if counted.n_waiting > 0 && n_waiting > MAX_UNASKED_BYTES {
+            return Err(std::io::Error::other(
+                "it does not read the messages that it is sent",
+            ));
+        }
+        counted.n_waiting = n_waiting;
+        Ok(Self { output, n_bytes })
+    }
+}
+
+impl Drop for WaitingLine<'_> {
+    fn drop(&mut self) {
+        let mut counted = lock(self.output);
+        counted.n_waiting = counted.n_waiting.saturating_sub(self.n_bytes);
     }
 }
 
@@ -177,6 +208,8 @@ struct PeerOutput {
     partial: Vec<u8>,
     /// Bytes since the last line that the peer was sent.
     n_unasked: usize,
+    /// Bytes of lines that the peer has not read.
+    n_waiting: usize,
     lines: Option<mpsc::Sender<Vec<u8>>>,
     /// Reason why the host stops the peer.
     stopped: Option<String>,
@@ -193,6 +226,7 @@ impl PeerOutput {
             name: name.to_owned(),
             partial: Vec::new(),
             n_unasked: 0,
+            n_waiting: 0,
             lines: Some(lines),
             stopped: None,
             errors: Vec::new(),

@@ -37,6 +37,10 @@ const MAX_BACKTRACK_STEPS: usize = 10_000;
 /// Maximum size of a compiled regular expression.
 const MAX_PATTERN_BYTES: usize = 1024 * 1024;
 
+/// Maximum size of all compiled patterns of a schema, in bytes: many that are small each would
+/// otherwise take gigabytes.
+const MAX_PATTERNS_BYTES: usize = 2 * MAX_PATTERN_BYTES;
+
 /// Maximum number of subschemas that may apply to one value, counted through references. A schema
 /// with more was built to be slow.
 const MAX_APPLIED_SCHEMAS: u64 = 10_000;
@@ -102,15 +106,26 @@ pub fn compile_arguments(schema: &Value) -> Result<Arc<CheckArguments>, String> 
 }
 
 fn build_validator(schema: &Value) -> Result<Validator, String> {
+    let limit = MAX_PATTERN_BYTES.min(MAX_PATTERNS_BYTES / n_patterns(schema).max(1));
     jsonschema::options()
         .with_pattern_options(
             PatternOptions::fancy_regex()
                 .backtrack_limit(MAX_BACKTRACK_STEPS)
-                .size_limit(MAX_PATTERN_BYTES)
+                .size_limit(limit)
                 .dfa_size_limit(MAX_PATTERN_BYTES),
         )
         .build(schema)
         .map_err(|error| format!("the schema is not valid: {}", error_text(&error)))
+}
+
+/// Returns the number of places of a schema that may be patterns.
+fn n_patterns(schema: &Value) -> usize {
+    let objects = json::all_values(schema).filter_map(Value::as_object);
+    let of_object = |map: &Map<String, Value>| {
+        let keys = map.get("patternProperties").and_then(Value::as_object);
+        usize::from(map.contains_key("pattern")) + keys.map_or(0, Map::len)
+    };
+    objects.map(of_object).sum()
 }
 
 /// First fault in a file written by the user.

@@ -26,6 +26,7 @@ const AT_CALLS: &[(&str, &str, &[&str])] = &[
         "",
         &["was stopped", "more than 64 MiB for one message"],
     ),
+    ("pings", "", &["was stopped", "more than 64 MiB"]),
     ("rubbish", "", &["was stopped"]),
     (
         "refuses",

@@ -147,6 +147,10 @@ def call(message):
         sys.stdout.write('"}]}}\n')
         sys.stdout.flush()
         return
+    if MODE == "pings":
+        # Each has to be answered with its identifier, and no answer is read.
+        while True:
+            send({"jsonrpc": "2.0", "id": "x" * (1 << 20), "method": "ping"})
     if MODE == "screams":
         while True:
             sys.stderr.write("help " * 1000 + "\n")

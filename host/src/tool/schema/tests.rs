@@ -151,6 +151,21 @@ fn size_and_depth_are_bounded() {
 }
 
 #[test]
+fn many_patterns_that_are_large_together_are_refused_and_many_small_ones_are_not() {
+    let schema = |pattern: &str, n: usize| {
+        let properties: serde_json::Map<String, Value> = (0..n)
+            .map(|n| (n.to_string(), json!({"type": "string", "pattern": pattern})))
+            .collect();
+        json!({"type": "object", "properties": properties})
+    };
+    assert!(compile(&schema(r"\pL{12}N\pL", 1)).is_ok());
+    let why = compile(&schema(r"\pL{12}N\pL", 500)).err();
+    assert!(why.is_some_and(|why| why.contains("the schema is not valid")));
+    assert!(compile(&schema(r"^[a-z][a-z0-9-]*$", 100)).is_ok());
+    assert!(compile(&schema(r"^\w+$", 20)).is_ok());
+}
+
+#[test]
 fn a_pattern_that_backtracks_without_end_is_stopped() {
     let schema = object(json!({"path": {"type": "string", "pattern": "^(?=a)(a+)+\\1$"}}));
     let check = compile(&schema).expect("a good schema");

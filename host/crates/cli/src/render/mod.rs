@@ -102,8 +102,7 @@ pub(super) fn bare_text(text: &str) -> String {
 
 /// A value as JSON on standard output.
 pub(super) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    // Write the JSON unchanged even on a terminal: it is for programs.
-    print_answer(serde_json::to_string_pretty(value)? + "\n");
+    answer_json(&(serde_json::to_string_pretty(value)? + "\n"));
     Ok(())
 }
 

@@ -4,10 +4,12 @@
 //! [`output_failure`] returns it at the end of the program: exit code 0 means that the whole answer
 //! was written.
 
-use std::fmt::Display;
-use std::io::{ErrorKind, Write};
+use std::fmt::{Display, Write as _};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use rind_lib::text::is_deceptive;
 
 use super::hold::put_line;
 use super::wrap::wrap_text;
@@ -38,10 +40,30 @@ pub(in super::super) fn print_answer(text: impl Display) {
     write_line(anstream::stdout(), STDOUT, text);
 }
 
-/// Writes lines of JSON to standard output. JSON has no styles to remove, so there is no check for
-/// a terminal.
+/// Writes lines of JSON to standard output. At a terminal, characters that it would obey or a person
+/// would miss are escaped, which means the same in JSON.
 pub(in super::super) fn answer_json(lines: &str) {
-    write_line(std::io::stdout().lock(), STDOUT, lines);
+    let out = std::io::stdout().lock();
+    match out.is_terminal() {
+        true => write_line(out, STDOUT, escape_json(lines)),
+        false => write_line(out, STDOUT, lines),
+    }
+}
+
+/// Escapes deceptive characters of JSON, which only texts in it have.
+fn escape_json(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character == '\n' || !is_deceptive(character) {
+            escaped.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            // Writing to a text does not fail.
+            let _ = write!(escaped, "\\u{unit:04x}");
+        }
+    }
+    escaped
 }
 
 /// Writes one line of the program's own to standard output, broken at blanks on a terminal.
@@ -70,5 +92,19 @@ fn write_line(mut stream: impl Write, name: &str, text: impl Display) {
         }
         Err(_) if name == STDOUT => IS_UNREAD.store(true, Ordering::Relaxed),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_at_a_terminal_has_nothing_that_it_obeys_and_means_the_same() {
+        let text = "a\u{9b}2J \u{202e}b\u{200b} \u{e0041}é\n";
+        let json = serde_json::to_string(text).unwrap();
+        let escaped = escape_json(&json);
+        assert_eq!(escaped, r#""a\u009b2J \u202eb\u200b \udb40\udc41é\n""#);
+        assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), text);
     }
 }
