@@ -314,10 +314,10 @@ mod tests {
         );
         let file = &plan.files[0];
         assert_eq!(file.name, "git-fix");
-        assert_eq!(
-            file.text,
-            "---\ndescription: \"Say: \\\"hi\\\" ([who])\"\n---\nLook: !`git status`\n"
+        let expected = format!(
+            "---\ndescription: \"Say: \\\"hi\\\" ([who])\"\n---\nLook: !`git status`{TEXT_AFTER}"
         );
+        assert_eq!(file.text, expected);
         assert_eq!(plan.losses.len(), 2);
     }
 
