@@ -55,10 +55,14 @@ fn a_person_is_asked_at_first_use_and_sees_what_is_offered() {
         return;
     }
     let rind = unasked("plain", ECHOES, "");
-    let Some(shown) = rind.at_terminal(&["run", "go"], "y\ny\n") else {
+    let Some(shown) = rind.at_terminal(&["run", "go"], "y\ny\ny\n") else {
         return;
     };
     let shown = super::words_of(&shown);
+    assert!(
+        shown.contains("start the MCP server docs of config.toml to list its tools?"),
+        "{shown}"
+    );
     assert!(
         shown.contains("use the tools of the MCP server docs? It offers 2 tools"),
         "{shown}"
