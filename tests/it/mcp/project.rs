@@ -209,9 +209,12 @@ fn a_program_of_the_settings_that_was_never_approved_starts_after_a_yes_only() {
     }
     let rind = Rind::with_script(ECHOES);
     rind.file("server.py", SERVER);
-    rind.config(&format!(
-        "[mcp.docs]\ncommand = \"{PYTHON}\"\nargs = [\"server.py\", \"plain\", \"log\"]\nwrite = [\"workspace\"]\n"
-    ));
+    let name = |log: &str| {
+        rind.config(&format!(
+            "[mcp.docs]\ncommand = \"{PYTHON}\"\nargs = [\"server.py\", \"plain\", \"{log}\"]\nwrite = [\"workspace\"]\n"
+        ));
+    };
+    name("log");
     let Some(shown) = rind.at_terminal(&["run", "go"], "n\n") else {
         return;
     };
@@ -225,6 +228,11 @@ fn a_program_of_the_settings_that_was_never_approved_starts_after_a_yes_only() {
     // Once it was approved, nothing is asked again.
     let shown = rind.at_terminal(&["run", "--yes", "go"], "").unwrap();
     assert!(!words_of(&shown).contains(question), "{shown}");
+    // What the settings start now is another program.
+    name("another");
+    let shown = rind.at_terminal(&["run", "--yes", "go"], "n\n").unwrap();
+    assert!(words_of(&shown).contains(question), "{shown}");
+    assert!(!rind.workspace().join("another").exists());
 }
 
 #[test]

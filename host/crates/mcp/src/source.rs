@@ -74,8 +74,8 @@ pub struct ServerQuestion<'a> {
 
 /// Asks the user about servers.
 pub trait AskServer: Send + Sync {
-    /// Asks whether a server that nobody has approved before may be started to list its tools. `place`
-    /// is the file that names it, such as `.mcp.json` or `config.toml`.
+    /// Asks whether a server that was not approved with its settings may be started to list its tools.
+    /// `place` is the file that names it, such as `.mcp.json` or `config.toml`.
     fn ask_start<'a>(&'a self, server: &'a McpServer, place: &'a str) -> BoxFuture<'a, bool>;
 
     /// Asks whether the tools of a server may be used as they are offered.

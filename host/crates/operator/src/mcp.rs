@@ -285,10 +285,11 @@ pub async fn sources(
         let pinned = match pins.find(&server.pin, &server.settings) {
             Some(pin) => Some(pin.offer.clone()),
             None => {
-                // Settings may have been imported: their programs, too, start after a yes only.
-                let is_first = n < n_of_settings && pins.earlier(&server.pin).is_none();
+                // Settings may have been imported, or changed by another program: what they start
+                // starts after a yes only.
                 let is_program = matches!(server.reach, ServerReach::Program(_));
-                let place = own.place.or((is_first && is_program).then_some(SETTINGS));
+                let is_of_settings = n < n_of_settings && is_program;
+                let place = own.place.or(is_of_settings.then_some(SETTINGS));
                 ask_about(setup, &server, place, &mut pins, ask).await?
             }
         };
