@@ -110,6 +110,9 @@ impl CredentialMask {
 
     /// Masks secrets in `bytes`; `None` if there are none. In JSON any character may be escaped.
     pub(super) fn mask_bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        if self.is_empty() {
+            return None;
+        }
         let plain = unescape_ascii(bytes);
         match plain.filter(|plain| self.first_secret(plain).is_some()) {
             Some(plain) => self.mask_plain(&plain),

@@ -1,4 +1,5 @@
-//! Sanitizing of text from others for a log, an approval prompt or a terminal.
+//! Sanitizing of text from others for a log, an approval prompt or a terminal, and the words for
+//! counted things.
 //!
 //! Owns which characters are deceptive and how they are shown instead. It must not know who wrote a
 //! text or where it goes.
