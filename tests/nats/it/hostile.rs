@@ -181,7 +181,7 @@ fn a_disk_that_fills_up_takes_no_line_and_loses_none() {
     drop(journal);
     let whole = line.repeat(20);
     let kept = store.read(&one(), Position::START).unwrap();
-    assert!(kept.len() % line.len() == 0 && kept.starts_with(whole.as_bytes()));
+    assert!(kept.len().is_multiple_of(line.len()) && kept.starts_with(whole.as_bytes()));
     println!(
         "a full disk: {text}; {} lines kept",
         kept.len() / line.len()
