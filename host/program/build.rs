@@ -6,12 +6,12 @@
 //! made: then each way to build the program makes the same one, `cargo install` too. The build is
 //! one call of cargo with the flags and the target folder of `rind plugin build`, so that each
 //! reuses the other's compiled crates. Then their native code is made as well, so that a first
-//! start compiles nothing. A program that embeds the host, without the feature `cli`, has none of
-//! this.
+//! start compiles nothing. All of it is packed. A program that embeds the host, without the feature
+//! `cli`, has none of this.
 
 use std::error::Error;
 use std::ffi::OsStr;
-use std::io::Write;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs, io};
@@ -26,8 +26,6 @@ mod ensure;
 mod target;
 
 use compilation::{Machine, NAMES, PREFIXES, PROFILE};
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 use target::TARGET;
 use wasmtime::Engine;
@@ -89,49 +87,63 @@ fn carry() -> Result<(), Box<dyn Error>> {
         );
     }
     let target_dir = compile(&workspace, &out)?;
+    // Packing well takes seconds, which a build to be tried does not repay.
+    let level = if variable("PROFILE")? == "release" {
+        rind_embed::SMALLEST
+    } else {
+        rind_embed::FAST
+    };
     let mut components = Vec::new();
-    let carried = out.join("carried");
-    if carried.exists() {
-        fs::remove_dir_all(&carried)?;
-    }
+    let mut files = Vec::new();
     for (names, kind) in [(&CORE[..], "plugins"), (&EXAMPLES[..], "examples")] {
         for name in names {
             let from = workspace.join("plugins").join(name);
             let file = format!("{}.wasm", name.replace('-', "_"));
             let component = target_dir.join(TARGET).join(PROFILE).join(&file);
-            let to = carried.join(kind).join(name);
-            put(&from, &component, &file, &to)
-                .map_err(|error| format!("{}: {error}", to.display()))?;
+            let component = fs::read(&component)
+                .map_err(|error| format!("{}: {error}", component.display()))?;
+            let to = format!("{kind}/{name}");
+            files.extend(plugin_files(&from, &to).map_err(|error| format!("{to}: {error}"))?);
+            files.push((format!("{to}/{file}"), component.clone()));
             components.push(component);
         }
     }
-    precompile(&components, &carried.join("compiled"))
+    fs::write(
+        out.join("carried.tar.zst"),
+        rind_embed::pack_files(&files, level)?,
+    )?;
+    precompile(&components, level, &out)
 }
 
-/// Puts the native code of components into a folder, each compressed with gzip and under the digest
-/// of its component.
-fn precompile(components: &[PathBuf], folder: &Path) -> Result<(), Box<dyn Error>> {
-    fs::create_dir_all(folder)?;
-    let engine = match engine() {
-        Ok(engine) => engine,
+/// Writes the native code of components, each in a file named after the digest of its component,
+/// and the Rust expression that includes them. Each is packed beside the first.
+fn precompile(components: &[Vec<u8>], level: i32, out: &Path) -> Result<(), Box<dyn Error>> {
+    let mut list = String::from("&[\n");
+    match engine() {
+        Ok(engine) => {
+            let mut base = Vec::new();
+            for component in components {
+                let digest = Sha256::digest(component);
+                let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+                let code = engine.precompile_component(component)?;
+                let file = out.join(&name);
+                fs::write(&file, rind_embed::pack_beside(&base, &code, level)?)?;
+                writeln!(list, "(\"sha256:{name}\", include_bytes!({file:?})),")?;
+                if base.is_empty() {
+                    base = code;
+                }
+            }
+        }
         // The compiler in this script generates code for the architecture of the build machine
         // only, so a cross-compilation ends here.
         Err(error) => {
             println!(
                 "cargo::warning=the first start of the program will compile its plugins: {error:#}"
             );
-            return Ok(());
         }
-    };
-    for component in components {
-        let bytes = fs::read(component)?;
-        let digest = Sha256::digest(&bytes);
-        let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        let mut file = GzEncoder::new(fs::File::create(folder.join(name))?, Compression::best());
-        file.write_all(&engine.precompile_component(&bytes)?)?;
-        file.finish()?;
     }
-    Ok(())
+    list.push(']');
+    Ok(fs::write(out.join("native.rs"), list)?)
 }
 
 /// Creates the engine for the platform that the program is built for.
@@ -219,32 +231,25 @@ fn find_target_dir(out: &Path) -> Option<&Path> {
     })
 }
 
-/// Puts the files of a plugin into a folder. Cargo watches every one of them.
-fn put(from: &Path, component: &Path, file: &str, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
+/// Returns the files of a plugin, with paths below `to`. Cargo watches every one of them.
+fn plugin_files(from: &Path, to: &str) -> io::Result<Vec<rind_embed::PackedFile>> {
     for source in ["src", "Cargo.toml"] {
         println!("cargo::rerun-if-changed={}", from.join(source).display());
     }
+    let mut files = Vec::new();
     for part in PARTS {
         let path = from.join(part);
-        if path.exists() {
-            println!("cargo::rerun-if-changed={}", path.display());
-            copy(&path, &to.join(part))?;
+        if path.is_dir() {
+            let below = rind_embed::read_folder(&path)?.into_iter();
+            files.extend(below.map(|(name, content)| (format!("{to}/{part}/{name}"), content)));
+        } else if path.exists() {
+            files.push((format!("{to}/{part}"), fs::read(&path)?));
+        } else {
+            continue;
         }
+        println!("cargo::rerun-if-changed={}", path.display());
     }
-    fs::copy(component, to.join(file)).map(drop)
-}
-
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    if from.is_file() {
-        return fs::copy(from, to).map(drop);
-    }
-    fs::create_dir(to)?;
-    for entry in fs::read_dir(from)? {
-        let name = entry?.file_name();
-        copy(&from.join(&name), &to.join(&name))?;
-    }
-    Ok(())
+    Ok(files)
 }
 
 fn variable(name: &str) -> Result<std::ffi::OsString, String> {

@@ -2,14 +2,17 @@
 
 use std::process::ExitCode;
 
-use include_dir::{Dir, include_dir};
+use rind::cli::{Carried, PackedFolder};
 
 /// A step makes many small texts and drops them again.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Folders of the core plugins and of the examples, as `build.rs` compiled them.
-static CARRIED: Dir<'_> = include_dir!("$OUT_DIR/carried");
+/// Plugins, as `build.rs` compiled and packed them.
+static CARRIED: Carried = Carried {
+    files: PackedFolder::new(include_bytes!(concat!(env!("OUT_DIR"), "/carried.tar.zst"))),
+    native: include!(concat!(env!("OUT_DIR"), "/native.rs")),
+};
 
 fn main() -> ExitCode {
     rind::cli::main(&CARRIED)

@@ -52,12 +52,30 @@ impl Default for FolderBounds {
 #[derive(Clone)]
 pub struct HeldFolder {
     root: PathBuf,
-    /// Content by path components.
-    files: BTreeMap<Vec<String>, Cow<'static, [u8]>>,
+    files: HeldContent,
     /// Digest, computed on first use: that of embedded files is never needed.
     digest: OnceLock<String>,
     /// Next directory in a chain, at another path.
     beside: Option<Arc<HeldFolder>>,
+}
+
+/// Content of files by path components.
+pub type HeldFiles = BTreeMap<Vec<String>, Cow<'static, [u8]>>;
+
+#[derive(Clone)]
+enum HeldContent {
+    Read(HeldFiles),
+    /// Unpacked when a file is first needed.
+    Embedded(fn() -> &'static HeldFiles),
+}
+
+impl HeldContent {
+    fn files(&self) -> &HeldFiles {
+        match self {
+            Self::Read(files) => files,
+            Self::Embedded(files) => files(),
+        }
+    }
 }
 
 impl PartialEq for HeldFolder {
@@ -152,20 +170,25 @@ impl HeldFolder {
         Ok(walk.into_held())
     }
 
-    /// Holds embedded files under a path that does not exist on disk.
+    /// Holds no files under a path.
     #[must_use]
-    pub fn from_embedded(
-        root: PathBuf,
-        files: impl IntoIterator<Item = (Vec<String>, &'static [u8])>,
-    ) -> Self {
-        let files = files.into_iter();
-        let files = files
-            .map(|(names, content)| (names, Cow::Borrowed(content)))
-            .collect();
+    pub fn empty(root: PathBuf) -> Self {
         Self {
             root,
             digest: OnceLock::new(),
-            files,
+            files: HeldContent::Read(HeldFiles::new()),
+            beside: None,
+        }
+    }
+
+    /// Holds embedded files under a path that does not exist on disk. They are asked for when one
+    /// is first needed.
+    #[must_use]
+    pub fn from_embedded(root: PathBuf, files: fn() -> &'static HeldFiles) -> Self {
+        Self {
+            root,
+            digest: OnceLock::new(),
+            files: HeldContent::Embedded(files),
             beside: None,
         }
     }
@@ -204,13 +227,17 @@ impl HeldFolder {
     /// Returns the digest of all names and contents.
     #[must_use]
     pub fn digest(&self) -> &str {
-        self.digest.get_or_init(|| digest_files(&self.files))
+        self.digest.get_or_init(|| digest_files(self.files.files()))
     }
 
     /// Returns the files by path components.
     pub fn into_files(self) -> BTreeMap<Vec<String>, Vec<u8>> {
-        let files = self.files.into_iter();
+        let files = match self.files {
+            HeldContent::Read(files) => files,
+            HeldContent::Embedded(files) => files().clone(),
+        };
         files
+            .into_iter()
             .map(|(names, content)| (names, content.into_owned()))
             .collect()
     }
@@ -225,7 +252,7 @@ impl HeldFolder {
     #[must_use]
     pub fn file(&self, path: &Path) -> Option<&[u8]> {
         let (holder, names) = self.names_of(path)?;
-        holder.files.get(&names).map(|content| &**content)
+        holder.files.files().get(&names).map(|content| &**content)
     }
 
     /// Returns the direct subdirectories.
@@ -260,7 +287,7 @@ impl HeldFolder {
     fn names_below<'a>(&'a self, above: &'a [String]) -> impl Iterator<Item = &'a [String]> {
         // Paths with the same prefix are adjacent in the map.
         let from = (Bound::Included(above), Bound::Unbounded);
-        let files = self.files.range::<[String], _>(from);
+        let files = self.files.files().range::<[String], _>(from);
         files.map_while(move |(names, _)| names.strip_prefix(above))
     }
 
@@ -291,6 +318,7 @@ pub fn digest_files(files: &BTreeMap<Vec<String>, impl AsRef<[u8]>>) -> String {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::LazyLock;
 
     use super::*;
 
@@ -348,11 +376,16 @@ mod tests {
         write(root.path(), "a/plugin.toml", "read");
         let read = HeldFolder::read(root.path()).unwrap();
         let digest = read.digest().to_owned();
-        let file = |name: &str| vec![name.to_owned(), "plugin.toml".to_owned()];
-        let carried = [(file("a"), &b"carried"[..]), (file("b"), b"too")];
+        static CARRIED: LazyLock<HeldFiles> = LazyLock::new(|| {
+            let file = |name: &str| vec![name.to_owned(), "plugin.toml".to_owned()];
+            let carried = [(file("a"), &b"carried"[..]), (file("b"), b"too")];
+            carried
+                .map(|(names, content)| (names, content.into()))
+                .into()
+        });
         let program = PathBuf::from("/usr/bin/rind/plugins");
-        let both =
-            HeldFolder::from_embedded(program.clone(), carried).with_other(Some(Arc::new(read)));
+        let both = HeldFolder::from_embedded(program.clone(), || &CARRIED)
+            .with_other(Some(Arc::new(read)));
         assert_eq!(
             both.file(&program.join("a/plugin.toml")),
             Some(&b"carried"[..])

@@ -345,13 +345,11 @@ mod tests {
                 .unwrap();
         let code = engine.precompile_component(EMPTY).unwrap();
         for (code, is_found) in [(b"another".to_vec(), false), (code, true)] {
-            let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-            packed.write_all(&code).unwrap();
-            let code = packed.finish().unwrap();
-            let digest = component.digest.clone();
+            let packed = rind_embed::pack_beside(&[], &code, rind_embed::FAST).unwrap();
+            let packed = [(&*component.digest.clone().leak(), &*packed.leak())];
             #[expect(unsafe_code, reason = "the engine refuses what it did not compile")]
             // SAFETY: the code is that of the component, or none at all.
-            let precompiled = unsafe { Precompiled::new([(digest, &*code.leak())]) };
+            let precompiled = unsafe { Precompiled::new(Box::leak(Box::new(packed))) };
             let compiler = Compiler {
                 precompiled,
                 ..Compiler::default()

@@ -5,21 +5,28 @@
 //! then stored in the cache. Components without carried code, or on an unsupported processor, are
 //! compiled. Start from [`Precompiled`].
 
-use std::collections::BTreeMap;
-use std::io::Read;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Native code by the digest of its component, compressed with gzip. Empty by default.
+use rind_embed::unpack_beside;
+
+/// Packed native code: the digest of its component, as `sha256:` and 64 hex digits, and the code.
+pub type PackedCode = (&'static str, &'static [u8]);
+
+/// Native code of components, packed with `rind_embed::pack_beside`: the first beside nothing, all
+/// others beside the first. Empty by default.
 ///
 /// A non-empty set is `unsafe` to create, because the code is executed without a check.
 #[derive(Clone, Default)]
-pub struct Precompiled(Arc<BTreeMap<String, &'static [u8]>>);
+pub struct Precompiled {
+    packed: &'static [PackedCode],
+    /// The first code, as long as others are unpacked beside it.
+    first: Arc<Mutex<Weak<Vec<u8>>>>,
+}
 
-debug_some!(Precompiled, self, components = self.0.len());
+debug_some!(Precompiled, self, components = self.packed.len());
 
 impl Precompiled {
-    /// Creates a set from pairs: the digest of a component, as `sha256:` and 64 hex digits, and its
-    /// native code.
+    /// Creates a set of packed native code.
     ///
     /// # Safety
     /// Each code was compiled by this engine, with its settings, from the component of that digest,
@@ -28,18 +35,33 @@ impl Precompiled {
         unsafe_code,
         reason = "only its maker knows where native code comes from"
     )]
-    pub unsafe fn new(code: impl IntoIterator<Item = (String, &'static [u8])>) -> Self {
-        Self(Arc::new(code.into_iter().collect()))
+    pub unsafe fn new(packed: &'static [PackedCode]) -> Self {
+        Self {
+            packed,
+            first: Arc::default(),
+        }
     }
 
-    /// Returns the native code of a component; `None` if the program carries none for it.
-    pub(super) fn unpack_code(&self, digest: &str) -> Option<Vec<u8>> {
-        let packed = *self.0.get(digest)?;
-        let mut code = Vec::new();
-        // If unpacking fails (the program is corrupt), the component is compiled.
-        flate2::read::GzDecoder::new(packed)
-            .read_to_end(&mut code)
-            .ok()?;
-        Some(code)
+    /// Returns the native code of a component; `None` if the program carries none for it, or if
+    /// unpacking fails because the program is corrupt.
+    pub(super) fn unpack_code(&self, digest: &str) -> Option<Arc<Vec<u8>>> {
+        let at = self.packed.iter().position(|(of, _)| *of == digest)?;
+        let first = self.unpack_first()?;
+        if at == 0 {
+            return Some(first);
+        }
+        let (_, packed) = self.packed.get(at)?;
+        unpack_beside(&first, packed).ok().map(Arc::new)
+    }
+
+    fn unpack_first(&self) -> Option<Arc<Vec<u8>>> {
+        let mut held = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(first) = held.upgrade() {
+            return Some(first);
+        }
+        let (_, packed) = self.packed.first()?;
+        let first = Arc::new(unpack_beside(&[], packed).ok()?);
+        *held = Arc::downgrade(&first);
+        Some(first)
     }
 }

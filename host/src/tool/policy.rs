@@ -275,9 +275,12 @@ impl Policy for ToolPolicy {
                 ToolVerdict::Allow
             }
             RuleStrictness::AskPerson if mode == ApprovalMode::Full || !self.mode.has_terminal => {
+                let remedy = match subject {
+                    Subject::Command(_) => "write it as simple commands, in separate calls",
+                    _ => "name files, or folders without what is denied",
+                };
                 ToolVerdict::Deny(format!(
-                    "`{}` may do what is denied: {rule}. Only a person at a terminal can allow it, without --yes; write it as \
-                     simple commands, in separate calls",
+                    "`{}` may do what is denied: {rule}. Only a person at a terminal can allow it, without --yes; {remedy}",
                     spec.name
                 ))
             }

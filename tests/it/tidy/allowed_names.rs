@@ -98,6 +98,10 @@ const RULES: &[Rule] = &[
                 "host/crates/process/src/confine/",
                 "its helper is a program of its own, and standard input is its line to the host",
             ),
+            (
+                "host/crates/embed/src/build.rs",
+                "it runs in build scripts, and cargo reads what it prints",
+            ),
             ("sdk/rust/macros/src/build.rs", "cargo reads what it prints"),
         ],
         why: "only `cli` has a terminal",
@@ -136,6 +140,10 @@ const RULES: &[Rule] = &[
             (
                 "host/crates/process/src/environment.rs",
                 "the short list of variables that started processes inherit stands in one place",
+            ),
+            (
+                "host/crates/embed/src/build.rs",
+                "it runs in build scripts, and cargo says there where the crate is",
             ),
             (
                 "sdk/rust/macros/src/build.rs",

@@ -4,13 +4,14 @@ use super::tree::{Source, folders, read};
 
 /// The crates, lowest first, each with those of the host that it may depend on. `rind` is the program, and what others embed.
 const CRATES: &[(&str, &[&str])] = &[
-    ("rind-base", &[]),
+    ("rind-embed", &[]),
+    ("rind-base", &["rind-embed"]),
     ("rind-process", &["rind-base"]),
-    ("rind-lib", &["rind-base", "rind-process"]),
+    ("rind-lib", &["rind-base", "rind-embed", "rind-process"]),
     ("rind-session-test", &["rind-lib"]),
     ("rind-nats", &["rind-lib"]),
     ("rind-otel", &["rind-lib"]),
-    ("rind-author", &["rind-lib"]),
+    ("rind-author", &["rind-embed", "rind-lib"]),
     ("rind-mcp", &["rind-lib"]),
     ("rind-import", &["rind-lib", "rind-mcp"]),
     ("rind-package", &["rind-lib"]),
@@ -18,7 +19,7 @@ const CRATES: &[(&str, &[&str])] = &[
         "rind-operator",
         &["rind-import", "rind-lib", "rind-mcp", "rind-package"],
     ),
-    ("rind-serve", &["rind-lib"]),
+    ("rind-serve", &["rind-embed", "rind-lib"]),
     ("rind-acp", &["rind-lib"]),
     ("rind-guard", &["rind-lib"]),
     ("rind-check", &["rind-lib"]),
@@ -32,6 +33,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "rind-cases",
             "rind-check",
             "rind-derive",
+            "rind-embed",
             "rind-guard",
             "rind-import",
             "rind-lib",
@@ -114,7 +116,7 @@ fn a_dependency_upwards_an_idle_row_and_a_crate_without_a_row_are_found() {
     };
     assert!(found("rind-check", "rind-lib = {}\nserde = {}").is_empty());
     let table = [
-        ("rind-base", "rind-lib = {}", "depends on `rind-lib`"),
+        ("rind-embed", "rind-lib = {}", "depends on `rind-lib`"),
         (
             "rind-check",
             "rind-lib = {}\nrind = {}",

@@ -77,8 +77,9 @@ pub(super) fn check_shared(alone: &BTreeSet<String>, with_tests: &BTreeSet<Strin
         .collect()
 }
 
-/// Crates that read Rust for `rind derive`, with places in the text; macros are compiled against them without.
-const READERS_OF_RUST: [&str; 3] = ["proc-macro2", "quote", "syn"];
+/// Crates that are built twice: those that read Rust for `rind derive`, with places in the text, and without for macros; and one of
+/// this workspace, half a second each, which build scripts pack with and the program unpacks with.
+const BUILT_TWICE: [&str; 4] = ["proc-macro2", "quote", "rind-embed", "syn"];
 
 /// Builds of libraries for the program, as cargo plans them: the identifier of a package for each build. The plan is an unstable
 /// option of cargo; `cargo tree` does not tell features of the build script's side from those of the program's.
@@ -109,14 +110,14 @@ pub(super) fn check_once(builds: &[String]) -> Vec<String> {
     for package in builds {
         *counts.entry(package).or_default() += 1;
     }
-    let is_reader = |package: &str| {
-        READERS_OF_RUST
+    let is_known = |package: &str| {
+        BUILT_TWICE
             .iter()
             .any(|name| package.contains(&format!("#{name}@")))
     };
     counts
         .into_iter()
-        .filter(|(package, count)| *count > 1 && !is_reader(package))
+        .filter(|(package, count)| *count > 1 && !is_known(package))
         .map(|(package, count)| {
             format!("{package} is built {count} times: unite its features in `[build-dependencies]` of host/program/Cargo.toml")
         })

@@ -9,6 +9,9 @@ mod typescript;
 
 use std::collections::BTreeMap;
 
+use rind::{event, script, session};
+use rind_serve::openapi;
+use serde_json::json;
 use wit_parser::{
     Docs, Function, Interface, InterfaceId, Resolve, Type, TypeDef, TypeDefKind, TypeId,
 };
@@ -151,7 +154,30 @@ fn files() -> Vec<(String, String)> {
     files.extend(javascript::files(&contract));
     files.extend(python::files(&contract));
     files.extend(shapes::files(&contract));
+    files.extend(schemas());
     files
+}
+
+/// The JSON Schemas that the types of the host describe. The program has the files: the code that
+/// describes the types would take half a megabyte of it.
+fn schemas() -> Vec<(String, String)> {
+    let named = [
+        (
+            "host/crates/cli/src/schemas/events.json",
+            json!(event::schema()),
+        ),
+        ("host/crates/cli/src/schemas/hooks.json", script::schema()),
+        (
+            "host/crates/cli/src/schemas/session.json",
+            json!(session::schema()),
+        ),
+        ("host/crates/serve/src/openapi.json", openapi()),
+    ];
+    let files = named.iter().map(|(path, schema)| {
+        let text = serde_json::to_string_pretty(schema).unwrap() + "\n";
+        ((*path).to_owned(), text)
+    });
+    files.collect()
 }
 
 #[test]
@@ -172,7 +198,7 @@ fn the_sdks_say_what_the_contract_says() {
     }
     assert!(
         stale.is_empty(),
-        "not as generated from `wit/`: {stale:?}\n`RIND_BLESS=1 cargo test -p rind-tests tidy` writes them"
+        "not as generated from `wit/` and the types of the host: {stale:?}\n`RIND_BLESS=1 cargo test -p rind-tests tidy` writes them"
     );
 }
 

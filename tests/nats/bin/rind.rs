@@ -2,10 +2,13 @@
 
 use std::process::ExitCode;
 
-use include_dir::Dir;
+use rind_cli::{Carried, PackedFolder};
 
 /// No plugins: these tests need none.
-static CARRIED: Dir<'_> = Dir::new("", &[]);
+static CARRIED: Carried = Carried {
+    files: PackedFolder::new(&[]),
+    native: &[],
+};
 
 fn main() -> ExitCode {
     rind_cli::main(&CARRIED)

@@ -2,40 +2,27 @@
 
 use std::borrow::Cow;
 
-use include_dir::{Dir, DirEntry, File, include_dir};
+use rind_embed::PackedFolder;
+use rind_lib::plugin::contract::contract_files;
 
-use rind_lib::plugin::contract::WIT;
+/// Files as the build script packed them: `templates`, `schemas`, `guest`, `rust`, `js`, `python`, and
+/// `workspace.toml` with the versions that the manifests of the Rust SDK inherit. If they are
+/// damaged, a build ends with a missing file.
+static FILES: PackedFolder = PackedFolder::new(include_bytes!(concat!(
+    env!("OUT_DIR"),
+    "/embedded.tar.zst"
+)));
 
-static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../templates");
-
-static RUST: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../../sdk/rust/src");
-static RUST_MACROS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../../sdk/rust/macros/src");
-static RUST_EXAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../../sdk/rust/examples");
-const RUST_README: &str = include_str!("../../../../sdk/rust/README.md");
-
-static JAVASCRIPT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../../sdk/js");
-static PYTHON: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../../sdk/python");
-
-/// `Cargo.toml` of the Rust SDK, its macros and the workspace that they inherit versions from.
-const RUST_MANIFESTS: [&str; 3] = [
-    include_str!("../../../../sdk/rust/Cargo.toml"),
-    include_str!("../../../../sdk/rust/macros/Cargo.toml"),
-    include_str!("../../../../Cargo.toml"),
-];
-
-/// File: its path and its content.
-pub(super) type Embedded = (&'static str, &'static [u8]);
-
-/// Returns the files of the contract: one interface each, and the table of points.
-pub(super) fn contract_files() -> impl Iterator<Item = Embedded> {
-    let files = WIT.files().filter_map(name_embedded);
-    files.filter(|(name, _)| !name.ends_with(".md"))
-}
+const TEMPLATES: &str = "templates/";
+const SCHEMAS: &str = "schemas/";
+const GUEST: &str = "guest/";
+const WORKSPACE: &str = "workspace.toml";
 
 /// Returns the docs of an interface of the contract. The docs of a point begin with the moment at
 /// which it is called.
 pub fn interface_docs(name: &str) -> Option<String> {
-    let text = WIT.get_file(format!("{name}.wit"))?.contents_utf8()?;
+    let file = format!("{name}.wit");
+    let (_, text) = contract_files().find(|(name, _)| *name == file)?;
     let interface = format!("interface {name} {{");
     let lines = text.lines().take_while(|line| *line != interface);
     let docs = lines.filter_map(|line| line.strip_prefix("///"));
@@ -45,26 +32,20 @@ pub fn interface_docs(name: &str) -> Option<String> {
 
 /// Returns every file of the SDK, with its path: `rust`, `js` and `python` are directories of it.
 pub(super) fn sdk_files() -> Vec<(String, Cow<'static, [u8]>)> {
-    let mut files = Vec::new();
-    let mut put = |folder: &str, all: Vec<Embedded>| {
-        let all = all.into_iter();
-        let named = all.map(|(name, bytes)| (format!("{folder}/{name}"), Cow::Borrowed(bytes)));
-        files.extend(named.filter(|(name, _)| !name.contains("__pycache__")));
-    };
-    put("rust/src", embedded_files(&RUST));
-    put("rust/macros/src", embedded_files(&RUST_MACROS));
-    put("rust/examples", embedded_files(&RUST_EXAMPLES));
-    put("rust/wit", contract_files().collect());
-    put("rust", vec![("README.md", RUST_README.as_bytes())]);
-    put("js", embedded_files(&JAVASCRIPT));
-    put("python", embedded_files(&PYTHON));
-    let [sdk, macros, workspace] = RUST_MANIFESTS;
-    for (path, manifest) in [("rust/Cargo.toml", sdk), ("rust/macros/Cargo.toml", macros)] {
+    let workspace = FILES.text(WORKSPACE);
+    let contract = contract_files()
+        .map(|(name, text)| (format!("rust/wit/{name}"), Cow::Borrowed(text.as_bytes())));
+    let sdk = FILES.files().filter_map(|(path, content)| match path {
+        WORKSPACE => None,
+        path if path.starts_with(TEMPLATES) || path.starts_with(SCHEMAS) => None,
         // The program does not carry manifests that are no TOML: a test builds with them.
-        let text = standalone_manifest(manifest, workspace).unwrap_or_default();
-        files.push((path.to_owned(), Cow::Owned(text.into_bytes())));
-    }
-    files
+        "rust/Cargo.toml" | "rust/macros/Cargo.toml" => {
+            let text = standalone_manifest(FILES.text(path), workspace).unwrap_or_default();
+            Some((path.to_owned(), Cow::Owned(text.into_bytes())))
+        }
+        path => Some((path.to_owned(), Cow::Borrowed(content))),
+    });
+    contract.chain(sdk).collect()
 }
 
 /// Replaces the values that a crate's manifest inherits from its workspace by the values
@@ -114,19 +95,15 @@ fn standalone_manifest(manifest: &str, workspace: &str) -> Option<String> {
 /// Returns the text of a template; empty if there is none of this name, which a test over all kinds
 /// and languages would detect.
 pub(super) fn find_template(name: &str) -> &'static str {
-    let file = TEMPLATES.get_file(name);
-    file.and_then(File::contents_utf8).unwrap_or_default()
+    FILES.text(&format!("{TEMPLATES}{name}"))
 }
 
-/// Returns every file in a directory, recursively.
-fn embedded_files(dir: &'static Dir<'static>) -> Vec<Embedded> {
-    let entries = dir.entries().iter().flat_map(|entry| match entry {
-        DirEntry::Dir(dir) => embedded_files(dir),
-        DirEntry::File(file) => name_embedded(file).into_iter().collect(),
-    });
-    entries.collect()
+/// Returns the JSON Schema of a kind of file: `plugin` for manifests, or `cases`.
+pub(super) fn find_schema(name: &str) -> &'static str {
+    FILES.text(&format!("{SCHEMAS}{name}.json"))
 }
 
-fn name_embedded(file: &'static File<'static>) -> Option<Embedded> {
-    Some((file.path().to_str()?, file.contents()))
+/// Returns a file that is compiled into components of JavaScript or Python.
+pub(super) fn find_guest(name: &str) -> &'static str {
+    FILES.text(&format!("{GUEST}{name}"))
 }

@@ -14,17 +14,11 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::embedded::find_guest;
 use rind_lib::plugin::contract;
 
-/// Types that exports return and imports take, generated from the contract.
-const SHAPES: &str = include_str!("guest/shapes.json");
-
-const JAVASCRIPT: &str = include_str!("guest/entry.js");
-const CHECK: &str = include_str!("guest/check.js");
-const CONSOLE: &str = include_str!("guest/console.js");
-const PYTHON: &str = include_str!("guest/entry.py");
-
-/// Content of [`SHAPES`].
+/// Content of `guest/shapes.json`, which is generated from the contract: types that exports return
+/// and imports take.
 #[derive(Deserialize)]
 struct ContractShapes {
     /// Functions of each import, each with the names and types of its parameters.
@@ -63,7 +57,7 @@ pub(super) struct GuestEntry {
 impl GuestEntry {
     /// Finds the types that these exports return and that functions of these imports take.
     pub(super) fn entry_of(exports: &[String], imports: &[String]) -> serde_json::Result<Self> {
-        let mut shapes: ContractShapes = serde_json::from_str(SHAPES)?;
+        let mut shapes: ContractShapes = serde_json::from_str(find_guest("shapes.json"))?;
         shapes.results.retain(|export, _| exports.contains(export));
         shapes.imports.retain(|import, _| imports.contains(import));
         let mut reached = BTreeSet::new();
@@ -105,7 +99,8 @@ impl GuestEntry {
             (camel_case(export), json!([wrapper, methods]))
         });
         let results: Map<String, Value> = results.collect();
-        let code = JAVASCRIPT.replace("{{results}}", &Value::Object(results).to_string());
+        let code =
+            find_guest("entry.js").replace("{{results}}", &Value::Object(results).to_string());
         let console = if has_console {
             "import \"./console.js\";\n"
         } else {
@@ -122,7 +117,7 @@ impl GuestEntry {
     /// Returns the module that compares values with the contract, `check.js` beside the entry.
     pub(super) fn javascript_check(&self) -> String {
         let methods = GuestLanguage::JavaScript.functions_in(&self.shapes.methods);
-        CHECK
+        find_guest("check.js")
             .replace("{{methods}}", &methods.to_string())
             .replace("{{shapes}}", &self.shapes_in(GuestLanguage::JavaScript))
     }
@@ -146,7 +141,7 @@ impl GuestEntry {
     /// Returns the module that gives JavaScript its `console`.
     pub(super) fn javascript_console() -> String {
         let log = format!("rind:plugin/log@{}", contract::CURRENT);
-        CONSOLE.replace("{{log}}", &log)
+        find_guest("console.js").replace("{{log}}", &log)
     }
 
     /// Returns the entry of the Python module of this name. What the plugin prints goes to the log
@@ -165,7 +160,7 @@ impl GuestEntry {
         let methods = GuestLanguage::Python.functions_in(&self.shapes.methods);
         // A JSON string literal is also a Python string literal: both use the same escapes.
         let literal = |text: String| Value::from(text).to_string();
-        PYTHON
+        find_guest("entry.py")
             .replace("{{module}}", module)
             .replace("{{results}}", &literal(Value::Object(results).to_string()))
             .replace("{{imports}}", &literal(imports.to_string()))

@@ -7,7 +7,7 @@
 
 use wasmparser::{BinaryReader, ElementItems, ElementKind, Parser, Payload, TypeRef};
 
-use super::embedded;
+use rind_lib::plugin::contract::contract_files;
 
 /// Prefix of the import name of a function that drops a handle.
 const DROP: &str = "[resource-drop]";
@@ -63,8 +63,8 @@ pub(super) fn wrap_handle_hooks(
 /// Returns the contract's name of the handle that hooks of a point get, if they get one.
 fn lent_to(point: &str) -> Option<&'static str> {
     let file = format!("{point}.wit");
-    let (_, bytes) = embedded::contract_files().find(|(name, _)| *name == file)?;
-    let (_, rest) = std::str::from_utf8(bytes).ok()?.split_once("borrow<")?;
+    let (_, text) = contract_files().find(|(name, _)| *name == file)?;
+    let (_, rest) = text.split_once("borrow<")?;
     Some(rest.split_once('>')?.0)
 }
 

@@ -68,9 +68,6 @@ pub enum NewError {
 /// End of the manifest of a crate that is not a member of a workspace.
 const OWN_WORKSPACE: &str = "# A workspace of its own, wherever the folder lies.\n[workspace]";
 
-/// JSON Schema of case files, for editors.
-const CASES_SCHEMA: &str = include_str!("../../cases/src/cases.schema.json");
-
 /// End of a Python plugin's manifest.
 const INERT_SOCKETS: &str = "\n\n# Python's standard library imports sockets: they are linked, and denied at every use.\n[compat]\nsockets = \"inert\"\n";
 
@@ -374,7 +371,10 @@ fn fill_folder(
         put_file(&to.join(path), text(template).as_bytes())?;
     }
     put_file(&to.join("plugin.schema.json"), manifest_schema().as_bytes())?;
-    put_file(&to.join("tests/cases.schema.json"), CASES_SCHEMA.as_bytes())?;
+    put_file(
+        &to.join("tests/cases.schema.json"),
+        cases_schema().as_bytes(),
+    )?;
     if language == NewLanguage::JavaScript {
         put_file(&to.join("tsconfig.json"), own("tsconfig.json").as_bytes())?;
     }
@@ -423,7 +423,13 @@ fn n_folders_between(above: &Path, below: &Path) -> usize {
 /// Returns the JSON Schema of a manifest.
 #[must_use]
 pub fn manifest_schema() -> &'static str {
-    include_str!("../../../src/plugin/manifest/schema.json")
+    embedded::find_schema("plugin")
+}
+
+/// Returns the JSON Schema of a case file.
+#[must_use]
+pub fn cases_schema() -> &'static str {
+    embedded::find_schema("cases")
 }
 
 fn put_file(path: &Path, bytes: &[u8]) -> io::Result<()> {

@@ -5,7 +5,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::embedded;
 use rind_lib::plugin::authority;
 use rind_lib::plugin::contract;
 use rind_lib::point::catalog;
@@ -40,7 +39,7 @@ pub(super) fn write_world(
     let folder = work.join("wit");
     let contract = folder.join("deps/rind");
     fs::create_dir_all(&contract)?;
-    for (name, text) in embedded::contract_files() {
+    for (name, text) in contract::contract_files() {
         fs::write(contract.join(name), text)?;
     }
     let version = contract::CURRENT;

@@ -2,33 +2,52 @@
 //! so there is nothing to install, and nothing that another process could replace while they are
 //! loaded.
 //!
-//! The binary hands them to [`main`](super::main); the build script of its package compiles them.
+//! The binary hands them to [`main`](super::main) packed; the build script of its package compiles them.
 //! Their folders lie below the path of the program itself, where no file can be.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
-use include_dir::{Dir, DirEntry};
-
-use rind_lib::grant::held::HeldFolder;
-use rind_lib::plugin::precompiled::Precompiled;
+use rind_embed::PackedFolder;
+use rind_lib::grant::held::{HeldFiles, HeldFolder};
+use rind_lib::plugin::precompiled::{PackedCode, Precompiled};
 use rind_operator::managed::CarriedPlugins;
 
-/// Folders `plugins` and `examples`, with a folder for each plugin, and `compiled` with the native
-/// code of each component. A program has them once and for all.
-static FILES: OnceLock<&'static Dir<'static>> = OnceLock::new();
+/// Plugins that a program carries.
+#[derive(Debug)]
+pub struct Carried {
+    /// Folders `plugins` and `examples`, with a folder for each plugin. A program whose files are
+    /// damaged has no core plugins, and says which are missing.
+    pub files: PackedFolder,
+    /// Native code of each component, packed as [`Precompiled`] describes.
+    pub native: &'static [PackedCode],
+}
+
+/// Plugins of this program, which has them once and for all.
+static CARRIED: OnceLock<&'static Carried> = OnceLock::new();
+
+/// Files of the plugins by the components of their paths.
+static FILES: LazyLock<HeldFiles> = LazyLock::new(|| {
+    let carried = CARRIED.get().copied().into_iter();
+    let files = carried.flat_map(|carried| carried.files.files());
+    let named = files.map(|(path, content)| {
+        let names = path.split('/').map(str::to_owned);
+        (names.collect(), Cow::Borrowed(content))
+    });
+    named.collect()
+});
 
 const CORE: &str = "plugins";
 const EXAMPLES: &str = "examples";
-const COMPILED: &str = "compiled";
 
 /// Fallback name of the program if the system does not report its path.
 const PROGRAM: &str = "rind";
 
-/// Sets the files, at the start of the program.
-pub(super) fn carry_files(files: &'static Dir<'static>) {
+/// Sets the plugins, at the start of the program.
+pub(super) fn set_carried(carried: &'static Carried) {
     // `set` fails only at a second call in a process, and there is none.
-    let _ = FILES.set(files);
+    let _ = CARRIED.set(carried);
 }
 
 /// Returns the carried plugins, for the operator's rules.
@@ -41,32 +60,19 @@ pub(super) fn carried_plugins() -> CarriedPlugins {
 }
 
 pub(super) fn carried_files() -> HeldFolder {
-    let mut files = Vec::new();
-    for name in [CORE, EXAMPLES] {
-        if let Some(plugins) = FILES.get().and_then(|carried| carried.get_dir(name)) {
-            add_files(plugins, &mut files);
-        }
-    }
-    HeldFolder::from_embedded(program_path(), files)
+    HeldFolder::from_embedded(program_path(), || &FILES)
 }
 
-/// Returns the native code of the carried plugins. The name of each file is the digest of the
-/// component.
 fn carried_native_code() -> Precompiled {
-    let folder = FILES.get().and_then(|carried| carried.get_dir(COMPILED));
-    let files = folder.into_iter().flat_map(Dir::files);
-    let code = files.filter_map(|file| {
-        let digest = file.path().file_name()?.to_str()?;
-        Some((format!("sha256:{digest}"), file.contents()))
-    });
+    let packed = CARRIED.get().map_or(&[][..], |carried| carried.native);
     #[expect(
         unsafe_code,
         reason = "the program carries what its build script compiled"
     )]
-    // SAFETY: the build script compiled each file from the component of its name, with the settings of this engine, and the files
-    // are part of the program.
+    // SAFETY: the build script compiled each code from the component of its digest, with the settings of this engine, and they are
+    // part of the program.
     unsafe {
-        Precompiled::new(code)
+        Precompiled::new(packed)
     }
 }
 
@@ -80,17 +86,4 @@ pub(super) fn examples_folder() -> PathBuf {
 
 fn program_path() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| Path::new(PROGRAM).to_owned())
-}
-
-fn add_files(dir: &'static Dir<'static>, files: &mut Vec<(Vec<String>, &'static [u8])>) {
-    for entry in dir.entries() {
-        match entry {
-            DirEntry::Dir(dir) => add_files(dir, files),
-            DirEntry::File(file) => {
-                let names = file.path().iter();
-                let names = names.map(|name| name.to_string_lossy().into_owned());
-                files.push((names.collect(), file.contents()));
-            }
-        }
-    }
 }

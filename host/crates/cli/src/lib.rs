@@ -46,6 +46,7 @@ mod question;
 mod render;
 mod resource;
 mod run;
+mod schema;
 mod serve;
 mod session;
 mod signals;
@@ -67,26 +68,28 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer};
 
-use args::{ChatArgs, CliArgs, CliCommand, ConfigCommand, PluginSubcommand, SchemaOf};
+pub use carried::Carried;
+#[doc(hidden)]
+pub use rind_embed::PackedFolder;
+
+use args::{ChatArgs, CliArgs, CliCommand, ConfigCommand, PluginSubcommand};
 use command::helper;
 use exit_code::ExitStatus;
-use rind_lib::event;
 use rind_lib::plugin::compile;
-use rind_lib::script;
 use rind_lib::tool::process::confine;
 
 /// Time that leftover tasks have to end when the program ends.
 const SHUTDOWN: Duration = Duration::from_millis(200);
 
-/// Runs the program. `carried` contains the bundled plugins: a folder for each core plugin in
-/// `plugins`, and for each demo plugin in `examples`.
+/// Runs the program, which carries these plugins.
 #[must_use]
-pub fn main(carried: &'static include_dir::Dir<'static>) -> ExitCode {
-    carried::carry_files(carried);
+pub fn main(carried: &'static Carried) -> ExitCode {
+    carried::set_carried(carried);
     let exit = run_program();
     let Some(why) = render::output_failure() else {
         return exit;
@@ -240,26 +243,6 @@ fn hidden_command() -> Option<ExitCode> {
     })
 }
 
-/// Prints a JSON Schema.
-fn print_schema(of: SchemaOf) -> anyhow::Result<ExitStatus> {
-    let text = match of {
-        SchemaOf::Events => return render::print_json(&event::schema()).map(|()| ExitStatus::Done),
-        SchemaOf::Hooks => return render::print_json(&script::schema()).map(|()| ExitStatus::Done),
-        SchemaOf::Session => {
-            let schema = rind_lib::session::schema();
-            return render::print_json(&schema).map(|()| ExitStatus::Done);
-        }
-        SchemaOf::Skill => rind_lib::skill::SCHEMA,
-        SchemaOf::Manifest => rind_author::new::manifest_schema(),
-        SchemaOf::Cases => rind_cases::file::SCHEMA,
-        SchemaOf::TestReport => include_str!("schemas/test-report.json"),
-        SchemaOf::CheckReport => include_str!("schemas/check-report.json"),
-        SchemaOf::PluginList => include_str!("schemas/plugin-list.json"),
-    };
-    render::print_answer(text);
-    Ok(ExitStatus::Done)
-}
-
 async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
     match command {
         CliCommand::Chat(args) => chat::run_chat(args).await,
@@ -271,7 +254,7 @@ async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
         #[cfg(feature = "nats")]
         CliCommand::Cluster { command } => cluster::run_cluster(command).await,
         CliCommand::Demo(demo) => demo::run_demo(demo).await,
-        CliCommand::Schema(schema) => print_schema(schema.of),
+        CliCommand::Schema(schema) => Ok(schema::print_schema(schema.of)),
         CliCommand::Config {
             command: ConfigCommand::Show(args),
         } => config::show_config(args).await,
@@ -322,12 +305,17 @@ fn is_author(command: &CliCommand) -> bool {
 /// number of lines a minute, unless `RIND_LOG` asks for all.
 fn log_to_stderr(hears_plugins: bool, shows_plugins: bool, limits_plugins: bool) {
     // The call or command that uses an MCP server reports its failures.
-    let plugins = if shows_plugins { ",plugin=debug" } else { "" };
-    let by_default = format!("warn{plugins},{}=off", rind_mcp::PROTOCOL_LOG);
-    let asked = EnvFilter::try_from_env("RIND_LOG").ok();
+    let mut by_default = Targets::new()
+        .with_default(LevelFilter::WARN)
+        .with_target(rind_mcp::PROTOCOL_LOG, LevelFilter::OFF);
+    if shows_plugins {
+        by_default = by_default.with_target("plugin", LevelFilter::DEBUG);
+    }
+    let asked = std::env::var("RIND_LOG").ok();
+    let asked: Option<Targets> = asked.and_then(|filter| filter.parse().ok());
     let limited = (limits_plugins && asked.is_none())
         .then(|| render::lines::LimitedLines(render::lines::of_process()));
-    let filter = asked.unwrap_or_else(|| EnvFilter::new(by_default));
+    let filter = asked.unwrap_or(by_default);
     let stderr = tracing_subscriber::fmt::layer()
         .with_writer(|| render::hold::LogWriter)
         .with_ansi(render::has_terminal() && std::env::var_os("NO_COLOR").is_none())

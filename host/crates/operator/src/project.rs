@@ -248,7 +248,7 @@ fn read_project(
     let own = paths.project();
     let own = match own.symlink_metadata() {
         Ok(_) => HeldFolder::read(&own)?,
-        Err(_) => HeldFolder::from_embedded(own, []),
+        Err(_) => HeldFolder::empty(own),
     };
     let folders = OTHER_FOLDERS
         .iter()

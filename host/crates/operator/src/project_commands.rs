@@ -133,7 +133,7 @@ mod tests {
         assert!(found.unused[0].contains("fix.md: /fix: allowed-tools: "));
         assert!(found.unused[1].contains("Test.md: /front-end-test: !`…`: "));
         // Not without the folder among the files that were read.
-        let other = HeldFolder::from_embedded(workspace.join(".rind"), []);
+        let other = HeldFolder::empty(workspace.join(".rind"));
         assert!(read_commands(&workspace, &other).templates.is_empty());
     }
 }

@@ -1,7 +1,9 @@
 //! The description of the API for programs: OpenAPI 3.1. The types of bodies describe themselves,
-//! and one table says which request takes and gives which.
+//! and one table says which request takes and gives which. The program has the result, a file.
 
-use axum::Json;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use rind_embed::PackedFolder;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -28,11 +30,18 @@ struct ApiOperation {
 
 const DEFINITIONS: &str = "#/components/schemas";
 
-pub(crate) async fn get_openapi() -> Json<Value> {
-    Json(openapi())
+static PACKED: PackedFolder =
+    PackedFolder::new(include_bytes!(concat!(env!("OUT_DIR"), "/openapi.tar.zst")));
+
+/// Answers with the file `openapi.json`: the code that generates it would take half a megabyte of the
+/// program.
+pub(crate) async fn get_openapi() -> impl IntoResponse {
+    let json = [(CONTENT_TYPE, "application/json")];
+    (json, PACKED.text("openapi.json"))
 }
 
-/// Returns the description of the API as a document of OpenAPI 3.1.
+/// Generates the description of the API as a document of OpenAPI 3.1. A test compares it with the
+/// file.
 #[must_use]
 pub fn openapi() -> Value {
     let mut settings = SchemaSettings::draft2020_12();
@@ -425,7 +434,7 @@ mod tests {
                 _ => {}
             }
         }
-        let described = openapi();
+        let described: Value = serde_json::from_str(PACKED.text("openapi.json")).unwrap();
         let mut found = Vec::new();
         references(&described, &mut found);
         assert!(found.len() > 10);

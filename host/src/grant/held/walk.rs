@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::super::project::{ProjectError, refuse_project};
-use super::{FolderBounds, HeldFolder};
+use super::{FolderBounds, HeldContent, HeldFolder};
 use crate::beneath::{self, MissingParents};
 
 /// Maximum depth of subdirectories.
@@ -80,7 +80,7 @@ impl<'a> HeldWalk<'a> {
         HeldFolder {
             root: self.root.to_owned(),
             digest: OnceLock::new(),
-            files: self.files,
+            files: HeldContent::Read(self.files),
             beside: None,
         }
     }

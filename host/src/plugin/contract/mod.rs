@@ -12,7 +12,7 @@ pub mod skew;
 pub mod sources;
 pub mod stamp;
 
-use include_dir::{Dir, include_dir};
+use rind_embed::PackedFolder;
 use semver::Version;
 use wasmtime::component::{Linker, LinkerInstance};
 
@@ -27,8 +27,20 @@ const PACKAGE: &str = "rind:plugin/";
 /// Version of `wit/`.
 pub const CURRENT: &str = version_of(include_str!("../../../../wit/world.wit"));
 
-/// Files of the contract. Released versions are in subdirectories.
-pub static WIT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../wit");
+/// Files of the contract, with their paths below `wit/`. Released versions are in subdirectories.
+static WIT: PackedFolder = PackedFolder::new(include_bytes!(concat!(
+    env!("OUT_DIR"),
+    "/contract.tar.zst"
+)));
+
+/// Returns the files of the newest contract with their names and texts: one interface each, and the
+/// tables that the SDKs are generated from.
+pub fn contract_files() -> impl Iterator<Item = (&'static str, &'static str)> {
+    WIT.files().filter_map(|(path, content)| {
+        let is_own = !path.contains('/') && !path.ends_with(".md");
+        Some((path, std::str::from_utf8(content).ok()?)).filter(|_| is_own)
+    })
+}
 
 /// Adds the functions of one interface to its instance in a linker.
 pub(super) type Link = fn(&mut LinkerInstance<'_, HostState>) -> wasmtime::Result<()>;

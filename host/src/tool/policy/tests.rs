@@ -535,6 +535,31 @@ rules = [
 }
 
 #[test]
+fn a_call_that_may_do_what_is_denied_is_refused_with_a_remedy_that_its_tool_can_follow() {
+    let rules = r#"rules = [
+        { path = "secrets/", decision = "deny" },
+        { command = "git push *", decision = "deny" },
+    ]"#;
+    let nobody = PolicyMode::default();
+    let folder = Subject::Tree(WorkspacePath::Known(String::new()));
+    for (tool, class, subject, remedy) in [
+        ("search", Read, folder, "folders without what is denied"),
+        (
+            "bash",
+            Execute,
+            command("git --new push"),
+            "simple commands",
+        ),
+    ] {
+        let decision = decide(&policy(rules, nobody), tool, class, &subject);
+        let ToolVerdict::Deny(reason) = &decision.verdict else {
+            panic!("{tool}: {:?}", decision.verdict);
+        };
+        assert!(reason.contains(remedy), "{reason}");
+    }
+}
+
+#[test]
 fn the_line_that_would_allow_a_call_allows_it_and_not_its_neighbors() {
     let bash = spec("bash", Execute);
     let write = spec("write_file", Write);

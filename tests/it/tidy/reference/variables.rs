@@ -245,6 +245,10 @@ const OTHERS: &[(&str, &str)] = &[
         "host/src/provider/gemini/",
         "reasons and statuses of the API",
     ),
+    (
+        "host/crates/embed/src/build.rs",
+        "variables of build scripts",
+    ),
     ("host/crates/process/src/", "variables of started processes"),
     (
         "host/crates/author/src/compilation.rs",

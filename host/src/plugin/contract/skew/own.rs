@@ -2,17 +2,16 @@
 
 use wit_parser::{Handle, Resolve, SourceMap, Type, TypeDefKind};
 
-use super::super::WIT;
+use super::super::contract_files;
 use super::{ContractInterface, Interfaces, NamedType};
 
 /// Parses the contract that this program carries. Empty if parsing fails; a test ensures that it
 /// does not.
 pub(super) fn read_own() -> Interfaces {
     let mut map = SourceMap::default();
-    for file in WIT.files() {
-        let path = file.path().to_string_lossy();
-        if let (true, Some(text)) = (path.ends_with(".wit"), file.contents_utf8()) {
-            map.push_str(&path, text);
+    for (name, text) in contract_files() {
+        if name.ends_with(".wit") {
+            map.push_str(name, text);
         }
     }
     let mut resolve = Resolve::default();

@@ -1,0 +1,11 @@
+//! Packs the JSON Schemas that `rind schema` prints, which `src/schema.rs` includes.
+
+fn main() -> std::io::Result<()> {
+    rind_embed::build::pack_parts(
+        "schemas.tar.zst",
+        &[
+            ("src/schemas", ""),
+            ("../../src/skill/schema.json", "skill.json"),
+        ],
+    )
+}

@@ -1,0 +1,44 @@
+//! Packing in the build script of a crate. Cargo says in variables where the crate is and where the
+//! packed file goes, and reads the lines that are printed.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+use super::{PackedFile, SMALLEST, pack_files, read_folder};
+
+/// Packs files and folders into `OUT_DIR/FILE`, for
+/// [`PackedFolder::new`](super::PackedFolder::new). Each part is a path below the folder of the
+/// crate, and the path of that file or folder in the package, which is empty for files that lie at
+/// its top.
+///
+/// # Errors
+/// A part cannot be read, or the packed file not written.
+#[expect(clippy::print_stdout, reason = "cargo reads it")]
+pub fn pack_parts(file: &str, parts: &[(&str, &str)]) -> io::Result<()> {
+    let own = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let mut files = Vec::new();
+    for (from, to) in parts {
+        let from = own.join(from);
+        println!("cargo::rerun-if-changed={}", from.display());
+        files.extend(read_part(&from, to).map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", from.display()))
+        })?);
+    }
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    fs::write(out.join(file), pack_files(&files, SMALLEST)?)
+}
+
+fn read_part(from: &Path, to: &str) -> io::Result<Vec<PackedFile>> {
+    if !from.is_dir() {
+        return Ok(vec![(to.to_owned(), fs::read(from)?)]);
+    }
+    // Compiled by the Python of whoever tested the files.
+    let files = read_folder(from)?.into_iter();
+    let files = files.filter(|(path, _)| !path.contains("__pycache__"));
+    Ok(files
+        .map(|(path, content)| match to {
+            "" => (path, content),
+            to => (format!("{to}/{path}"), content),
+        })
+        .collect())
+}

@@ -1,0 +1,67 @@
+//! A packed folder that the program contains, unpacked when a file of it is first needed.
+
+use std::io;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use super::unpack_beside;
+
+/// Packed files of the program. They are unpacked once, and stay for as long as the program runs.
+///
+/// A folder whose bytes are damaged, which a program on disk can be, has no files.
+#[derive(Debug)]
+pub struct PackedFolder {
+    packed: &'static [u8],
+    unpacked: OnceLock<UnpackedFolder>,
+}
+
+#[derive(Debug, Default)]
+struct UnpackedFolder {
+    archive: Vec<u8>,
+    /// Paths of the files, each with its place in the archive.
+    files: Vec<(String, Range<usize>)>,
+}
+
+impl PackedFolder {
+    /// Contains files that [`pack_files`](super::pack_files) packed; none are in empty bytes.
+    #[must_use]
+    pub const fn new(packed: &'static [u8]) -> Self {
+        Self {
+            packed,
+            unpacked: OnceLock::new(),
+        }
+    }
+
+    /// Returns the files with their paths, in the order in which they were packed.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        let unpack = || UnpackedFolder::unpack(self.packed).unwrap_or_default();
+        let unpacked = self.unpacked.get_or_init(unpack);
+        unpacked.files.iter().filter_map(|(path, place)| {
+            let content = unpacked.archive.get(place.clone())?;
+            Some((&**path, content))
+        })
+    }
+
+    /// Returns a file's text; empty if there is no such file or its content is not UTF-8.
+    pub fn text(&self, path: &str) -> &str {
+        let file = self.files().find(|(name, _)| *name == path);
+        let text = file.and_then(|(_, content)| std::str::from_utf8(content).ok());
+        text.unwrap_or_default()
+    }
+}
+
+impl UnpackedFolder {
+    fn unpack(packed: &[u8]) -> io::Result<Self> {
+        let archive = unpack_beside(&[], packed)?;
+        let mut files = Vec::new();
+        for entry in tar::Archive::new(archive.as_slice()).entries()? {
+            let entry = entry?;
+            let (start, size) = (entry.raw_file_position(), entry.size());
+            let place = usize::try_from(start).ok().zip(usize::try_from(size).ok());
+            let (start, size) = place.ok_or(io::ErrorKind::InvalidData)?;
+            let path = entry.path()?.to_string_lossy().into_owned();
+            files.push((path, start..start.saturating_add(size)));
+        }
+        Ok(Self { archive, files })
+    }
+}

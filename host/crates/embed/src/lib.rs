@@ -1,0 +1,164 @@
+//! Packs the files that the program carries, and unpacks them.
+//!
+//! Build scripts pack; the program unpacks from memory what it needs. Core plugins share most of
+//! their code, so they are packed together, and each native code is packed beside another one: both
+//! are a third of their size with gzip, whose window has 32 KiB. Knows nothing of plugins. Start
+//! from [`build::pack_parts`] and [`PackedFolder`].
+
+pub mod build;
+mod folder;
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use zstd::stream::write;
+use zstd::zstd_safe;
+
+pub use folder::PackedFolder;
+
+/// Level of a program that is distributed; the compressor is slow there, the decompressor is not.
+pub const SMALLEST: i32 = 19;
+
+/// Level of a program that is compiled to be tried.
+pub const FAST: i32 = 3;
+
+/// Largest distance that a compressed text may refer back to, as a power of two: more than all
+/// carried files have.
+const WINDOW_LOG: u32 = 25;
+
+/// Maximum size of unpacked bytes, so that damaged ones cannot ask for all memory.
+const MAX_BYTES: u64 = 1 << 28;
+
+/// File: its path with `/`, and its content.
+pub type PackedFile = (String, Vec<u8>);
+
+/// Reads every file below a folder, in the order of their paths, which begin below that folder.
+///
+/// # Errors
+/// A folder or file cannot be read, or has a name that is not UTF-8.
+pub fn read_folder(root: &Path) -> io::Result<Vec<PackedFile>> {
+    let mut entries: Vec<_> = fs::read_dir(root)?.collect::<Result<_, _>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    let mut files = Vec::new();
+    for entry in entries {
+        let name = entry.file_name();
+        let name = name.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
+        if entry.file_type()?.is_dir() {
+            let below = read_folder(&entry.path())?.into_iter();
+            files.extend(below.map(|(path, content)| (format!("{name}/{path}"), content)));
+        } else {
+            files.push((name.to_owned(), fs::read(entry.path())?));
+        }
+    }
+    Ok(files)
+}
+
+/// Packs files together, as a tar archive compressed with zstd. The same files and level give the
+/// same bytes.
+///
+/// # Errors
+/// A path is too long for tar, or memory is exhausted.
+pub fn pack_files(files: &[PackedFile], level: i32) -> io::Result<Vec<u8>> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for (path, content) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, path, content.as_slice())?;
+    }
+    pack_beside(&[], &archive.into_inner()?, level)
+}
+
+/// Packs bytes that resemble `base`, which may be empty: what both have costs next to nothing.
+///
+/// # Errors
+/// Memory is exhausted.
+pub fn pack_beside(base: &[u8], bytes: &[u8], level: i32) -> io::Result<Vec<u8>> {
+    let mut encoder = write::Encoder::with_ref_prefix(Vec::new(), level, base)?;
+    encoder.window_log(WINDOW_LOG)?;
+    encoder.long_distance_matching(true)?;
+    encoder.set_pledged_src_size(Some(bytes.len() as u64))?;
+    encoder.include_contentsize(true)?;
+    encoder.write_all(bytes)?;
+    encoder.finish()
+}
+
+/// Unpacks the bytes of [`pack_beside`], with the same `base`. Needs no memory besides the result.
+///
+/// # Errors
+/// The bytes are not compressed with zstd or do not say their size, or the base is another one and
+/// that is noticed.
+pub fn unpack_beside(base: &[u8], packed: &[u8]) -> io::Result<Vec<u8>> {
+    let refused = |code| io::Error::other(zstd_safe::get_error_name(code));
+    let invalid = || io::Error::from(io::ErrorKind::InvalidData);
+    let size = zstd_safe::get_frame_content_size(packed).map_err(|_| invalid())?;
+    let size = size.filter(|size| *size <= MAX_BYTES).ok_or_else(invalid)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(size).map_err(|_| invalid())?);
+    let mut context = zstd_safe::DCtx::create();
+    context.ref_prefix(base).map_err(refused)?;
+    context.decompress(&mut bytes, packed).map_err(refused)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(seed: u64, length: usize) -> Vec<u8> {
+        let mut state = seed;
+        let mut bytes = Vec::with_capacity(length);
+        while bytes.len() < length {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            bytes.push(state.to_be_bytes()[0]);
+        }
+        bytes
+    }
+
+    #[test]
+    fn packed_files_are_unpacked_as_they_were() {
+        let long = "a/".repeat(60) + "file";
+        let files = [
+            ("plugin.toml".to_owned(), b"name = \"a\"".to_vec()),
+            (long, noise(1, 100_000)),
+            ("empty".to_owned(), Vec::new()),
+        ];
+        for level in [FAST, SMALLEST] {
+            let packed = pack_files(&files, level).unwrap();
+            let folder = PackedFolder::new(packed.leak());
+            let found = folder
+                .files()
+                .map(|(path, content)| (path.to_owned(), content.to_vec()));
+            assert_eq!(found.collect::<Vec<_>>(), files);
+            assert_eq!(folder.text("plugin.toml"), "name = \"a\"");
+            assert_eq!(folder.text("another"), "");
+        }
+    }
+
+    #[test]
+    fn bytes_that_resemble_their_base_are_packed_small() {
+        let base = noise(1, 700_000);
+        let mut bytes = base.clone();
+        bytes.splice(1000..2000, noise(2, 300));
+        let packed = pack_beside(&base, &bytes, SMALLEST).unwrap();
+        assert!(packed.len() < 2000, "{}", packed.len());
+        assert_eq!(unpack_beside(&base, &packed).unwrap(), bytes);
+    }
+
+    #[test]
+    fn damaged_bytes_are_an_error_and_a_damaged_folder_is_empty() {
+        let files = [("a".to_owned(), noise(1, 1000))];
+        let packed: &'static [u8] = pack_files(&files, FAST).unwrap().leak();
+        for length in 0..packed.len() {
+            let cut = &packed[..length];
+            assert!(unpack_beside(&[], cut).is_err(), "{length}");
+            assert_eq!(PackedFolder::new(cut).files().count(), 0, "{length}");
+        }
+        let no_tar = pack_beside(&[], &noise(1, 2000), FAST).unwrap();
+        assert_eq!(PackedFolder::new(no_tar.leak()).files().count(), 0);
+        // A frame that says that it has 4 GiB.
+        assert!(unpack_beside(&[], b"\x28\xb5\x2f\xfd\xa0\xff\xff\xff\xff").is_err());
+    }
+}

@@ -1,0 +1,5 @@
+//! Packs the description of the API, which `src/openapi.rs` includes.
+
+fn main() -> std::io::Result<()> {
+    rind_embed::build::pack_parts("openapi.tar.zst", &[("src/openapi.json", "openapi.json")])
+}
