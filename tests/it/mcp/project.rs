@@ -228,7 +228,7 @@ fn a_program_of_the_settings_that_was_never_approved_starts_after_a_yes_only() {
     // Once it was approved, nothing is asked again.
     let shown = rind.at_terminal(&["run", "--yes", "go"], "").unwrap();
     assert!(!words_of(&shown).contains(question), "{shown}");
-    // What the settings start now is another program.
+    // The settings now start another program.
     name("another");
     let shown = rind.at_terminal(&["run", "--yes", "go"], "n\n").unwrap();
     assert!(words_of(&shown).contains(question), "{shown}");

@@ -6,13 +6,14 @@ use rind_embed::PackedFolder;
 use rind_lib::plugin::contract::contract_files;
 
 /// Files as the build script packed them: `templates`, `schemas`, `guest`, `rust`, `js`, `python`, and
-/// `workspace.toml` with the versions that the manifests of the Rust SDK inherit. If they are
-/// damaged, a build ends with a missing file.
+/// `workspace.toml` with the versions that the manifests of the Rust SDK inherit.
 static FILES: PackedFolder = PackedFolder::new(include_bytes!(concat!(
     env!("OUT_DIR"),
     "/embedded.tar.zst"
 )));
 
+/// Folders of the SDKs.
+const SDKS: [&str; 3] = ["rust/", "js/", "python/"];
 const TEMPLATES: &str = "templates/";
 const SCHEMAS: &str = "schemas/";
 const GUEST: &str = "guest/";
@@ -36,14 +37,15 @@ pub(super) fn sdk_files() -> Vec<(String, Cow<'static, [u8]>)> {
     let contract = contract_files()
         .map(|(name, text)| (format!("rust/wit/{name}"), Cow::Borrowed(text.as_bytes())));
     let sdk = FILES.files().filter_map(|(path, content)| match path {
-        WORKSPACE => None,
-        path if path.starts_with(TEMPLATES) || path.starts_with(SCHEMAS) => None,
         // The program does not carry manifests that are no TOML: a test builds with them.
         "rust/Cargo.toml" | "rust/macros/Cargo.toml" => {
             let text = standalone_manifest(FILES.text(path), workspace).unwrap_or_default();
             Some((path.to_owned(), Cow::Owned(text.into_bytes())))
         }
-        path => Some((path.to_owned(), Cow::Borrowed(content))),
+        path if SDKS.iter().any(|sdk| path.starts_with(sdk)) => {
+            Some((path.to_owned(), Cow::Borrowed(content)))
+        }
+        _ => None,
     });
     contract.chain(sdk).collect()
 }

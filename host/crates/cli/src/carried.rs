@@ -2,8 +2,8 @@
 //! so there is nothing to install, and nothing that another process could replace while they are
 //! loaded.
 //!
-//! The binary hands them to [`main`](super::main) packed; the build script of its package compiles them.
-//! Their folders lie below the path of the program itself, where no file can be.
+//! The binary hands them to [`main`](super::main) packed; the build script of its package compiles
+//! them. Their folders lie below the path of the program itself, where no file can be.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,7 @@ use rind_operator::managed::CarriedPlugins;
 /// Plugins that a program carries.
 #[derive(Debug)]
 pub struct Carried {
-    /// Folders `plugins` and `examples`, with a folder for each plugin. A program whose files are
-    /// damaged has no core plugins, and says which are missing.
+    /// Folders `plugins` and `examples`, with a folder for each plugin.
     pub files: PackedFolder,
     /// Native code of each component, packed as [`Precompiled`] describes.
     pub native: &'static [PackedCode],

@@ -8,7 +8,9 @@ use super::unpack_beside;
 
 /// Packed files of the program. They are unpacked once, and stay for as long as the program runs.
 ///
-/// A folder whose bytes are damaged, which a program on disk can be, has no files.
+/// # Panics
+/// If the bytes are damaged, which only a program that was changed or cut off can have: without its
+/// files it would run, and without the guards among them.
 #[derive(Debug)]
 pub struct PackedFolder {
     packed: &'static [u8],
@@ -34,8 +36,11 @@ impl PackedFolder {
 
     /// Returns the files with their paths, in the order in which they were packed.
     pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        let unpack = || UnpackedFolder::unpack(self.packed).unwrap_or_default();
-        let unpacked = self.unpacked.get_or_init(unpack);
+        let unpacked = self.unpacked.get_or_init(|| {
+            #[expect(clippy::expect_used, reason = "the bytes are a part of the program")]
+            UnpackedFolder::unpack(self.packed)
+                .expect("this program is damaged, and has to be installed again")
+        });
         unpacked.files.iter().filter_map(|(path, place)| {
             let content = unpacked.archive.get(place.clone())?;
             Some((&**path, content))
@@ -52,6 +57,9 @@ impl PackedFolder {
 
 impl UnpackedFolder {
     fn unpack(packed: &[u8]) -> io::Result<Self> {
+        if packed.is_empty() {
+            return Ok(Self::default());
+        }
         let archive = unpack_beside(&[], packed)?;
         let mut files = Vec::new();
         for entry in tar::Archive::new(archive.as_slice()).entries()? {

@@ -80,6 +80,7 @@ pub fn pack_beside(base: &[u8], bytes: &[u8], level: i32) -> io::Result<Vec<u8>>
     encoder.long_distance_matching(true)?;
     encoder.set_pledged_src_size(Some(bytes.len() as u64))?;
     encoder.include_contentsize(true)?;
+    encoder.include_checksum(true)?;
     encoder.write_all(bytes)?;
     encoder.finish()
 }
@@ -87,8 +88,8 @@ pub fn pack_beside(base: &[u8], bytes: &[u8], level: i32) -> io::Result<Vec<u8>>
 /// Unpacks the bytes of [`pack_beside`], with the same `base`. Needs no memory besides the result.
 ///
 /// # Errors
-/// The bytes are not compressed with zstd or do not say their size, or the base is another one and
-/// that is noticed.
+/// The bytes are not compressed with zstd, do not say their size, or differ from their checksum, as
+/// they do with another base.
 pub fn unpack_beside(base: &[u8], packed: &[u8]) -> io::Result<Vec<u8>> {
     let refused = |code| io::Error::other(zstd_safe::get_error_name(code));
     let invalid = || io::Error::from(io::ErrorKind::InvalidData);
@@ -148,17 +149,33 @@ mod tests {
     }
 
     #[test]
-    fn damaged_bytes_are_an_error_and_a_damaged_folder_is_empty() {
-        let files = [("a".to_owned(), noise(1, 1000))];
-        let packed: &'static [u8] = pack_files(&files, FAST).unwrap().leak();
+    fn damaged_bytes_and_another_base_are_an_error() {
+        let base = noise(1, 1000);
+        let packed = pack_beside(&base, &base, FAST).unwrap();
+        assert_eq!(unpack_beside(&base, &packed).unwrap(), base);
+        assert!(unpack_beside(&noise(2, 1000), &packed).is_err());
+        let packed = pack_files(&[("a".to_owned(), base)], FAST).unwrap();
+        let whole = unpack_beside(&[], &packed).unwrap();
         for length in 0..packed.len() {
-            let cut = &packed[..length];
-            assert!(unpack_beside(&[], cut).is_err(), "{length}");
-            assert_eq!(PackedFolder::new(cut).files().count(), 0, "{length}");
+            assert!(unpack_beside(&[], &packed[..length]).is_err(), "{length}");
+            let mut changed = packed.clone();
+            changed[length] ^= 0x10;
+            // One bit of the head of a frame has no meaning.
+            let found = unpack_beside(&[], &changed);
+            assert!(
+                found.is_err() || found.is_ok_and(|found| found == whole),
+                "{length}"
+            );
         }
-        let no_tar = pack_beside(&[], &noise(1, 2000), FAST).unwrap();
-        assert_eq!(PackedFolder::new(no_tar.leak()).files().count(), 0);
         // A frame that says that it has 4 GiB.
         assert!(unpack_beside(&[], b"\x28\xb5\x2f\xfd\xa0\xff\xff\xff\xff").is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "this program is damaged")]
+    fn a_program_with_a_damaged_folder_does_not_go_on_without_it() {
+        assert_eq!(PackedFolder::new(&[]).files().count(), 0);
+        let no_tar = pack_beside(&[], &noise(1, 2000), FAST).unwrap();
+        PackedFolder::new(no_tar.leak()).files().count();
     }
 }
