@@ -109,3 +109,20 @@ pub(super) fn find_schema(name: &str) -> &'static str {
 pub(super) fn find_guest(name: &str) -> &'static str {
     FILES.text(&format!("{GUEST}{name}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_unpacked_sdk_has_a_folder_for_each_language_and_nothing_else() {
+        let files = sdk_files();
+        let folders: BTreeSet<&str> = files
+            .iter()
+            .filter_map(|(path, _)| path.split('/').next())
+            .collect();
+        assert_eq!(folders, BTreeSet::from(["js", "python", "rust"]));
+    }
+}
