@@ -26,6 +26,7 @@ mod ensure;
 mod target;
 
 use compilation::{Machine, NAMES, PREFIXES, PROFILE};
+use engine_config::AddressSpace;
 use sha2::{Digest, Sha256};
 use target::TARGET;
 use wasmtime::Engine;
@@ -148,9 +149,10 @@ fn precompile(components: &[Vec<u8>], level: i32, out: &Path) -> Result<(), Box<
 
 /// Creates the engine for the platform that the program is built for.
 fn engine() -> Result<Engine, Box<dyn Error>> {
-    let mut config = engine_config::config();
+    let is_x86_64 = variable("CARGO_CFG_TARGET_ARCH")? == "x86_64";
+    let mut config = engine_config::config(AddressSpace::of_platform(is_x86_64));
     config.target(variable("TARGET")?.to_str().unwrap_or_default())?;
-    if variable("CARGO_CFG_TARGET_ARCH")? == "x86_64" {
+    if is_x86_64 {
         // Intel and AMD processors since 2013 and 2015. The engine checks the instructions of the
         // code that it loads, and an older processor compiles its own.
         #[expect(

@@ -120,9 +120,7 @@ impl Sink for AgentSink {
             });
         }
         self.record_missed(&record);
-        self.outlet
-            .session
-            .report(&Report::Trace { record: &record });
+        self.outlet.session.report(&Report::Trace(&record));
         self.outlet.events.emit(Event::Hook { record });
     }
 
@@ -142,7 +140,7 @@ pub(super) struct EffectOutlet {
 
 impl EffectOutlet {
     pub(super) fn record_access(&self, record: AccessRecord) {
-        self.session.report(&Report::Access { record: &record });
+        self.session.report(&Report::Access(&record));
         self.events.emit(Event::Access { record });
     }
 

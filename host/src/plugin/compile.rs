@@ -18,7 +18,7 @@ use wasmtime::component::Component;
 use super::cache::ComponentBytes;
 use super::function_store::{FunctionStore, MIN_COMPONENT_BYTES};
 use super::precompiled::Precompiled;
-use super::{Error, engine_config, foreign};
+use super::{Error, engine, foreign};
 use crate::tool::process::confine::{
     Obstacle, cap_memory_and_time, confine_this_process, end_with_parent,
 };
@@ -280,7 +280,7 @@ pub fn compile_main(mut args: impl Iterator<Item = OsString>) -> Result<(), Stri
 
 /// Returns an engine that compiles and runs nothing.
 fn compiling_engine(functions: Option<Arc<FunctionStore>>) -> Result<Engine, String> {
-    let mut config = engine_config::config();
+    let mut config = engine::config();
     if let Some(functions) = functions {
         let enabled = config.enable_incremental_compilation(functions);
         enabled.map_err(|e| format!("the store of functions: {e:#}"))?;

@@ -2,13 +2,33 @@
 
 use std::time::Duration;
 
-use wasmtime::Engine;
+use wasmtime::{Config, Engine};
 
 use super::Error;
-use super::engine_config::config;
+use super::engine_config::{self, AddressSpace};
 
 /// Epoch interval: a computing guest yields this often, so deadlines have this precision.
 pub const TICK: Duration = Duration::from_millis(10);
+
+/// Returns the settings of the engine in this process, and in the helpers that it starts.
+pub(super) fn config() -> Config {
+    engine_config::config(match has_address_limit() {
+        true => AddressSpace::Narrow,
+        false => AddressSpace::of_platform(cfg!(target_arch = "x86_64")),
+    })
+}
+
+/// Whether the process has a limit of addresses (`ulimit -v`), which a few memories would reach.
+#[cfg(unix)]
+fn has_address_limit() -> bool {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::As);
+    limit.current.is_some()
+}
+
+#[cfg(not(unix))]
+fn has_address_limit() -> bool {
+    false
+}
 
 /// Creates the engine and starts its epoch thread. One engine per process is enough.
 pub fn engine() -> Result<Engine, Error> {

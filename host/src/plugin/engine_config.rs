@@ -16,12 +16,34 @@ const WASM_STACK_BYTES: usize = 512 << 10;
 /// leaves, the process aborts.
 const ASYNC_STACK_BYTES: usize = 2 << 20;
 
-/// Address space reserved for each memory; the default of 4 GiB would be exhausted by a few hundred
-/// plugins.
-const MEMORY_RESERVATION_BYTES: u64 = 64 << 20;
+/// Number of addresses that a process may reserve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AddressSpace {
+    /// Each memory reserves the 4 GiB that a guest can address, so that an access beyond them meets
+    /// a page that is not there. Guests check nothing themselves: a round with ten plugins took a
+    /// twentieth less.
+    Wide,
+    /// Each memory reserves [`NARROW_RESERVATION_BYTES`], and guests check every access. For
+    /// processors whose kernels often give a process 512 GiB (ARM), and for processes with a limit
+    /// of addresses.
+    Narrow,
+}
 
-/// Returns the settings of the engine.
-pub(super) fn config() -> Config {
+impl AddressSpace {
+    /// Returns the address space on a platform.
+    pub(super) fn of_platform(is_x86_64: bool) -> Self {
+        match is_x86_64 {
+            true => Self::Wide,
+            false => Self::Narrow,
+        }
+    }
+}
+
+const NARROW_RESERVATION_BYTES: u64 = 64 << 20;
+
+/// Returns the settings of the engine. Native code is compatible only with an engine for the same
+/// address space.
+pub(super) fn config(space: AddressSpace) -> Config {
     let mut config = Config::new();
     config
         .epoch_interruption(true)
@@ -43,10 +65,13 @@ pub(super) fn config() -> Config {
         .wasm_backtrace_max_frames(NonZeroUsize::new(16))
         // The map from native code to component offsets adds a tenth to the size of the code, and
         // only the addresses in backtraces use it.
-        .generate_address_map(false)
-        .memory_reservation(MEMORY_RESERVATION_BYTES)
-        .memory_reservation_for_growth(MEMORY_RESERVATION_BYTES)
-        .memory_guard_size(64 << 10)
-        .memory_may_move(true);
+        .generate_address_map(false);
+    if space == AddressSpace::Narrow {
+        config
+            .memory_reservation(NARROW_RESERVATION_BYTES)
+            .memory_reservation_for_growth(NARROW_RESERVATION_BYTES)
+            .memory_guard_size(64 << 10)
+            .memory_may_move(true);
+    }
     config
 }

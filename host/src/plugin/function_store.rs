@@ -87,7 +87,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::plugin::engine_config::config;
+    use crate::plugin::engine::config;
 
     /// A component with two functions, the first of which returns `number`.
     fn component(number: i32) -> Vec<u8> {

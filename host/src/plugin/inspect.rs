@@ -40,6 +40,9 @@ pub struct HookReport {
     pub is_async: bool,
     /// Whether the hook is bound; the operator may disable it.
     pub enabled: bool,
+    /// Setting of the plugin that is empty, so that the hook has nothing to do and is not bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub empty_setting: Option<String>,
     /// Rights that the manifest keeps; absent if it gives none up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub may: Option<Vec<String>>,
@@ -232,6 +235,7 @@ pub fn inspect(plugin: &DecidedPlugin) -> Report {
             on_failure: holds.on_failure,
             is_async,
             enabled,
+            empty_setting: plugin.empty_setting(row.name),
             may: options.may,
             holds_text,
             of_plugin: Some(own).filter(|own| *own != holds),

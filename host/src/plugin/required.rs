@@ -67,8 +67,10 @@ impl PluginSet {
     }
 }
 
-/// The first point at which the plugin would act and its hook is switched off.
+/// The first point at which the plugin would act and its hook is switched off. A hook that has
+/// nothing to do misses nothing.
 fn switched_off(plugin: &LoadedPlugin) -> Option<&str> {
     let mut points = plugin.exports.iter().map(String::as_str);
-    points.find(|point| !plugin.hook_settings(point).enabled)
+    points
+        .find(|point| !plugin.hook_settings(point).enabled && plugin.empty_setting(point).is_none())
 }

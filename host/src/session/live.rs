@@ -541,7 +541,8 @@ impl SessionState {
             id: id.clone(),
             parent: self.last_entry.as_deref(),
             time: crate::clock::now_ms(),
-            report,
+            entry_type: report.entry_type(),
+            record: report,
         })?;
         self.put_with_next(line)?;
         self.last_entry = Some(id);

@@ -38,47 +38,50 @@ mod cost_tracker {
         }
     }
 
-    /// Opens the ledger for a call at this position.
-    fn open(at: &CallPosition) -> Result<CostLedger, Error> {
-        let mut ledger = LEDGER.with(|cached| cached.get(KEY))?.unwrap_or_default();
-        ledger.enter_agent(at);
-        Ok(ledger)
-    }
-
-    fn keep(ledger: CostLedger) -> Result<(), Error> {
-        LEDGER.with(|cached| cached.set(KEY, ledger))
+    /// Changes the ledger in a call at this position, and stores it.
+    fn change<R>(at: &CallPosition, change: impl FnOnce(&mut CostLedger) -> R) -> Result<R, Error> {
+        let change = |ledger: &mut CostLedger| {
+            ledger.enter_agent(at);
+            change(ledger)
+        };
+        LEDGER.with(|cached| cached.change(KEY, change))
     }
 
     #[hook]
     fn pre_reason(request: ModelRequest) -> Result<RequestOutcome, Error> {
-        let settings: Settings = config::all()?;
+        let settings = config::shared::<Settings>()?;
         let at = at();
-        let mut ledger = open(&at)?;
-        ledger.settle_request(&at, caller::tokens_used(), caller::cost_usd());
-        if let Some(why) =
-            budget::spent_reason(&ledger, &settings.budget_usd, &settings.budget_tokens)
-        {
-            return Ok(RequestOutcome::block(why));
-        }
-        ledger.begin_request(&at, &request.purpose);
-        keep(ledger)?;
-        Ok(RequestOutcome::default())
+        let (tokens, usd) = (caller::tokens_used(), caller::cost_usd());
+        let spent = change(&at, |ledger| {
+            ledger.settle_request(&at, tokens, usd);
+            let spent = budget::spent_reason(ledger, &settings.budget_usd, &settings.budget_tokens);
+            if spent.is_none() {
+                ledger.begin_request(&at, &request.purpose);
+            }
+            spent
+        })?;
+        Ok(match spent {
+            Some(why) => RequestOutcome::block(why),
+            None => RequestOutcome::default(),
+        })
     }
 
     #[hook]
     fn after_provider_response(response: &WireResponse) -> Result<Observed, Error> {
-        let settings: Settings = config::all()?;
+        let settings = config::shared::<Settings>()?;
         let at = at();
-        let mut ledger = open(&at)?;
         let model = &response.model();
         let cost = response.cost_usd();
-        let is_new = !ledger.models.contains_key(model);
         let usage = &response.usage();
-        ledger.note_answer(&at, model, usage, cost);
-        if let Some(skill) = caller::skill() {
-            ledger.answered_for(&skill, usage, cost);
-        }
-        keep(ledger)?;
+        let skill = caller::skill();
+        let is_new = change(&at, |ledger| {
+            let is_new = !ledger.models.contains_key(model);
+            ledger.note_answer(&at, model, usage, cost);
+            if let Some(skill) = skill {
+                ledger.answered_for(&skill, usage, cost);
+            }
+            is_new
+        })?;
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         let mut outcome = Observed::default().metric("cost.request.tokens", tokens as f64);
         match cost {
@@ -100,24 +103,22 @@ mod cost_tracker {
         // Built-in tools have nothing to remember until they have run.
         if proposed.plugin.is_some() {
             let at = at();
-            let mut ledger = open(&at)?;
-            ledger.begin_call(&at, &proposed.call.id, proposed.plugin);
-            keep(ledger)?;
+            change(&at, |ledger| {
+                ledger.begin_call(&at, &proposed.call.id, proposed.plugin);
+            })?;
         }
         Ok(CallOutcome::pass())
     }
 
     #[hook]
     fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
-        let mut ledger = open(&at())?;
         let ran = RanCallFigures {
             bytes: usize::try_from(finished.size()).unwrap_or(usize::MAX),
             millis: finished.duration_ms(),
             is_error: finished.is_error(),
         };
         let call = finished.call();
-        ledger.end_call(&call.id, &call.name, &ran);
-        keep(ledger)?;
+        change(&at(), |ledger| ledger.end_call(&call.id, &call.name, &ran))?;
         Ok(ResultOutcome::default())
     }
 
@@ -126,35 +127,36 @@ mod cost_tracker {
         if caller::depth() > 0 {
             return Ok(Observed::default());
         }
-        let ledger = open(&at())?;
-        Ok(Observed::default()
-            .metric("cost.turn.usd", ledger.this_turn.usd)
-            .metric("cost.turn.tokens", ledger.this_turn.tokens() as f64)
-            .metric("cost.session.usd", ledger.session.usd)
-            .metric("cost.session.tokens", ledger.session.tokens() as f64))
+        change(&at(), |ledger| {
+            Observed::default()
+                .metric("cost.turn.usd", ledger.this_turn.usd)
+                .metric("cost.turn.tokens", ledger.this_turn.tokens() as f64)
+                .metric("cost.session.usd", ledger.session.usd)
+                .metric("cost.session.tokens", ledger.session.tokens() as f64)
+        })
     }
 
     #[hook]
     fn skill_ended(skill: SkillInfo) -> Result<Observed, Error> {
-        let ledger = open(&at())?;
-        let Some(sum) = ledger.skills.get(&skill.id) else {
-            return Ok(Observed::default());
-        };
-        Ok(Observed::default()
-            .metric("cost.skill.usd", sum.usd)
-            .metric("cost.skill.tokens", sum.tokens() as f64))
+        change(&at(), |ledger| match ledger.skills.get(&skill.id) {
+            None => Observed::default(),
+            Some(sum) => Observed::default()
+                .metric("cost.skill.usd", sum.usd)
+                .metric("cost.skill.tokens", sum.tokens() as f64),
+        })
     }
 
     #[hook]
     fn turn_end(summary: TurnSummary) -> Result<Observed, Error> {
-        let settings: Settings = config::all()?;
+        let settings = config::shared::<Settings>()?;
         let at = at();
-        let mut ledger = open(&at)?;
         let usage = &summary.usage;
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
-        ledger.settle_request(&at, tokens, summary.cost_usd);
-        ledger.leave_agent(&at);
-        keep(ledger.clone())?;
+        let ledger = change(&at, |ledger| {
+            ledger.settle_request(&at, tokens, summary.cost_usd);
+            ledger.leave_agent(&at);
+            ledger.clone()
+        })?;
         if caller::depth() > 0 {
             return Ok(Observed::default());
         }

@@ -197,7 +197,7 @@ fn what_the_host_counted_and_nobody_answered_spends_the_budget_and_is_said_to_be
     let outcome = pre_reason(testing::model_request()).unwrap();
     assert!(outcome.block.unwrap().contains("60 tokens of 50 tokens"));
     let ledger: Value = state::get_json("ledger").unwrap().unwrap();
-    assert_eq!(ledger["session"]["input"], 10, "a refusal keeps nothing");
+    assert_eq!(ledger["session"]["input"], 60);
 
     start(json!({}));
     let used = usage(10, 0);

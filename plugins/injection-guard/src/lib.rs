@@ -38,7 +38,7 @@ mod injection_guard {
 
     #[hook]
     fn pre_reason(request: ModelRequest) -> Result<RequestOutcome, Error> {
-        let settings: Settings = config::all()?;
+        let settings = config::shared::<Settings>()?;
         let mut memory = AgentMemory::load_memory(&caller::agent())?;
         let mut found = Vec::new();
         // A question outside of the conversation is about the same texts; the new ones are examined

@@ -3,7 +3,7 @@
 use crate::hidden;
 use crate::pattern::{PhrasePattern, is_match};
 use crate::rules::{DISCUSSION, InjectionRule, MARKS, OBLIGING, ORDERING, RULES, SignKind, TURNS};
-use crate::words::{self, TextWord, split_words, word_starts};
+use crate::words::{self, TextWord, WordStarts, split_words};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -41,6 +41,18 @@ struct SuspicionSign {
     discussed: bool,
 }
 
+impl SuspicionSign {
+    fn fake_turn(at: usize, weight: f32) -> Self {
+        Self {
+            at,
+            kind: SignKind::FakeTurn,
+            weight,
+            quoted: false,
+            discussed: false,
+        }
+    }
+}
+
 /// Judges a text: `None` if it is not suspicious.
 pub(crate) fn judge_text(text: &str) -> Option<TextSuspicion> {
     let text = &text[..text.floor_char_boundary(MAX_BYTES)];
@@ -51,10 +63,17 @@ pub(crate) fn judge_text(text: &str) -> Option<TextSuspicion> {
         text = Cow::Owned(text.replace("\\n", "\n "));
     }
     let mut signs = Vec::new();
-    if may_speak(&text) {
+    let mut starts = WordStarts::of_text(&text);
+    let speaks = may_speak(&text, &mut starts);
+    if speaks {
         spoken_signs(&split_words(&text), &text, &mut signs);
     }
-    marked_signs(&text, &mut signs);
+    if speaks || starts.has_marks() {
+        marked_signs(&text, &mut signs);
+    }
+    if speaks || starts.has_turns() {
+        turn_signs(&text, &mut signs);
+    }
     if signs.is_empty() && revealed.weight == 0.0 {
         return None;
     }
@@ -194,10 +213,10 @@ impl RulePatterns {
 }
 
 /// Whether the text contains a word that the detailed rules need. Most texts do not, and are not
-/// examined further.
-fn may_speak(text: &str) -> bool {
+/// examined further: `starts` has then passed all of the text.
+fn may_speak(text: &str, starts: &mut WordStarts<'_>) -> bool {
     let all = &*PATTERNS;
-    word_starts(text).any(|start| {
+    starts.any(|start| {
         if !all.may_begin(text.as_bytes(), start) {
             return false;
         }
@@ -306,50 +325,60 @@ fn has_blob(text: &str) -> bool {
     })
 }
 
-/// Signs in how a text is marked up: chat formats and lines that pose as turns.
+/// Signs in how a text is marked up: chat formats.
 fn marked_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
-    let mut add = |at, weight| {
-        signs.push(SuspicionSign {
-            at,
-            kind: SignKind::FakeTurn,
-            weight,
-            quoted: false,
-            discussed: false,
-        });
-    };
-    for (at, byte) in text.bytes().enumerate() {
+    for (at, pair) in text.as_bytes().windows(2).enumerate() {
         // The first characters of all marks.
-        if matches!(byte, b'<' | b'[' | b'-') {
-            MARKS
+        if matches!(pair[0], b'<' | b'[' | b'-') {
+            let second = pair[1].to_ascii_lowercase();
+            let marks = MARKS
                 .iter()
-                .filter(|(_, mark)| begins_with(&text[at..], mark))
-                .for_each(|(weight, _)| add(at, *weight));
+                .filter(|(_, mark)| mark.as_bytes()[1] == second)
+                .filter(|(_, mark)| begins_with(&text.as_bytes()[at..], mark));
+            signs.extend(marks.map(|(weight, _)| SuspicionSign::fake_turn(at, *weight)));
         }
     }
-    if !text.contains(':') && !text.contains("###") {
-        return;
-    }
+}
+
+/// Signs in lines that pose as turns.
+fn turn_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
-        if (line.starts_with("###") || line.contains(':'))
+        if begins_as_turn(line)
             && let Some(turn) = turn_mark(&line.to_ascii_lowercase())
         {
-            add(at + turn, 0.6);
+            signs.push(SuspicionSign::fake_turn(at + turn, 0.6));
         }
         at += line.len();
     }
 }
 
 /// Whether a text begins with a word in small letters, in letters of either case.
-fn begins_with(text: &str, word: &str) -> bool {
-    let start = text.as_bytes().get(..word.len());
+fn begins_with(text: &[u8], word: &str) -> bool {
+    let start = text.get(..word.len());
     start.is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// Returns a line without the characters that may stand before the name of a turn.
+fn without_ornament(line: &str) -> &str {
+    line.trim_start_matches(|it: char| it.is_whitespace() || "#*>-[(\"".contains(it))
+}
+
+/// Whether a line begins with the name of a turn, in letters of either case. Few lines do, and only
+/// these are examined further.
+fn begins_as_turn(line: &str) -> bool {
+    let line = without_ornament(line).as_bytes();
+    let Some(first) = line.first().map(u8::to_ascii_lowercase) else {
+        return false;
+    };
+    let mut turns = TURNS.iter().map(|turn| turn.trim_end_matches(':'));
+    turns.any(|turn| turn.as_bytes()[0] == first && begins_with(line, turn))
 }
 
 /// Finds the position in a line, in small letters, at which a name begins that then speaks to the
 /// model as if it were their turn.
 fn turn_mark(line: &str) -> Option<usize> {
-    let trimmed = line.trim_start_matches(|it: char| it.is_whitespace() || "#*>-[(\"".contains(it));
+    let trimmed = without_ornament(line);
     let said = TURNS.iter().find_map(|turn| {
         let turn = turn.trim_end_matches(':');
         let rest = trimmed

@@ -11,13 +11,22 @@ mod loop_detection {
     use crate::subject;
     use rind_sdk::prelude::*;
 
+    thread_local! {
+        /// Last call of the agent that called last.
+        static LAST: state::Cached<RepeatedCall> = const { state::Cached::new() };
+    }
+
     #[hook]
     fn pre_tool(proposed: ProposedCall) -> Result<CallOutcome, Error> {
-        let settings: LoopSettings = config::all()?;
+        let settings = config::shared::<LoopSettings>()?;
         let call = &proposed.call;
         let fingerprint = subject::call_fingerprint(&call.name, &call.arguments);
-        let repeats = count(&format!("row/{}", caller::agent()), |seen| {
-            seen.seen_again(fingerprint, Some(caller::turn()))
+        let turn = Some(caller::turn());
+        let repeats = LAST.with(|last| {
+            last.change(&format!("row/{}", caller::agent()), |seen| {
+                *seen = std::mem::take(seen).seen_again(fingerprint, turn);
+                seen.times
+            })
         })?;
         let repeated = format!("`{}` with the same arguments", call.name);
         let mut advised = loop_advice(

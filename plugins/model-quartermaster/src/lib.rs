@@ -31,7 +31,7 @@ mod model_quartermaster {
 
     #[hook]
     fn pre_reason(request: ModelRequest) -> Result<RequestOutcome, Error> {
-        let settings: PickSettings = config::all()?;
+        let settings = config::shared::<PickSettings>()?;
         // A question outside of the conversation already names the model that is to answer.
         if settings.models.is_empty() || !matches!(request.purpose, Purpose::Step) {
             return Ok(RequestOutcome::default());

@@ -13,7 +13,7 @@ mod pre_completion_checklist {
 
     #[hook]
     fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
-        let settings: ChecklistSettings = config::all()?;
+        let settings = config::shared::<ChecklistSettings>()?;
         let did = CallEffect::effect_of(finished, &settings);
         if did != CallEffect::Other {
             let mut progress = TurnProgress::load_progress(&caller::agent(), caller::turn())?;

@@ -21,47 +21,48 @@ mod quartermaster {
     #[hook]
     fn pre_tool(proposed: ProposedCall) -> Result<CallOutcome, Error> {
         let call = &proposed.call;
-        let mut trail = AgentTrail::load_trail()?;
-        if !trail.is_at(&call.id) {
-            trail.learn_tool(&call.name);
-            trail.go_to(&call.id, &call.name);
-            trail.save_trail()?;
-        }
+        AgentTrail::change_trail(|trail| {
+            if !trail.is_at(&call.id) {
+                trail.learn_tool(&call.name);
+                trail.go_to(&call.id, &call.name);
+            }
+        })?;
         Ok(CallOutcome::pass())
     }
 
     #[hook]
     fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
-        let settings: FollowSettings = config::all()?;
-        let mut trail = AgentTrail::load_trail()?;
-        if !settings.suggest || finished.is_error() || !trail.is_at(&finished.call().id) {
+        let settings = config::shared::<FollowSettings>()?;
+        if !settings.suggest || finished.is_error() {
             return Ok(ResultOutcome::default());
         }
-        let known = |place: &[String]| ledger::find_followers(place, trail.learnt()).ok().flatten();
-        let Some(text) = follow::suggest_tool(trail.tools(), &settings, known) else {
+        let suggested = AgentTrail::view_trail(|trail| {
+            let known =
+                |place: &[String]| ledger::find_followers(place, trail.learnt()).ok().flatten();
+            let text = follow::suggest_tool(trail.tools(), &settings, known)?;
+            let call = finished.call().id;
+            // More calls of the same answer may follow, and then it is too early to speak.
+            let is_time = trail.is_at(&call)
+                && trail.has_room_for(&text)
+                && is_last(&session::messages(LOOK_BACK), &call);
+            is_time.then_some(text)
+        })?;
+        let Some(text) = suggested else {
             return Ok(ResultOutcome::default());
         };
-        // More calls of the same answer may follow, and then it is too early to speak.
-        if !trail.has_room_for(&text)
-            || !is_last(&session::messages(LOOK_BACK), &finished.call().id)
-        {
-            return Ok(ResultOutcome::default());
-        }
-        trail.suggest_text(&text);
-        trail.save_trail()?;
+        AgentTrail::change_trail(|trail| trail.suggest_text(&text))?;
         Ok(ResultOutcome::default().inject_once(text))
     }
 
     #[hook]
     fn turn_end(_summary: TurnSummary) -> Result<(), Error> {
-        let mut trail = AgentTrail::load_trail()?;
-        let learnt = trail.take_learnt();
+        let learnt = AgentTrail::view_trail(|trail| trail.learnt().clone())?;
         if learnt.is_empty() {
             return Ok(());
         }
         // The ledger is written first: a lesson counted twice is better than a lost one.
         ledger::keep_learnt(learnt)?;
-        trail.save_trail()
+        AgentTrail::change_trail(AgentTrail::forget_learnt)
     }
 
     /// Whether a call is the last one of the model's last answer.

@@ -199,7 +199,7 @@ fn end(caller: Caller) {
 
 fn load(caller: Caller) -> AgentTrail {
     testing::set_caller(caller);
-    AgentTrail::load_trail().unwrap()
+    AgentTrail::view_trail(AgentTrail::clone).unwrap()
 }
 
 /// Returns how often one tool came after others, in ended and running turns.

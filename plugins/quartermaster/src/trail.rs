@@ -32,30 +32,34 @@ thread_local! {
 }
 
 impl AgentTrail {
-    /// Loads the stored trail of an agent in this turn, or starts anew.
-    pub(crate) fn load_trail() -> Result<Self, Error> {
-        let kept = TRAIL.with(|cached| cached.get(&trail_key()))?;
-        let kept = kept.unwrap_or_default();
-        Ok(if kept.turn == caller::turn() {
-            kept
-        } else {
-            // A turn that broke off has learnt as well.
-            Self {
-                turn: caller::turn(),
-                learnt: kept.learnt,
-                ..Self::default()
-            }
-        })
+    /// Changes the agent's trail in this turn, and stores it in the session's state.
+    pub(crate) fn change_trail<R>(change: impl FnOnce(&mut Self) -> R) -> Result<R, Error> {
+        let change = |trail: &mut Self| {
+            trail.enter_turn(caller::turn());
+            change(trail)
+        };
+        TRAIL.with(|cached| cached.change(&trail_key(), change))
     }
 
-    /// Stores the trail in the session's state.
-    pub(crate) fn save_trail(self) -> Result<(), Error> {
-        TRAIL.with(|cached| cached.set(&trail_key(), self))
+    /// Shows the agent's trail, which may be of an earlier turn.
+    pub(crate) fn view_trail<R>(view: impl FnOnce(&Self) -> R) -> Result<R, Error> {
+        TRAIL.with(|cached| cached.view(&trail_key(), view))
+    }
+
+    /// Starts anew in a turn that is not the trail's. A turn that broke off has learnt as well.
+    fn enter_turn(&mut self, turn: u32) {
+        if self.turn != turn {
+            *self = Self {
+                turn,
+                learnt: std::mem::take(&mut self.learnt),
+                ..Self::default()
+            };
+        }
     }
 
     /// Whether this is the last call that was asked for.
     pub(crate) fn is_at(&self, call: &str) -> bool {
-        self.last.0 == caller::step() && self.last.1 == call
+        self.last.1 == call && self.last.0 == caller::step() && self.turn == caller::turn()
     }
 
     /// Records that a tool is called now.
@@ -70,9 +74,9 @@ impl AgentTrail {
         &self.learnt
     }
 
-    /// Takes the lessons that are not in the store yet.
-    pub(crate) fn take_learnt(&mut self) -> BTreeMap<String, ToolFollowers> {
-        std::mem::take(&mut self.learnt)
+    /// Forgets the counts that are in the store now.
+    pub(crate) fn forget_learnt(&mut self) {
+        self.learnt.clear();
     }
 
     /// The tools so far, oldest first.

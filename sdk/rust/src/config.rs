@@ -5,6 +5,7 @@ use crate::types::Error;
 use serde::de::DeserializeOwned;
 use std::any::Any;
 use std::cell::RefCell;
+use std::rc::Rc;
 
 #[cfg(target_family = "wasm")]
 use crate::bindings::rind::plugin::config as host;
@@ -12,7 +13,7 @@ use crate::bindings::rind::plugin::config as host;
 use crate::testing::config as host;
 
 /// Last read: its text and the value.
-type Read = Option<(String, Box<dyn Any>)>;
+type Read = Option<(String, Rc<dyn Any>)>;
 
 thread_local! {
     /// Cache of the settings: hooks ask for them at every call, and they never change.
@@ -24,17 +25,26 @@ thread_local! {
 /// # Errors
 /// The settings do not fit the type: the type and `[config]` in `plugin.toml` differ.
 pub fn all<T: DeserializeOwned + Clone + 'static>() -> Result<T, Error> {
+    shared::<T>().map(Rc::unwrap_or_clone)
+}
+
+/// Returns all settings like [`all`], without a copy of lists and texts in them.
+///
+/// # Errors
+/// As [`all`].
+pub fn shared<T: DeserializeOwned + 'static>() -> Result<Rc<T>, Error> {
     let text = host::all();
     LAST.with_borrow_mut(|last| {
         if let Some((read, value)) = last
             && *read == text
-            && let Some(value) = value.downcast_ref::<T>()
+            && let Ok(value) = value.clone().downcast::<T>()
         {
-            return Ok(value.clone());
+            return Ok(value);
         }
         let value: T = serde_json::from_str(&text)
             .map_err(|error| Error::Failed(format!("config: {error}")))?;
-        *last = Some((text, Box::new(value.clone())));
+        let value = Rc::new(value);
+        *last = Some((text, value.clone()));
         Ok(value)
     })
 }

@@ -73,8 +73,7 @@ pub fn set_json<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<(), Error
 ///
 /// # rind_sdk::testing::reset();
 /// CALLS.with(|cached| {
-///     let calls = cached.get("calls")?.unwrap_or_default();
-///     cached.set("calls", calls + 1)
+///     cached.change("calls", |calls| *calls += 1)
 /// })?;
 /// assert_eq!(rind_sdk::state::get("calls").as_deref(), Some("1"));
 /// # Ok::<(), rind_sdk::types::Error>(())
@@ -99,18 +98,9 @@ impl<T: Serialize + DeserializeOwned + Clone> Cached<T> {
     /// # Errors
     /// When the value does not fit the type.
     pub fn get(&self, key: &str) -> Result<Option<T>, Error> {
-        let Some(text) = get(key) else {
-            return Ok(None);
-        };
-        let mut last = self.last.borrow_mut();
-        if let Some((read, value)) = &*last
-            && *read == text
-        {
-            return Ok(Some(value.clone()));
-        }
-        let value: T = parse(key, &text)?;
-        *last = Some((text, value.clone()));
-        Ok(Some(value))
+        self.read(key)?;
+        let last = self.last.borrow();
+        Ok(last.as_ref().map(|(_, value)| value.clone()))
     }
 
     /// Writes like [`set_json`].
@@ -121,6 +111,56 @@ impl<T: Serialize + DeserializeOwned + Clone> Cached<T> {
         let text = serde_json::to_string(&value)?;
         set(key, &text)?;
         self.last.replace(Some((text, value)));
+        Ok(())
+    }
+
+    /// Shows the value of a key, or the default where it is not set, without a copy.
+    ///
+    /// # Errors
+    /// When the value does not fit the type.
+    pub fn view<R>(&self, key: &str, view: impl FnOnce(&T) -> R) -> Result<R, Error>
+    where
+        T: Default,
+    {
+        self.read(key)?;
+        match &*self.last.borrow() {
+            Some((_, value)) => Ok(view(value)),
+            None => Ok(view(&T::default())),
+        }
+    }
+
+    /// Changes the value of a key, or the default where it is not set, in place and sets it.
+    ///
+    /// # Errors
+    /// As [`Cached::get`] and [`Cached::set`]; the key then has the value that it had before.
+    pub fn change<R>(&self, key: &str, change: impl FnOnce(&mut T) -> R) -> Result<R, Error>
+    where
+        T: Default,
+    {
+        self.read(key)?;
+        // Taken out: after an error the value is read from the host again.
+        let (read, mut value) = self.last.take().unzip();
+        let mut value: T = value.take().unwrap_or_default();
+        let changed = change(&mut value);
+        let text = serde_json::to_string(&value)?;
+        if read.as_deref() != Some(&text) {
+            set(key, &text)?;
+        }
+        self.last.replace(Some((text, value)));
+        Ok(changed)
+    }
+
+    /// Reads the value of a key, unless the host has the one that was read or set last.
+    fn read(&self, key: &str) -> Result<(), Error> {
+        let Some(text) = get(key) else {
+            self.last.take();
+            return Ok(());
+        };
+        let is_same = matches!(&*self.last.borrow(), Some((read, _)) if *read == text);
+        if !is_same {
+            let value = parse(key, &text)?;
+            self.last.replace(Some((text, value)));
+        }
         Ok(())
     }
 }
@@ -142,5 +182,28 @@ mod tests {
         cached.get("a").unwrap_err();
         remove("a").unwrap();
         assert_eq!(cached.get("a").unwrap(), None);
+    }
+
+    #[test]
+    fn a_cached_value_is_changed_in_place_and_set() {
+        crate::testing::reset();
+        let cached = Cached::<Vec<u32>>::new();
+        assert_eq!(cached.view("a", Vec::len).unwrap(), 0);
+        cached.change("a", |all| all.push(1)).unwrap();
+        assert_eq!(get("a").as_deref(), Some("[1]"));
+        set("a", "[1,2]").unwrap();
+        let last = cached.change("a", |all| all.pop()).unwrap();
+        assert_eq!((last, get("a").as_deref()), (Some(2), Some("[1]")));
+        assert_eq!(cached.view("a", Clone::clone).unwrap(), [1]);
+    }
+
+    #[test]
+    fn a_change_that_the_host_refuses_leaves_the_value_before() {
+        crate::testing::reset();
+        let cached = Cached::<String>::new();
+        cached.change("a", |text| text.push('x')).unwrap();
+        let long = "y".repeat(17 << 20);
+        cached.change("a", |text| text.push_str(&long)).unwrap_err();
+        assert_eq!(cached.get("a").unwrap().as_deref(), Some("x"));
     }
 }

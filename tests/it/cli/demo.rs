@@ -45,7 +45,7 @@ fn the_demo_shows_every_first_party_plugin_at_work() {
         "      post-tool tool-output-sandbox [T] changed content",
         "    ● read_output of tool-output-sandbox {\"handle\":\"out-1\",\"search\":\"level_cm=31\"}",
         "    ● greet of hello {\"name\":\"Ada\"}",
-        "  pre-output, post-output, turn-end [T] 8 hooks passed",
+        "  pre-output, post-output, turn-end [T] 7 hooks passed",
         "    · pre-completion-checklist answer sent back: nothing has checked `station.toml`",
         "11 steps · 10 tool calls · ",
     ] {

@@ -102,6 +102,30 @@ fn a_broken_plugin_that_may_be_a_guard_keeps_the_run_from_starting_until_it_is_l
 }
 
 #[test]
+fn a_hook_is_not_called_without_the_setting_that_it_needs_and_the_list_says_so() {
+    let rind = Rind::default();
+    rind.managed("model-quartermaster");
+    let hook_calls = || {
+        let ran = rind.run(&["run", "--json", "hello"]).exits(0);
+        ran.stdout.matches("\"type\":\"hook\"").count()
+    };
+    assert_eq!(hook_calls(), 0);
+    let list = rind.run(&["plugin", "list"]).exits(0).stdout;
+    assert!(list.contains("pre-reason (off without `models`)"), "{list}");
+    let shown = rind.run(&["plugin", "inspect", "model-quartermaster"]);
+    let shown = shown.exits(0).stdout;
+    assert!(
+        shown.contains("not called: it has nothing to do without the setting `models`"),
+        "{shown}"
+    );
+
+    rind.config("[[plugins.model-quartermaster.config.models]]\nname = \"scripted\"\n");
+    assert_eq!(hook_calls(), 4);
+    let list = rind.run(&["plugin", "list"]).exits(0).stdout;
+    assert!(!list.contains("off without"), "{list}");
+}
+
+#[test]
 fn inspect_says_what_a_plugin_does_and_may_touch() {
     let rind = Rind::default();
     rind.managed("hello");

@@ -40,7 +40,10 @@ pub fn now_ms() -> i64 {
 /// Generates an identifier: a UUID of version 7 (RFC 9562), so that ids sort by creation time.
 #[must_use]
 pub fn new_id() -> String {
-    uuid::Uuid::now_v7().simple().to_string()
+    // Into a buffer: formatting takes longer than creating the id.
+    let mut buffer = uuid::Uuid::encode_buffer();
+    let id = uuid::Uuid::now_v7().simple();
+    id.encode_lower(&mut buffer).to_owned()
 }
 
 /// Generates a session identifier: the creation time in UTC and six random hex digits. People read

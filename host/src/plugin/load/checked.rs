@@ -22,6 +22,7 @@ use crate::plugin::meter::Meter;
 use crate::plugin::prompts::{self, PromptFile};
 use crate::plugin::store::own_folder;
 use crate::plugin::{Error, imports, open, settings};
+use crate::point::catalog;
 use crate::point::handle::AgentHandle;
 
 /// Plugin whose manifest was read and whose settings fit it.
@@ -125,9 +126,26 @@ impl CheckedPlugin {
         })
     }
 
-    /// Returns the operator's settings for one hook, by the name or an alias of its point.
+    /// Returns the operator's settings for one hook, by the name or an alias of its point. A hook
+    /// that has nothing to do is off.
     pub(in crate::plugin) fn hook_settings(&self, point: &str) -> HookSettings {
-        open::settings_for(&self.settings, point)
+        let mut settings = open::settings_for(&self.settings, point);
+        settings.enabled &= self.empty_setting(point).is_none();
+        settings
+    }
+
+    /// Returns the setting without which the hook on a point has nothing to do, while it is empty.
+    pub(in crate::plugin) fn empty_setting(&self, point: &str) -> Option<String> {
+        let name = self.manifest.hook(catalog::find(point)?.name).only_with?;
+        let is_empty = match self.config.get(&name) {
+            None | Some(Value::Null | Value::Bool(false)) => true,
+            Some(Value::Bool(true)) => false,
+            Some(Value::Number(number)) => number.as_f64() == Some(0.0),
+            Some(Value::String(text)) => text.is_empty(),
+            Some(Value::Array(all)) => all.is_empty(),
+            Some(Value::Object(all)) => all.is_empty(),
+        };
+        is_empty.then_some(name)
     }
 
     /// Whether it defines the same points as another version.

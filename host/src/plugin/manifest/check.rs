@@ -112,6 +112,11 @@ impl Manifest {
                     "[implements] `{name}`: the point is another plugin's, so it has no rights that `may` could narrow"
                 ));
             }
+            if options.only_with.is_some() {
+                return Err(format!(
+                    "[implements] `{name}`: the owner of a point relies on its answers, so `only_with` is not possible"
+                ));
+            }
             if options.is_async {
                 return Err(format!(
                     "[implements] `{name}`: the owner of a point waits for its answers, so `async` is not possible"
@@ -159,6 +164,15 @@ impl Manifest {
         Ok(())
     }
 
+    /// Whether `[config]` describes a setting of this name.
+    fn has_setting(&self, name: &str) -> bool {
+        let settings = self
+            .config
+            .as_ref()
+            .and_then(|schema| schema.get("properties"));
+        settings.is_some_and(|settings| settings.get(name).is_some())
+    }
+
     /// Checks that hooks name points of the catalog, and replaces aliases by the catalog's names.
     fn check_hooks(&mut self, text: &str) -> Result<(), String> {
         let mut hooks = BTreeMap::new();
@@ -190,6 +204,14 @@ impl Manifest {
                 return Err(format!("{at}: {} points cannot block", row.kind));
             }
             check_may(row, options.may.as_deref()).map_err(|why| format!("{at}: {why}"))?;
+            if let Some(setting) = &options.only_with
+                && !self.has_setting(setting)
+            {
+                return Err(format!(
+                    "{at}: only_with: [config] has no setting `{}`",
+                    setting.escape_debug()
+                ));
+            }
             let key = Spanned::new(name.span(), row.name.to_owned());
             if hooks.insert(key, options).is_some() {
                 return Err(format!("{at}: the hook on {} has options twice", row.name));

@@ -29,6 +29,10 @@ pub struct HookOptions {
     /// is the hook's failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may: Option<Vec<String>>,
+    /// Setting of the plugin without which the hook has nothing to do. While it is absent, `false`,
+    /// 0 or empty, the hook is not called; always called if absent here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only_with: Option<String>,
 }
 
 /// `[filesystem]`: requested directories, each `workspace[/sub]` or `data`.

@@ -5,21 +5,25 @@ use serde::Serialize;
 use crate::point::trace::{AccessRecord, TraceRecord};
 
 /// Report on an action of a plugin, which parses back as [`Body::Trace`](super::Body::Trace) or
-/// [`Body::Access`](super::Body::Access). Reports are serialized directly: a step has many of them, and building a JSON value for each
-/// takes longer than writing it.
+/// [`Body::Access`](super::Body::Access). Reports are serialized directly, field by field: a step has many of them, and a JSON value or a
+/// flattened type takes longer than writing it.
 #[derive(Clone, Copy, Debug, Serialize)]
-#[serde(tag = "type", rename_all = "kebab-case")]
+#[serde(untagged)]
 pub enum Report<'a> {
     /// Outcome of a hook call.
-    Trace {
-        /// The trace record.
-        record: &'a TraceRecord,
-    },
+    Trace(&'a TraceRecord),
     /// Access of a plugin through its sandbox.
-    Access {
-        /// The access record.
-        record: &'a AccessRecord,
-    },
+    Access(&'a AccessRecord),
+}
+
+impl Report<'_> {
+    /// Returns the type of the entry.
+    pub(in crate::session) fn entry_type(&self) -> &'static str {
+        match self {
+            Self::Trace(_) => "trace",
+            Self::Access(_) => "access",
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -27,6 +31,7 @@ pub(in crate::session) struct ReportLine<'a> {
     pub(in crate::session) id: String,
     pub(in crate::session) parent: Option<&'a str>,
     pub(in crate::session) time: i64,
-    #[serde(flatten)]
-    pub(in crate::session) report: &'a Report<'a>,
+    #[serde(rename = "type")]
+    pub(in crate::session) entry_type: &'static str,
+    pub(in crate::session) record: &'a Report<'a>,
 }

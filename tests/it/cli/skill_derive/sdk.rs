@@ -71,7 +71,7 @@ fn the_sdk_becomes_a_skill_of_its_modules() {
     - [rind_sdk::ask](references/ask.md): Asking the user at the terminal: yes or no, one of several options, a line of text (`confirm`, `choose`, `text`)
     - [rind_sdk::blobs](references/blobs.md): Bytes of content that is not text: those in what the hook or tool was shown, or with the side effect `session` any of the session (`read`, `read_all`)
     - [rind_sdk::caller](references/caller.md): Caller of the hook, tool, command or implementation that runs: session, turn and agent, and what the turn has used
-    - [rind_sdk::config](references/config.md): The operator's settings for this plugin, checked against the manifest's `[config]` with its defaults filled in (`all`, `get`)
+    - [rind_sdk::config](references/config.md): The operator's settings for this plugin, checked against the manifest's `[config]` with its defaults filled in (`all`, `shared`, `get`)
     - [rind_sdk::files](references/files.md): Files in the folders that the plugin was granted (`read`, `write`, `append`, `list`, `create_folder`, `remove`, `read_all`, `read_to_string`)
     - [rind_sdk::handles](references/handles.md): Payloads that a hook reads in parts: each method is a call to the host, so a hook pays only for the parts that it reads (`Conversation`, `FinishedCall`, `Slice`, `WireRequest`, `WireResponse`)
     - [rind_sdk::http](references/http.md): HTTP requests to the hosts that the plugin was granted (`send`, `Request`, `Response`)

@@ -1,5 +1,5 @@
 //! Cases of who runs Rind, and where: an ordinary user, a home and a workspace below `/tmp`, a workspace that cannot be
-//! written.
+//! written, a limit of addresses.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -187,4 +187,24 @@ fn a_user_who_may_start_too_few_threads_is_told_so() {
     assert!(ran.stderr.contains("`ulimit -u`"), "{}", ran.stderr);
     assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
     ran.exits(1);
+}
+
+#[test]
+fn plugins_run_in_a_process_with_a_limit_of_addresses() {
+    let rind = Rind::default();
+    rind.managed("hello");
+    let mut own = rind.command(&["run", "--json", "x"]);
+    rind.choose_script(&mut own);
+    // Less than two memories of guests reserve where there is no limit.
+    let mut limited = Command::new("prlimit");
+    limited
+        .args(["--as=8000000000", "--"])
+        .arg(own.get_program());
+    limited.args(own.get_args());
+    let ran = rind
+        .finish(&mut with_environment_of(limited, &own))
+        .exits(0);
+    let calls = ran.json_lines();
+    let mut hooks = calls.iter().filter(|line| line["type"] == "hook");
+    assert!(hooks.any(|hook| hook["plugin"] == "hello" && hook["outcome"] == "pass"));
 }

@@ -115,6 +115,9 @@ fn wrap_parts(parts: &[String]) -> Vec<String> {
 /// Formats a hook with its point and the operator's settings.
 fn hook_line(hook: &HookReport) -> String {
     let point = &hook.point;
+    if let Some(setting) = &hook.empty_setting {
+        return format!("{point} (off without `{setting}`)");
+    }
     if !hook.enabled {
         return format!("{point} (switched off)");
     }
@@ -278,13 +281,16 @@ pub(in super::super) fn print_report(report: &Report) {
             let text = "  holds answers back until they are complete: it may change or refuse them";
             line("", style_text(WARN, text));
         }
-        let of_settings = match &hook.of_plugin {
+        let of_settings = match (&hook.empty_setting, &hook.of_plugin) {
+            (Some(setting), _) => {
+                format!("not called: it has nothing to do without the setting `{setting}`")
+            }
             _ if !hook.enabled => "your settings switch it off".to_owned(),
-            Some(own) => format!(
+            (None, Some(own)) => format!(
                 "your settings, in place of {}",
                 hook_options(own.priority, own.deadline_ms, own.on_failure)
             ),
-            None => continue,
+            (None, None) => continue,
         };
         line("", format!("  {}", style_text(WARN, of_settings)));
     }
