@@ -39,6 +39,7 @@ impl AddressSpace {
     }
 }
 
+/// Address space reserved for each memory where there is little of it.
 const NARROW_RESERVATION_BYTES: u64 = 64 << 20;
 
 /// Returns the settings of the engine. Native code is compatible only with an engine for the same

@@ -5,8 +5,8 @@ use serde::Serialize;
 use crate::point::trace::{AccessRecord, TraceRecord};
 
 /// Report on an action of a plugin, which parses back as [`Body::Trace`](super::Body::Trace) or
-/// [`Body::Access`](super::Body::Access). Reports are serialized directly, field by field: a step has many of them, and a JSON value or a
-/// flattened type takes longer than writing it.
+/// [`Body::Access`](super::Body::Access). Reports are serialized directly, field by field: a step
+/// has many of them, and a JSON value or a flattened type takes longer than writing it.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Report<'a> {

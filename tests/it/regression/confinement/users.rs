@@ -195,10 +195,10 @@ fn plugins_run_in_a_process_with_a_limit_of_addresses() {
     rind.managed("hello");
     let mut own = rind.command(&["run", "--json", "x"]);
     rind.choose_script(&mut own);
-    // Less than two memories of guests reserve where there is no limit.
+    // Less than one memory of a guest reserves where there is no limit.
     let mut limited = Command::new("prlimit");
     limited
-        .args(["--as=8000000000", "--"])
+        .args(["--as=4000000000", "--"])
         .arg(own.get_program());
     limited.args(own.get_args());
     let ran = rind
