@@ -100,9 +100,9 @@ impl AgentHandle for Memory {
             .collect()
     }
 
-    fn messages(&self, _: &Caller, last: usize) -> Vec<Message> {
+    fn view_messages(&self, _: &Caller, last: usize, view: &mut dyn FnMut(&[Message])) {
         let messages = self.messages.lock().unwrap();
-        messages[messages.len().saturating_sub(last)..].to_vec()
+        view(&messages[messages.len().saturating_sub(last)..]);
     }
 
     fn read_blob<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<u8>, HandleError>> {

@@ -141,6 +141,8 @@ fn native() -> Dispatcher {
         is_async: false,
         may_change: true,
         may: None,
+        only_tools: None,
+        only_final: false,
     };
     registry.add::<AfterSystemPrompt>(spec, Arc::new(Native));
     Dispatcher::new(Arc::new(registry), Arc::new(NoSink))

@@ -72,6 +72,8 @@ fn spec<P: Point>(plugin: &str, priority: u16) -> HookSpec {
         is_async: false,
         may_change: true,
         may: None,
+        only_tools: None,
+        only_final: false,
     }
 }
 

@@ -326,6 +326,7 @@ async fn the_wire_request_may_be_rewritten_and_the_response_is_seen() {
     .await;
     assert_eq!(done.value.body, r#"{"x":"b"}"#);
     let response = WireResponse {
+        purpose: Purpose::Plugin("b".to_owned()),
         provider: "p".into(),
         status: 200,
         latency_ms: 5,
@@ -337,7 +338,7 @@ async fn the_wire_request_may_be_rewritten_and_the_response_is_seen() {
     dispatch::<AfterProviderResponse>(&session, response).await;
     assert_eq!(
         session.state("every-point", "after-provider-response"),
-        r#"("p", 200, 5, "raw")"#
+        r#"(Purpose::Plugin("b"), "p", 200, 5, "raw")"#
     );
 }
 
@@ -398,7 +399,7 @@ async fn post_tool_may_replace_the_content_and_turn_the_error_flag() {
             call,
             result,
             duration_ms: 12,
-            plugin: None,
+            plugin: Some("git".to_owned()),
         },
     )
     .await;
@@ -407,7 +408,7 @@ async fn post_tool_may_replace_the_content_and_turn_the_error_flag() {
             &*done.value.result.content.text(),
             done.value.result.is_error
         ),
-        ("bash took 12 ms: ok", true)
+        ("bash of Some(\"git\") took 12 ms: ok", true)
     );
     assert_eq!(trace, "Changed inject,content,is-error");
 }

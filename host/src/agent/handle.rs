@@ -163,11 +163,11 @@ impl AgentHandle for SessionHandle {
         self.outlet.session.state_keys(plugin, prefix)
     }
 
-    fn messages(&self, caller: &Caller, last: usize) -> Vec<Message> {
+    fn view_messages(&self, caller: &Caller, last: usize, view: &mut dyn FnMut(&[Message])) {
         let last = last.min(MAX_MESSAGES);
         match self.active_turn(caller) {
-            Ok(turn) => turn.spec.session.last_messages(last),
-            Err(_) => self.outlet.session.last_messages(last),
+            Ok(turn) => turn.spec.session.view_last_messages(last, view),
+            Err(_) => self.outlet.session.view_last_messages(last, view),
         }
     }
 

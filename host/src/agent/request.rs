@@ -87,16 +87,18 @@ impl<'a> ModelGate<'a> {
             Purpose::Plugin(name) => Some(Arc::from(name.as_str())),
             Purpose::Step | Purpose::Host(_) => None,
         };
-        let request = self.choose_reasoning(purpose, caller, request).await?;
+        let request = self
+            .choose_reasoning(purpose.clone(), caller, request)
+            .await?;
         let send = |body, heard| self.send_unshown(body, heard);
         // Retry once only: a server could refuse one field after another.
         match self
-            .send_request(by.as_ref(), caller, &request, send, &kept)
+            .send_request(&purpose, by.as_ref(), caller, &request, send, &kept)
             .await
         {
             Err(NoAnswer::Mended(why)) => {
                 emit_retry(&self.scope.spec.events, StreamEvent::mended(why));
-                self.send_request(by.as_ref(), caller, &request, send, &kept)
+                self.send_request(&purpose, by.as_ref(), caller, &request, send, &kept)
                     .await
             }
             answer => answer,
@@ -174,6 +176,7 @@ impl<'a> ModelGate<'a> {
     /// turn. `send` lets the provider send the body and forwards its stream events.
     pub(super) async fn send_request<'s>(
         &self,
+        purpose: &Purpose,
         by: Option<&Arc<str>>,
         caller: &Caller,
         request: &Request,
@@ -253,6 +256,7 @@ impl<'a> ModelGate<'a> {
             .dispatch_hooks::<at::AfterProviderResponse>(
                 &caller,
                 WireResponse {
+                    purpose: purpose.clone(),
                     provider: provider.name().to_owned(),
                     status: response.status,
                     latency_ms: response.latency_ms,

@@ -368,6 +368,7 @@ impl TurnRun<'_> {
         let answer = match &order.aside {
             Some(plugin) => {
                 let answer = gate.send_request(
+                    &Purpose::Step,
                     Some(plugin),
                     &caller,
                     request,
@@ -381,6 +382,7 @@ impl TurnRun<'_> {
                     LiveAnswer::new(&scope.emitter, &scope.cancel, &caller, &mut self.progress);
                 let writing = &mut live;
                 let answer = gate.send_request(
+                    &Purpose::Step,
                     None,
                     &caller,
                     request,

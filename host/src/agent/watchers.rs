@@ -33,13 +33,7 @@ impl EventEmitter {
     /// Returns the streaming mode of the model's text, given the hooks that are called for
     /// `caller`.
     pub(super) fn choose_streaming(&self, caller: &Caller) -> StreamPath {
-        let registry = self.dispatcher.registry();
-        let specs = registry.specs().iter();
-        StreamPath::streaming_of(
-            specs
-                .map(AsRef::as_ref)
-                .filter(|spec| !caller.passes_over(&spec.plugin, false)),
-        )
+        self.dispatcher.registry().streaming(caller)
     }
 
     /// Returns a complete text after the hooks of `output-delta`.

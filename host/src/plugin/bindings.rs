@@ -5,12 +5,13 @@ mod generated {
     wasmtime::component::bindgen!({
         path: "../wit",
         world: "rind:plugin/plugin",
-        // Caller queries, reads of a payload, settings and session state are answered from memory: a
-        // future for each call would cost more than the answer.
+        // Caller queries, reads of a payload, settings, messages and session state are answered from
+        // memory: a future for each call would cost more than the answer.
         imports: {
             default: async | trappable,
             "rind:plugin/handles": trappable,
             "rind:plugin/config": trappable,
+            "rind:plugin/session": trappable,
             "rind:plugin/state": trappable,
             "rind:plugin/caller":
         },

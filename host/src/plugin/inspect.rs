@@ -40,9 +40,16 @@ pub struct HookReport {
     pub is_async: bool,
     /// Whether the hook is bound; the operator may disable it.
     pub enabled: bool,
-    /// Setting of the plugin that is empty, so that the hook has nothing to do and is not bound.
+    /// Settings of the plugin that are all empty, so that the hook has nothing to do and is not
+    /// bound.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub empty_settings: Vec<String>,
+    /// Tools about whose calls the hook is called; absent if about all calls.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub empty_setting: Option<String>,
+    pub only_tools: Option<Vec<String>>,
+    /// Whether the hook is called only for answers that call no tool.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub only_final: bool,
     /// Rights that the manifest keeps; absent if it gives none up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub may: Option<Vec<String>>,
@@ -235,7 +242,9 @@ pub fn inspect(plugin: &DecidedPlugin) -> Report {
             on_failure: holds.on_failure,
             is_async,
             enabled,
-            empty_setting: plugin.empty_setting(row.name),
+            empty_settings: plugin.empty_settings(row.name),
+            only_tools: plugin.only_tools(&options),
+            only_final: options.only_final,
             may: options.may,
             holds_text,
             of_plugin: Some(own).filter(|own| *own != holds),

@@ -71,6 +71,7 @@ impl PluginSet {
 /// nothing to do misses nothing.
 fn switched_off(plugin: &LoadedPlugin) -> Option<&str> {
     let mut points = plugin.exports.iter().map(String::as_str);
-    points
-        .find(|point| !plugin.hook_settings(point).enabled && plugin.empty_setting(point).is_none())
+    points.find(|point| {
+        !plugin.hook_settings(point).enabled && plugin.empty_settings(point).is_empty()
+    })
 }

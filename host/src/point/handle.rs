@@ -289,10 +289,10 @@ pub trait AgentHandle: Send + Sync {
         Vec::new()
     }
 
-    /// Returns the last `last` messages of the agent that calls the plugin, oldest first.
-    fn messages(&self, caller: &Caller, last: usize) -> Vec<Message> {
-        _ = (caller, last);
-        Vec::new()
+    /// Shows the last `last` messages of the agent that calls the plugin, oldest first. Shown and
+    /// not returned, because they can be large; the session is locked meanwhile.
+    fn view_messages(&self, caller: &Caller, last: usize, view: &mut dyn FnMut(&[Message])) {
+        _ = (caller, last, view);
     }
 
     /// Returns the bytes of a blob of the session, or `NotFound` if the blob is missing or corrupt.

@@ -19,6 +19,9 @@ use super::outcome::VerdictChange;
 use crate::message::{EffectClass, Message, ToolCall, ToolResult, Usage};
 use crate::point::dispatch::PointKind;
 
+include!(concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/payloads.in"));
+pub(crate) use for_each_payload;
+
 /// Input of `system-prompt` hooks, and the parts collected so far, which the hooks do not see.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromptContext {
@@ -57,6 +60,8 @@ pub struct TextDelta {
 /// A provider's answer after its stream has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WireResponse {
+    /// Purpose of the request.
+    pub purpose: Purpose,
     /// Name of the provider.
     pub provider: String,
     /// HTTP status; 0 for a provider that is not reached over HTTP.

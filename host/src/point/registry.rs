@@ -7,13 +7,17 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rustc_hash::FxBuildHasher;
 
+use super::caller::Caller;
 use super::failure::OnFailure;
+use super::payload::{FinishedCall, ProposedCall};
+use super::streaming::StreamPath;
 use super::{Hook, PluginPoint, Point, catalog};
+use crate::message::Message;
 
 /// Default priority. Lower runs first.
 pub const DEFAULT_PRIORITY: u16 = 100;
@@ -40,6 +44,11 @@ pub struct HookSpec {
     pub may_change: bool,
     /// Rights that the manifest leaves to the hook; `None` means all rights of the point.
     pub may: Option<Vec<String>>,
+    /// Tools about whose calls the hook is called; `None` means about all calls. Has no effect at
+    /// points that are not about a tool call.
+    pub only_tools: Option<Vec<String>>,
+    /// Whether the hook is called only for answers of the model that call no tool.
+    pub only_final: bool,
 }
 
 impl HookSpec {
@@ -57,7 +66,27 @@ impl HookSpec {
             is_async: false,
             may_change: true,
             may: None,
+            only_tools: None,
+            only_final: false,
         }
+    }
+
+    /// Whether the hook is called about this payload.
+    pub(super) fn applies_to<P: Point>(&self, payload: &P::Payload) -> bool {
+        let payload: &dyn Any = payload;
+        if self.only_final
+            && let Some(answer) = payload.downcast_ref::<Message>()
+        {
+            return answer.tool_calls().next().is_none();
+        }
+        let Some(tools) = &self.only_tools else {
+            return true;
+        };
+        let proposed = payload.downcast_ref::<ProposedCall>();
+        let proposed = proposed.map(|proposed| &proposed.call);
+        let finished = payload.downcast_ref::<Arc<FinishedCall>>();
+        let call = proposed.or(finished.map(|finished| &finished.call));
+        call.is_none_or(|call| tools.contains(&call.name))
     }
 
     /// Whether the hook has a right: the point offers it, and the manifest does not give it up.
@@ -130,6 +159,8 @@ pub struct Registry {
     /// Hooks of plugin-defined points, keyed by name.
     defined: HashMap<String, Box<dyn PointHooks>, FxBuildHasher>,
     specs: Vec<Arc<HookSpec>>,
+    /// Path of the model's text with all of the hooks, which is asked for several times a step.
+    streaming: OnceLock<StreamPath>,
 }
 
 /// Whether points of this type are defined by plugins.
@@ -163,6 +194,7 @@ impl Registry {
     pub fn add<P: Point>(&mut self, spec: HookSpec, hook: Arc<dyn Hook<P>>) {
         let spec = Arc::new(spec);
         self.specs.push(spec.clone());
+        self.streaming.take();
         let new = || -> Box<dyn PointHooks> { Box::new(Vec::<Bound<P>>::new()) };
         let slot = if is_defined::<P>() {
             let name = spec.point.clone();
@@ -185,6 +217,7 @@ impl Registry {
             built_in: replace_in_map(&self.built_in, plugin, with.built_in),
             defined: replace_in_map(&self.defined, plugin, with.defined),
             specs,
+            streaming: OnceLock::new(),
         }
     }
 
@@ -200,6 +233,18 @@ impl Registry {
         found
             .and_then(|slot| (&**slot as &dyn Any).downcast_ref::<Vec<Bound<P>>>())
             .map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the path of the model's text, given the hooks that are called for `caller`.
+    pub(crate) fn streaming(&self, caller: &Caller) -> StreamPath {
+        let specs = self.specs.iter().map(AsRef::as_ref);
+        if caller.call_chain.is_empty() {
+            let path = self
+                .streaming
+                .get_or_init(|| StreamPath::streaming_of(specs));
+            return path.clone();
+        }
+        StreamPath::streaming_of(specs.filter(|spec| !caller.passes_over(&spec.plugin, false)))
     }
 
     /// Returns every bound hook, in the order of registration.

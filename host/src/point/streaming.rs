@@ -123,6 +123,8 @@ mod tests {
                 is_async: false,
                 may_change: true,
                 may: (words.get(3) == Some(&"may")).then(|| rights(&words[4..])),
+                only_tools: None,
+                only_final: false,
             }
         };
         hooks.map(spec).collect()

@@ -170,6 +170,8 @@ impl Script {
             is_async: self.is_async,
             may_change: true,
             may: self.may.clone(),
+            only_tools: None,
+            only_final: false,
         }
     }
 

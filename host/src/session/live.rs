@@ -18,9 +18,7 @@ use serde_json::Value;
 
 use super::blobs::SessionBlobs;
 use super::children::Child;
-use super::entry::{
-    Body, DueTurn, Entry, LastingSkill, RememberedSkill, Report, ReportLine, VERSION,
-};
+use super::entry::{Body, DueTurn, Entry, Report, ReportLine, VERSION};
 use super::interrupted::{InterruptedTurn, TakenInput};
 use super::state::PluginStates;
 use super::storage::{BlobKind, Journal, Position, SessionAddress, Sessions, UnsyncedFrames};
@@ -264,10 +262,15 @@ impl Session {
     /// Returns the last `n` messages, oldest first.
     #[must_use]
     pub fn last_messages(&self, n: usize) -> Vec<Message> {
+        self.view_last_messages(n, <[Message]>::to_vec)
+    }
+
+    /// Shows the last `n` messages, oldest first, without a copy. The session is locked meanwhile.
+    pub(crate) fn view_last_messages<R>(&self, n: usize, view: impl FnOnce(&[Message]) -> R) -> R {
         let inner = self.lock();
         let messages = &inner.transcript.messages;
         let from = messages.len().saturating_sub(n);
-        messages.get(from..).unwrap_or_default().to_vec()
+        view(messages.get(from..).unwrap_or_default())
     }
 
     /// Whether the conversation contains a result for this call.
@@ -309,18 +312,6 @@ impl Session {
     #[must_use]
     pub fn archival_due(&self) -> Vec<DueTurn> {
         self.lock().transcript.due.values().cloned().collect()
-    }
-
-    /// Returns the skills that stay active from turn to turn, oldest first.
-    #[must_use]
-    pub fn lasting_skills(&self) -> Vec<LastingSkill> {
-        self.lock().transcript.skills.clone()
-    }
-
-    /// Returns the facts that the session remembers about skills, oldest first.
-    #[must_use]
-    pub fn remembered_skills(&self) -> Vec<RememberedSkill> {
-        self.lock().transcript.remembered.clone()
     }
 
     /// Closes every call of the last assistant message that has no result: appends the message from

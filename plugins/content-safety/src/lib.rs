@@ -22,7 +22,7 @@ mod content_safety {
     /// was looked at.
     #[hook]
     fn output_delta(delta: TextDelta) -> Result<DeltaOutcome, Error> {
-        let settings: SafetySettings = config::all()?;
+        let settings = config::shared::<SafetySettings>()?;
         if settings.holds_back() && !delta.is_last {
             return Ok(DeltaOutcome::default().keep(delta.text.len()));
         }
@@ -42,7 +42,7 @@ mod content_safety {
 
     #[hook]
     fn pre_output(output: String) -> Result<OutputOutcome, Error> {
-        let settings: SafetySettings = config::all()?;
+        let settings = config::shared::<SafetySettings>()?;
         if let Some(reason) = deny::deny_reason(&output, &settings)? {
             return Ok(OutputOutcome::block(&reason)
                 .log(Level::Warn, format!("output held back: {reason}")));

@@ -11,9 +11,6 @@ const MAX_NAMES: usize = 200;
 /// Name under which further names are counted.
 const OTHERS: &str = "(others)";
 
-/// Author of a plugin's request when the plugin is unknown.
-const SOME_PLUGIN: &str = "(a plugin)";
-
 /// Author of a request that the host makes for itself.
 const HOST: &str = "(host)";
 
@@ -25,9 +22,6 @@ const LEAST_USD: f64 = 1e-9;
 
 /// Bytes of a tool result that are estimated as one token.
 const BYTES_PER_TOKEN: u64 = 4;
-
-/// Calls that are under way. Far more than one step makes.
-const MAX_OPEN: usize = 256;
 
 /// Requests and their usage.
 #[data]
@@ -112,20 +106,6 @@ pub(crate) struct ToolSum {
     pub(crate) usd: f64,
 }
 
-/// A request under way.
-#[data]
-pub(crate) struct WaitingRequest {
-    /// Author of the request, when it is not the agent itself.
-    by: Option<String>,
-}
-
-/// A tool call under way.
-#[data]
-pub(crate) struct OpenToolCall {
-    agent: String,
-    plugin: Option<String>,
-}
-
 /// Counts of a session.
 #[data]
 #[derive(Default)]
@@ -144,19 +124,13 @@ pub(crate) struct CostLedger {
     /// Requests while a skill was active, by its id; of several skills the last counts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) skills: BTreeMap<String, UsageSum>,
-    /// Open request of each agent.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) waiting: BTreeMap<String, WaitingRequest>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) open: BTreeMap<String, OpenToolCall>,
     /// Dollars for a token of the last answer, input and output alike, to estimate the cost of tool
     /// results.
     pub(crate) usd_per_token: f64,
 }
 
-/// Position of a hook call: its turn, and the agent that makes it.
+/// Position of a hook call: its turn, and the depth of the agent that makes it.
 pub(crate) struct CallPosition {
-    pub(crate) agent: String,
     /// 0 for the main agent.
     pub(crate) depth: u32,
     pub(crate) turn: u32,
@@ -168,21 +142,6 @@ impl CostLedger {
         if at.depth == 0 && at.turn != self.turn {
             self.turn = at.turn;
             self.this_turn = UsageSum::default();
-            self.waiting.clear();
-            self.open.clear();
-        }
-    }
-
-    /// A request is about to be sent: a step of an agent, or a question of a plugin or the host
-    /// outside of its conversation.
-    pub(crate) fn begin_request(&mut self, at: &CallPosition, purpose: &Purpose) {
-        let by = match purpose {
-            Purpose::Step => None,
-            Purpose::Plugin(name) => Some(name.clone()),
-            Purpose::Host(_) => Some(HOST.to_owned()),
-        };
-        if self.waiting.len() < MAX_OPEN {
-            self.waiting.insert(at.agent.clone(), WaitingRequest { by });
         }
     }
 
@@ -206,16 +165,15 @@ impl CostLedger {
         }
     }
 
-    /// An answer has arrived. An answer without a recorded request is the answer to a plugin's
-    /// question.
+    /// An answer has arrived: to a step of an agent, or to a question of a plugin or the host outside
+    /// of its conversation.
     pub(crate) fn note_answer(
         &mut self,
-        at: &CallPosition,
+        purpose: &Purpose,
         model: &str,
         usage: &Usage,
         cost: Option<f64>,
     ) {
-        let waiting = self.waiting.remove(&at.agent);
         let n_tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         self.usd_per_token = cost
             .filter(|_| n_tokens > 0)
@@ -223,13 +181,12 @@ impl CostLedger {
         self.this_turn.add_request(usage, cost);
         self.session.add_request(usage, cost);
         map_entry(&mut self.models, model).add_request(usage, cost);
-        let by = match waiting {
-            Some(waiting) => waiting.by,
-            None => Some(self.calling_tool(&at.agent)),
+        let by = match purpose {
+            Purpose::Step => return,
+            Purpose::Plugin(name) => name,
+            Purpose::Host(_) => HOST,
         };
-        if let Some(by) = by {
-            map_entry(&mut self.plugins, &by).add_request(usage, cost);
-        }
+        map_entry(&mut self.plugins, by).add_request(usage, cost);
     }
 
     /// An answer that arrived while a skill was active.
@@ -237,36 +194,10 @@ impl CostLedger {
         map_entry(&mut self.skills, skill).add_request(usage, cost);
     }
 
-    /// The plugin whose tool an agent is running, if there is just one.
-    fn calling_tool(&self, agent: &str) -> String {
-        let mut plugins: Vec<&String> = self
-            .open
-            .values()
-            .filter(|open| open.agent == agent)
-            .filter_map(|open| open.plugin.as_ref())
-            .collect();
-        plugins.sort();
-        plugins.dedup();
-        match &plugins[..] {
-            [one] => (*one).clone(),
-            _ => SOME_PLUGIN.to_owned(),
-        }
-    }
-
-    /// A tool is about to run.
-    pub(crate) fn begin_call(&mut self, at: &CallPosition, call: &str, plugin: Option<String>) {
-        if self.open.len() < MAX_OPEN {
-            let agent = at.agent.clone();
-            self.open
-                .insert(call.to_owned(), OpenToolCall { agent, plugin });
-        }
-    }
-
     /// A tool has run, or was refused.
-    pub(crate) fn end_call(&mut self, call: &str, tool: &str, ran: &RanCallFigures) {
-        let open = self.open.remove(call);
+    pub(crate) fn end_call(&mut self, tool: &str, ran: RanCallFigures) {
         let sum = map_entry(&mut self.tools, tool);
-        sum.plugin = open.and_then(|open| open.plugin).or(sum.plugin.take());
+        sum.plugin = ran.plugin.or(sum.plugin.take());
         sum.calls += 1;
         sum.errors += u64::from(ran.is_error);
         sum.millis = sum.millis.saturating_add(ran.millis);
@@ -274,16 +205,11 @@ impl CostLedger {
         sum.tokens = sum.tokens.saturating_add(tokens);
         sum.usd += tokens as f64 * self.usd_per_token;
     }
-
-    /// An agent's turn has ended.
-    pub(crate) fn leave_agent(&mut self, at: &CallPosition) {
-        self.waiting.remove(&at.agent);
-        self.open.retain(|_, open| open.agent != at.agent);
-    }
 }
 
-/// A finished call in numbers.
+/// A finished call: whose tool it was, and its numbers.
 pub(crate) struct RanCallFigures {
+    pub(crate) plugin: Option<String>,
     pub(crate) bytes: usize,
     pub(crate) millis: u64,
     pub(crate) is_error: bool,
@@ -302,12 +228,8 @@ fn map_entry<'a, T: Default>(map: &'a mut BTreeMap<String, T>, name: &str) -> &'
 mod tests {
     use super::*;
 
-    fn at(agent: &str, depth: u32, turn: u32) -> CallPosition {
-        CallPosition {
-            agent: agent.to_owned(),
-            depth,
-            turn,
-        }
+    fn at(depth: u32, turn: u32) -> CallPosition {
+        CallPosition { depth, turn }
     }
 
     fn usage(input: u64, output: u64) -> Usage {
@@ -323,17 +245,12 @@ mod tests {
     #[test]
     fn a_subagents_answers_count_in_the_turn_of_the_main_agent() {
         let mut ledger = CostLedger::default();
-        for (at, input) in [
-            (at("main", 0, 2), 10),
-            (at("sub", 1, 1), 100),
-            (at("main", 0, 2), 1),
-        ] {
+        for (at, input) in [(at(0, 2), 10), (at(1, 1), 100), (at(0, 2), 1)] {
             ledger.enter_agent(&at);
-            ledger.begin_request(&at, &Purpose::Step);
-            ledger.note_answer(&at, "m", &usage(input, 0), None);
+            ledger.note_answer(&Purpose::Step, "m", &usage(input, 0), None);
         }
         assert_eq!(ledger.this_turn.tokens(), 111);
-        ledger.enter_agent(&at("main", 0, 3));
+        ledger.enter_agent(&at(0, 3));
         assert_eq!(ledger.this_turn, UsageSum::default());
         assert_eq!(
             (ledger.session.tokens(), ledger.session.unpriced),
@@ -342,18 +259,18 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_no_agent_waits_for_is_the_plugins_whose_tool_runs() {
+    fn an_answer_outside_of_the_conversation_counts_for_the_one_that_asked() {
         let mut ledger = CostLedger::default();
-        let main = at("main", 0, 1);
-        ledger.note_answer(&main, "m", &usage(1, 0), None);
-        ledger.begin_call(&main, "1", Some("search".to_owned()));
-        ledger.note_answer(&main, "m", &usage(2, 0), None);
-        ledger.begin_call(&main, "2", Some("other".to_owned()));
-        ledger.note_answer(&main, "m", &usage(4, 0), None);
-        ledger.begin_request(&main, &Purpose::Step);
-        ledger.note_answer(&main, "m", &usage(8, 0), None);
+        for (purpose, input) in [
+            (Purpose::Step, 1),
+            (Purpose::Plugin("search".to_owned()), 2),
+            (Purpose::Host("reflect".to_owned()), 4),
+        ] {
+            ledger.note_answer(&purpose, "m", &usage(input, 0), None);
+        }
         let of = |name: &str| ledger.plugins[name].tokens();
-        assert_eq!((of("search"), of(SOME_PLUGIN)), (2, 5));
+        assert_eq!((of("search"), of(HOST)), (2, 4));
+        assert_eq!(ledger.session.tokens(), 7);
     }
 
     #[test]
@@ -362,11 +279,12 @@ mod tests {
         for number in 0..1000 {
             let name = format!("tool-{number}");
             let ran = RanCallFigures {
+                plugin: None,
                 bytes: 9,
                 millis: 1,
                 is_error: number == 0,
             };
-            ledger.end_call("id", &name, &ran);
+            ledger.end_call(&name, ran);
         }
         assert_eq!(ledger.tools.len(), MAX_NAMES + 1);
         assert_eq!(ledger.tools[OTHERS].calls, 800);

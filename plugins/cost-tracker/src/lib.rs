@@ -32,7 +32,6 @@ mod cost_tracker {
 
     fn at() -> CallPosition {
         CallPosition {
-            agent: caller::agent(),
             depth: caller::depth(),
             turn: caller::turn(),
         }
@@ -48,17 +47,13 @@ mod cost_tracker {
     }
 
     #[hook]
-    fn pre_reason(request: ModelRequest) -> Result<RequestOutcome, Error> {
+    fn pre_reason(_request: ModelRequest) -> Result<RequestOutcome, Error> {
         let settings = config::shared::<Settings>()?;
         let at = at();
         let (tokens, usd) = (caller::tokens_used(), caller::cost_usd());
         let spent = change(&at, |ledger| {
             ledger.settle_request(&at, tokens, usd);
-            let spent = budget::spent_reason(ledger, &settings.budget_usd, &settings.budget_tokens);
-            if spent.is_none() {
-                ledger.begin_request(&at, &request.purpose);
-            }
-            spent
+            budget::spent_reason(ledger, &settings.budget_usd, &settings.budget_tokens)
         })?;
         Ok(match spent {
             Some(why) => RequestOutcome::block(why),
@@ -69,14 +64,13 @@ mod cost_tracker {
     #[hook]
     fn after_provider_response(response: &WireResponse) -> Result<Observed, Error> {
         let settings = config::shared::<Settings>()?;
-        let at = at();
-        let model = &response.model();
+        let (purpose, model) = (&response.purpose(), &response.model());
         let cost = response.cost_usd();
         let usage = &response.usage();
         let skill = caller::skill();
-        let is_new = change(&at, |ledger| {
+        let is_new = change(&at(), |ledger| {
             let is_new = !ledger.models.contains_key(model);
-            ledger.note_answer(&at, model, usage, cost);
+            ledger.note_answer(purpose, model, usage, cost);
             if let Some(skill) = skill {
                 ledger.answered_for(&skill, usage, cost);
             }
@@ -99,26 +93,15 @@ mod cost_tracker {
     }
 
     #[hook]
-    fn pre_tool(proposed: ProposedCall) -> Result<CallOutcome, Error> {
-        // Built-in tools have nothing to remember until they have run.
-        if proposed.plugin.is_some() {
-            let at = at();
-            change(&at, |ledger| {
-                ledger.begin_call(&at, &proposed.call.id, proposed.plugin);
-            })?;
-        }
-        Ok(CallOutcome::pass())
-    }
-
-    #[hook]
     fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
         let ran = RanCallFigures {
+            plugin: finished.plugin(),
             bytes: usize::try_from(finished.size()).unwrap_or(usize::MAX),
             millis: finished.duration_ms(),
             is_error: finished.is_error(),
         };
-        let call = finished.call();
-        change(&at(), |ledger| ledger.end_call(&call.id, &call.name, &ran))?;
+        let tool = finished.call().name;
+        change(&at(), |ledger| ledger.end_call(&tool, ran))?;
         Ok(ResultOutcome::default())
     }
 
@@ -154,7 +137,6 @@ mod cost_tracker {
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         let ledger = change(&at, |ledger| {
             ledger.settle_request(&at, tokens, summary.cost_usd);
-            ledger.leave_agent(&at);
             ledger.clone()
         })?;
         if caller::depth() > 0 {

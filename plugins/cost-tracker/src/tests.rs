@@ -3,7 +3,7 @@
 use crate::cost_tracker::{
     __rind_hook_after_provider_response as after_response, __rind_hook_post_output as post_output,
     __rind_hook_post_tool as post_tool, __rind_hook_pre_reason as pre_reason,
-    __rind_hook_pre_tool as pre_tool, __rind_hook_turn_end as turn_end,
+    __rind_hook_turn_end as turn_end,
 };
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{Value, json};
@@ -142,15 +142,12 @@ fn tools_are_counted_with_the_plugin_they_are_from() {
     start(json!({"details": true}));
     step(1, "m", usage(1, 0)).unwrap();
     testing::set_caller(in_turn(1));
-    let mut proposed = testing::proposed_call("find", json!({}));
-    proposed.plugin = Some("search".to_owned());
-    pre_tool(proposed).unwrap();
-    let outcome = post_tool(&testing::finished_call("find", "x".repeat(400))).unwrap();
+    let finished = testing::finished_call("find", "x".repeat(400)).with_plugin("search");
+    let outcome = post_tool(&finished).unwrap();
     assert_eq!(outcome, ResultOutcome::default());
     let ledger: Value = state::get_json("ledger").unwrap().unwrap();
     assert_eq!(ledger["tools"]["find"]["plugin"], "search");
     assert_eq!(ledger["tools"]["find"]["tokens"], 100);
-    assert_eq!(ledger.get("open"), None, "nothing is under way");
     let said = end(1);
     assert!(
         said.ends_with("; models: m $0.0010; results of tools, estimated: find $0.10 in 1 call"),

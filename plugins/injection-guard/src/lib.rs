@@ -29,37 +29,32 @@ mod injection_guard {
     /// The name of this plugin.
     const OWN: &str = "injection-guard";
 
-    /// Number of the last messages that are read at first: a step mostly adds two, after the last
-    /// that was checked.
-    const FEW: u32 = 3;
-
     /// The most that can be asked for.
     const ALL: u32 = 1000;
 
     #[hook]
     fn pre_reason(request: ModelRequest) -> Result<RequestOutcome, Error> {
         let settings = config::shared::<Settings>()?;
-        let mut memory = AgentMemory::load_memory(&caller::agent())?;
         let mut found = Vec::new();
-        // A question outside of the conversation is about the same texts; the new ones are examined
-        // before the next step.
-        if matches!(request.purpose, Purpose::Step) {
-            for message in new_messages(&memory) {
-                if !memory.goes_to(&message.id) {
-                    continue;
+        let known = AgentMemory::change_memory(|memory| {
+            // A question outside of the conversation is about the same texts; the new ones are
+            // examined before the next step.
+            if matches!(request.purpose, Purpose::Step) {
+                for message in session::messages_after(memory.last_message()) {
+                    if !memory.goes_to(&message.id) {
+                        continue;
+                    }
+                    let before = found.len();
+                    look_at(&message, &settings, &mut found);
+                    memory.add_finds(&message.id, &found[before..]);
                 }
-                let before = found.len();
-                look_at(&message, &settings, &mut found);
-                memory.add_finds(&message.id, &found[before..]);
             }
-        }
-        let blocks = settings.mode == "block" && memory.has_finds();
-        let known = if blocks {
-            memory.finds_in(&session::messages(ALL))
-        } else {
-            Vec::new()
-        };
-        memory.save_memory()?;
+            if settings.mode == "block" && memory.has_finds() {
+                memory.finds_in(&session::messages(ALL))
+            } else {
+                Vec::new()
+            }
+        })?;
 
         let foreign: Vec<&InjectionFind> = found.iter().filter(|find| find.is_foreign()).collect();
         let mut outcome = if !known.is_empty() {
@@ -78,33 +73,12 @@ mod injection_guard {
     /// A summary is in the middle of the conversation and replaces messages that were examined.
     #[hook]
     fn after_compact(_slice: &Slice) -> Result<(), Error> {
-        AgentMemory::load_memory(&caller::agent())?
-            .start_anew()
-            .save_memory()
+        AgentMemory::change_memory(AgentMemory::start_anew)
     }
 
     #[hook]
     fn after_archive(_slice: &Slice) -> Result<(), Error> {
-        AgentMemory::load_memory(&caller::agent())?
-            .start_anew()
-            .save_memory()
-    }
-
-    /// The messages after the last one that was examined; all where that one is gone.
-    fn new_messages(memory: &AgentMemory) -> Vec<Message> {
-        let mut last = FEW;
-        loop {
-            let mut messages = session::messages(last);
-            let is_all = messages.len() < last as usize || last >= ALL;
-            if let Some(at) = messages.iter().position(|m| memory.is_last(&m.id)) {
-                messages.drain(..=at);
-                return messages;
-            }
-            if is_all {
-                return messages;
-            }
-            last = (last * 4).min(ALL);
-        }
+        AgentMemory::change_memory(AgentMemory::start_anew)
     }
 
     /// Adds the finds of one message. The model's own text is not examined; all other text is, in

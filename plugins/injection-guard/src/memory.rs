@@ -1,7 +1,7 @@
 //! Progress through the conversation and the finds in it. Kept in the session's state for each
 //! agent.
 
-use rind_sdk::prelude::{Error, Message, data, state};
+use rind_sdk::prelude::{Error, Message, caller, data, state};
 use std::collections::BTreeMap;
 
 use crate::report::InjectionFind;
@@ -14,10 +14,6 @@ const MAX_FINDS: usize = 500;
 #[data]
 #[derive(Default)]
 pub(crate) struct AgentMemory {
-    #[serde(skip)]
-    key: String,
-    #[serde(skip)]
-    changed: bool,
     /// Id of the last message that was looked at; empty before the first.
     last: String,
     /// Ids of the messages in which something was found, with the foreign part of each: none where
@@ -25,30 +21,30 @@ pub(crate) struct AgentMemory {
     finds: BTreeMap<String, Option<String>>,
 }
 
+thread_local! {
+    static MEMORY: state::Cached<AgentMemory> = const { state::Cached::new() };
+}
+
 impl AgentMemory {
-    /// Loads the stored memory, or returns an empty one.
-    pub(crate) fn load_memory(agent: &str) -> Result<Self, Error> {
-        let key = format!("memory/{agent}");
-        let memory: Self = state::get_json(&key)?.unwrap_or_default();
-        Ok(Self { key, ..memory })
+    /// Changes the memory of the calling agent, which is empty at first, and stores it.
+    pub(crate) fn change_memory<R>(change: impl FnOnce(&mut Self) -> R) -> Result<R, Error> {
+        let key = format!("memory/{}", caller::agent());
+        MEMORY.with(|cached| cached.change(&key, change))
     }
 
     /// Forgets the position of the examination, and keeps the finds.
-    pub(crate) fn start_anew(mut self) -> Self {
-        self.changed = !self.last.is_empty();
+    pub(crate) fn start_anew(&mut self) {
         self.last.clear();
-        self
     }
 
-    /// Whether this is the last message that was looked at.
-    pub(crate) fn is_last(&self, id: &str) -> bool {
-        self.last == id
+    /// Id of the last message that was looked at; empty before the first.
+    pub(crate) fn last_message(&self) -> &str {
+        &self.last
     }
 
     /// Goes on to a message. Returns whether it is to be examined: no find is reported twice.
     pub(crate) fn goes_to(&mut self, id: &str) -> bool {
         id.clone_into(&mut self.last);
-        self.changed = true;
         !self.finds.contains_key(id)
     }
 
@@ -77,13 +73,5 @@ impl AgentMemory {
             .iter()
             .filter_map(|message| self.finds.get(&message.id)?.clone());
         found.collect()
-    }
-
-    /// Stores the memory if it has changed.
-    pub(crate) fn save_memory(self) -> Result<(), Error> {
-        if self.changed {
-            state::set_json(&self.key, &self)?;
-        }
-        Ok(())
     }
 }

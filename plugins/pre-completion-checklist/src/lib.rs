@@ -26,9 +26,6 @@ mod pre_completion_checklist {
 
     #[hook]
     fn post_reason(answer: Message) -> Result<ReplyOutcome, Error> {
-        if answer.tool_calls().next().is_some() {
-            return Ok(ReplyOutcome::default());
-        }
         let mut progress = TurnProgress::load_progress(&caller::agent(), caller::turn())?;
         let Some(objection) = progress.make_objection(&answer.text()) else {
             return Ok(ReplyOutcome::default());

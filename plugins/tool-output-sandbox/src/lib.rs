@@ -28,9 +28,12 @@ mod tool_output_sandbox {
 
     #[hook]
     fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
-        let settings: SandboxSettings = config::all()?;
+        let settings = config::shared::<SandboxSettings>()?;
+        if finished.size() <= settings.threshold as u64 {
+            return Ok(ResultOutcome::default());
+        }
         let name = finished.call().name;
-        if finished.size() <= settings.threshold as u64 || name == "read_output" {
+        if name == "read_output" {
             return Ok(ResultOutcome::default());
         }
         let content = finished.text();

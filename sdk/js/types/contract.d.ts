@@ -597,6 +597,7 @@ declare module "rind:plugin/handles@0.1.1" {
   import type { Part } from "rind:plugin/types@0.1.1";
   import type { ToolCall } from "rind:plugin/types@0.1.1";
   import type { Usage } from "rind:plugin/types@0.1.1";
+  import type { Purpose } from "rind:plugin/payloads@0.1.1";
   /** Messages of one request, oldest first. */
   export class Conversation {
     private constructor();
@@ -637,6 +638,8 @@ declare module "rind:plugin/handles@0.1.1" {
   /** A provider's answer after its stream has ended. */
   export class WireResponse {
     private constructor();
+    /** Purpose of the request. */
+    purpose(): Purpose;
     /** Name of the provider. */
     provider(): string;
     /** HTTP status; 0 for a provider that is not reached over HTTP. */
@@ -659,6 +662,8 @@ declare module "rind:plugin/handles@0.1.1" {
     private constructor();
     /** The call with its final arguments. */
     call(): ToolCall;
+    /** Name of the plugin that the tool is from; none for a built-in tool. */
+    plugin(): string | undefined;
     /** Whether it failed, was refused or was cancelled. */
     isError(): boolean;
     /** Milliseconds that the tool ran; 0 when it was refused. */
@@ -1630,6 +1635,8 @@ declare module "rind:plugin/session@0.1.1" {
   import type { Error } from "rind:plugin/types@0.1.1";
   /** The last messages, oldest first; at most 1,000. */
   export function messages(last: number): Array<Message>;
+  /** The messages after the one of this id, oldest first, or all if there is none of this id; at most the last 1,000. */
+  export function messagesAfter(id: string): Array<Message>;
   /**
    * Keeps an entry of the plugin's own in the session file. The model never sees it. `value` is JSON text of at most 1
    * MiB, of any shape; secrets in it are masked, and a name that holds one is refused.

@@ -14,6 +14,13 @@ pub fn messages(last: u32) -> Vec<Message> {
     host::messages(last)
 }
 
+/// The messages after the one of this id, oldest first, or all if there is none of this id; at most
+/// the last 1,000.
+#[must_use]
+pub fn messages_after(id: &str) -> Vec<Message> {
+    host::messages_after(id)
+}
+
 /// Keeps an entry of the plugin's own in the session file. The model never sees it. `value` is JSON
 /// text.
 ///

@@ -164,11 +164,12 @@ pub fn proposed_call(name: &str, arguments: impl Into<serde_json::Value>) -> Pro
     }
 }
 
-/// A call that was made without arguments, and its result.
+/// A call of a built-in tool that was made without arguments, and its result.
 #[must_use]
 pub fn finished_call(name: &str, content: impl Into<String>) -> FinishedCall {
     let call = FinishedCall {
         call: proposed_call(name, serde_json::json!({})).call,
+        plugin: None,
         is_error: false,
         duration_ms: 1,
         parts: Vec::new(),
@@ -202,10 +203,11 @@ pub fn wire_request(body: impl Into<String>) -> WireRequest {
     }
 }
 
-/// A provider's answer without a body and without a known price.
+/// A provider's answer to a step, without a body and without a known price.
 #[must_use]
 pub fn wire_response(model: impl Into<String>, usage: Usage) -> WireResponse {
     WireResponse {
+        purpose: Purpose::Step,
         provider: "scripted".to_owned(),
         status: 200,
         latency_ms: 1,
@@ -278,6 +280,14 @@ pub(crate) mod session {
             let first = host.conversation.len().saturating_sub(last);
             host.conversation[first..].to_vec()
         })
+    }
+
+    pub(crate) fn messages_after(id: &str) -> Vec<Message> {
+        let mut messages = messages(u32::MAX);
+        if let Some(at) = messages.iter().rposition(|message| message.id == id) {
+            messages.drain(..=at);
+        }
+        messages
     }
 
     pub(crate) fn append(name: &str, value: &str) -> Result<(), Error> {

@@ -126,6 +126,57 @@ fn a_hook_is_not_called_without_the_setting_that_it_needs_and_the_list_says_so()
 }
 
 #[test]
+fn a_hook_is_called_only_for_the_tools_and_answers_that_it_wants_and_inspect_says_so() {
+    let rind = Rind::default();
+    rind.managed("pre-completion-checklist");
+    rind.file(
+        "script.toml",
+        r#"
+[[reply]]
+text = "I write."
+tool_calls = [
+    { name = "write_file", arguments = { path = "a.md", content = "a" } },
+    { name = "read_file", arguments = { path = "a.md" } },
+    { name = "list_files", arguments = {} },
+]
+[[reply]]
+text = "Done."
+"#,
+    );
+    let n_calls = || {
+        let ran = rind.run(&["run", "--yes", "--json", "--script", "script.toml", "go"]);
+        let events = ran.exits(0).stdout;
+        assert_eq!(
+            events.matches("\"type\":\"tool-end\"").count(),
+            3,
+            "{events}"
+        );
+        // One answer calls tools, the other one is final.
+        assert_eq!(events.matches("\"point\":\"post-reason\"").count(), 1);
+        events.matches("\"point\":\"post-tool\"").count()
+    };
+    assert_eq!(n_calls(), 1);
+    let inspect = || rind.run(&["plugin", "inspect", "pre-completion-checklist"]);
+    let shown = inspect().exits(0).stdout;
+    assert!(
+        shown.contains("only for calls of edit_file, write_file, bash\n")
+            && shown.contains("only for answers that call no tool\n"),
+        "{shown}"
+    );
+
+    rind.config("[plugins.pre-completion-checklist.config]\ncheck_tools = [\"read_file\"]\n");
+    assert_eq!(n_calls(), 2);
+
+    rind.config("[plugins.pre-completion-checklist.config]\nedit_tools = []\ncommand_tools = []\n");
+    assert_eq!(n_calls(), 0);
+    let shown = inspect().exits(0).stdout;
+    assert!(
+        shown.contains("without the setting `edit_tools` or `command_tools` or `check_tools`"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn inspect_says_what_a_plugin_does_and_may_touch() {
     let rind = Rind::default();
     rind.managed("hello");
@@ -300,7 +351,7 @@ fn what_the_operator_set_of_hooks_and_settings_is_shown() {
         "[plugins.injection-guard]\npriority = 50\non_failure = \"block\"\n\
          [plugins.injection-guard.config]\nmode = \"block\"\n\
          [plugins.quartermaster.hooks.post-tool]\nenabled = false\n\
-         [plugins.quartermaster.hooks.pre-tool]\ntimeout_seconds = 90\n\
+         [plugins.quartermaster.hooks.turn-end]\ntimeout_seconds = 90\n\
          [plugins.quartermaste]\npriority = 5\n",
     );
     let list = rind.run(&["plugin", "list"]).exits(1);
@@ -308,11 +359,11 @@ fn what_the_operator_set_of_hooks_and_settings_is_shown() {
     exit 1
     ---- stdout
     ✓ injection-guard          managed  0.1.0    pre-reason (priority 50, blocks when it fails), after-compact (priority 50, blocks when it fails), after-archive (priority 50, blocks when it fails)
-    ✓ quartermaster            managed  0.1.0    pre-tool, post-tool (switched off), turn-end
+    ✓ quartermaster            managed  0.1.0    post-tool (switched off), turn-end
     ✗ quartermaste             -        there is no such plugin; see `rind plugin list`
       required: [RIND_HOME]/config/config.toml:10 configures it; to run without it: `--without quartermaste` for one run; `enabled = false` at [RIND_HOME]/config/config.toml:10 for good
     ---- stderr
-    ▲ [RIND_HOME]/config/config.toml:9: plugins.quartermaster.hooks.pre-tool.timeout_seconds: [T] is above the limit for this hook, so [T] are used
+    ▲ [RIND_HOME]/config/config.toml:9: plugins.quartermaster.hooks.turn-end.timeout_seconds: [T] is above the limit for this hook, so [T] are used
     the model's answers are shown while they are written
     ");
     let shown = |name: &str| {
@@ -333,7 +384,6 @@ fn what_the_operator_set_of_hooks_and_settings_is_shown() {
                     your settings, in place of priority 5, [T], is skipped when it fails
     setting       mode                     "block" your settings
     setting       skip_tools               []
-    hook          pre-tool                 gate     priority 6, [T], is skipped when it fails
     hook          post-tool                mutate   priority 6, [T], is skipped when it fails
                     your settings switch it off
     hook          turn-end                 observe  priority 6, [T], is skipped when it fails

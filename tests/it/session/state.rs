@@ -100,7 +100,9 @@ async fn plugins_reach_the_session_through_their_handle() {
         .unwrap();
     assert_eq!(handle.state_get("p", "k").as_deref(), Some("v"));
     assert_eq!(handle.state_get("q", "k"), None);
-    assert_eq!(handle.messages(&Caller::default(), 5).len(), 1);
+    let mut n_messages = 0;
+    handle.view_messages(&Caller::default(), 5, &mut |shown| n_messages = shown.len());
+    assert_eq!(n_messages, 1);
     handle.append("p", "note", json!({"a": 1})).unwrap();
     assert!(matches!(
         handle.append("p", "", json!(1)),

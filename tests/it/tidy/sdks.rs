@@ -1,7 +1,8 @@
-//! The parts of the JavaScript and Python SDKs that say what the contract says, generated from `wit/`.
+//! The parts of the host and of the JavaScript and Python SDKs that say what the contract says, generated from `wit/`.
 
 mod javascript;
 mod lock;
+mod payloads;
 mod python;
 mod shapes;
 mod tables;
@@ -154,6 +155,7 @@ fn files() -> Vec<(String, String)> {
     files.extend(javascript::files(&contract));
     files.extend(python::files(&contract));
     files.extend(shapes::files(&contract));
+    files.extend(payloads::files(&contract));
     files.extend(schemas());
     files
 }

@@ -112,24 +112,27 @@ impl ShowPayload for p::ProposedCall {
     }
 }
 
-/// Converts records field by field. Fields that only the host's type has are not shown to guests.
+/// Converts the records of which the host has a type of its own, field by field. Fields that only
+/// the host's type has are not shown to guests.
 macro_rules! records {
-    ($($record:ident { $($field:ident),* $(; $converted:ident)? })*) => {$(
+    ($($(#[$doc:meta])* $record:ident { $($(#[$about:meta])* $field:ident $(as $name:literal)?: $type:ty,)* })*) => {
+        $(records!(@record $record { $($field)* });)*
+    };
+    (@record PromptContext $fields:tt) => { records!(@convert PromptContext $fields); };
+    (@record TextDelta $fields:tt) => { records!(@convert TextDelta $fields); };
+    (@record Reflection $fields:tt) => { records!(@convert Reflection $fields); };
+    (@record TurnSummary $fields:tt) => { records!(@convert TurnSummary $fields); };
+    (@record $($other:tt)*) => {};
+    (@convert $record:ident { $($field:ident)* }) => {
         impl ShowPayload for p::$record {
             type Shown = ConvertedPayload<wp::$record>;
 
             fn show(&self, _call: &mut CurrentCall) -> Self::Shown {
                 ConvertedPayload(wp::$record {
-                    $($field: self.$field.clone(),)*
-                    $($converted: self.$converted.into(),)?
+                    $($field: Into::into(Clone::clone(&self.$field)),)*
                 })
             }
         }
-    )*};
+    };
 }
-records! {
-    PromptContext { model, tools, decision }
-    TextDelta { before, text, is_last }
-    Reflection { draft, input, tools, criteria }
-    TurnSummary { stop, steps, tool_calls, cost_usd, unpriced_tokens, duration_ms, output; usage }
-}
+p::for_each_payload!(records);

@@ -6,7 +6,7 @@
 
 use wasmtime::component::Resource;
 
-use super::super::bindings::rind::plugin::{handles as wh, types};
+use super::super::bindings::rind::plugin::{handles as wh, payloads, types};
 use super::super::convert::{self, LentPayload};
 use super::super::host::HostState;
 use crate::message::{Content, Message};
@@ -105,6 +105,7 @@ answers! {
         body(offset: u64, length: u64) -> String: |request| text_part(&request.body, offset, length);
     }
     HostWireResponse: WireResponse {
+        purpose() -> payloads::Purpose: |response| response.purpose.clone();
         provider() -> String: |response| response.provider.clone();
         status() -> u16: |response| response.status;
         latency_ms() -> u64: |response| response.latency_ms;
@@ -116,6 +117,7 @@ answers! {
     }
     HostFinishedCall: FinishedCall {
         call() -> types::ToolCall: |finished| convert::tool_call(&finished.call);
+        plugin() -> Option<String>: |finished| finished.plugin.clone();
         is_error() -> bool: |finished| finished.result.is_error;
         duration_ms() -> u64: |finished| finished.duration_ms;
         len() -> u32: |finished| u32::try_from(finished.result.content.iter().len()).unwrap_or(u32::MAX);

@@ -5,24 +5,41 @@ use super::super::convert;
 use super::super::host::HostState;
 use super::super::sanitize::CallSanitizer;
 use crate::json;
+use crate::message::Message;
 use crate::point::handle::HandleError;
 
 /// Maximum number of messages per answer.
 pub(super) const MAX_MESSAGES: u32 = 1000;
 
+/// Returns those of the last `last` messages that come from the index on that `from` selects.
+fn shown_messages(
+    state: &HostState,
+    last: u32,
+    from: impl Fn(&[Message]) -> usize,
+) -> Vec<types::Message> {
+    let last = last.min(MAX_MESSAGES) as usize;
+    let mut shown = Vec::new();
+    let handle = &state.backing.handle;
+    handle.view_messages(&state.call.caller, last, &mut |messages| {
+        let asked = messages.iter().skip(from(messages));
+        shown = asked.map(convert::convert_message).collect();
+    });
+    shown
+}
+
 impl session::Host for HostState {
-    async fn messages(&mut self, last: u32) -> wasmtime::Result<Vec<types::Message>> {
-        let last = last.min(MAX_MESSAGES) as usize;
-        Ok(self
-            .backing
-            .handle
-            .messages(&self.call.caller, last)
-            .iter()
-            .map(convert::convert_message)
-            .collect())
+    fn messages(&mut self, last: u32) -> wasmtime::Result<Vec<types::Message>> {
+        Ok(shown_messages(self, last, |_| 0))
     }
 
-    async fn append(&mut self, name: String, value: String) -> Result<(), HandleError> {
+    fn messages_after(&mut self, id: String) -> wasmtime::Result<Vec<types::Message>> {
+        Ok(shown_messages(self, MAX_MESSAGES, |messages| {
+            let known = messages.iter().rposition(|message| message.id == id);
+            known.map_or(0, |at| at + 1)
+        }))
+    }
+
+    fn append(&mut self, name: String, value: String) -> Result<(), HandleError> {
         let sanitizer = CallSanitizer::sanitizer_of(self, "session");
         sanitizer.name("name of an entry", &name)?;
         let value = json::parse_json(&sanitizer.json("entry", value), json::MAX_BYTES)

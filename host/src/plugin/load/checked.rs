@@ -17,7 +17,7 @@ use crate::plugin::discover::Found;
 use crate::plugin::fixed::{CallCount, FixedWorld};
 use crate::plugin::host::PluginBacking;
 use crate::plugin::limits::{DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES};
-use crate::plugin::manifest::Manifest;
+use crate::plugin::manifest::{HookOptions, Manifest};
 use crate::plugin::meter::Meter;
 use crate::plugin::prompts::{self, PromptFile};
 use crate::plugin::store::own_folder;
@@ -130,22 +130,44 @@ impl CheckedPlugin {
     /// that has nothing to do is off.
     pub(in crate::plugin) fn hook_settings(&self, point: &str) -> HookSettings {
         let mut settings = open::settings_for(&self.settings, point);
-        settings.enabled &= self.empty_setting(point).is_none();
+        settings.enabled &= self.empty_settings(point).is_empty();
         settings
     }
 
-    /// Returns the setting without which the hook on a point has nothing to do, while it is empty.
-    pub(in crate::plugin) fn empty_setting(&self, point: &str) -> Option<String> {
-        let name = self.manifest.hook(catalog::find(point)?.name).only_with?;
-        let is_empty = match self.config.get(&name) {
+    /// Returns the settings without which the hook on a point has nothing to do, while all of them
+    /// are empty.
+    pub(in crate::plugin) fn empty_settings(&self, point: &str) -> Vec<String> {
+        let Some(row) = catalog::find(point) else {
+            return Vec::new();
+        };
+        let options = self.manifest.hook(row.name);
+        let conditions = [options.only_with, options.only_tools];
+        let empty = conditions
+            .into_iter()
+            .flatten()
+            .find(|names| names.iter().all(|name| self.is_empty_setting(name)));
+        empty.unwrap_or_default()
+    }
+
+    fn is_empty_setting(&self, name: &str) -> bool {
+        match self.config.get(name) {
             None | Some(Value::Null | Value::Bool(false)) => true,
             Some(Value::Bool(true)) => false,
             Some(Value::Number(number)) => number.as_f64() == Some(0.0),
             Some(Value::String(text)) => text.is_empty(),
             Some(Value::Array(all)) => all.is_empty(),
             Some(Value::Object(all)) => all.is_empty(),
-        };
-        is_empty.then_some(name)
+        }
+    }
+
+    /// Returns the tools about whose calls a hook with these options is called; `None`: about all.
+    pub(in crate::plugin) fn only_tools(&self, options: &HookOptions) -> Option<Vec<String>> {
+        let lists = options.only_tools.as_ref()?.iter();
+        let tools = lists
+            .filter_map(|name| self.config.get(name)?.as_array())
+            .flatten()
+            .filter_map(Value::as_str);
+        Some(tools.map(str::to_owned).collect())
     }
 
     /// Whether it defines the same points as another version.

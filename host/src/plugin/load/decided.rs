@@ -99,6 +99,8 @@ impl DecidedPlugin {
             is_async: options.is_async,
             may_change: granted.has(&Capability::Session),
             may: options.may.clone(),
+            only_tools: self.only_tools(options),
+            only_final: options.only_final,
         }
     }
 }

@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use toml::Spanned;
 
-use super::{Manifest, ToolOptions, network};
+use super::{HookOptions, Manifest, ToolOptions, network};
 use crate::grant::SideEffect;
 use crate::near::nearest;
+use crate::point::Point;
 use crate::point::catalog::{self, CATALOG, PointRow};
 use crate::point::dispatch::PointKind;
 use crate::point::failure::OnFailure;
@@ -112,9 +114,10 @@ impl Manifest {
                     "[implements] `{name}`: the point is another plugin's, so it has no rights that `may` could narrow"
                 ));
             }
-            if options.only_with.is_some() {
+            let only = options.only_with.as_ref().map(|_| "only_with");
+            if let Some(key) = only.or(options.only_tools.as_ref().map(|_| "only_tools")) {
                 return Err(format!(
-                    "[implements] `{name}`: the owner of a point relies on its answers, so `only_with` is not possible"
+                    "[implements] `{name}`: the owner of a point relies on its answers, so `{key}` is not possible"
                 ));
             }
             if options.is_async {
@@ -165,12 +168,42 @@ impl Manifest {
     }
 
     /// Whether `[config]` describes a setting of this name.
-    fn has_setting(&self, name: &str) -> bool {
-        let settings = self
-            .config
-            .as_ref()
-            .and_then(|schema| schema.get("properties"));
-        settings.is_some_and(|settings| settings.get(name).is_some())
+    fn setting(&self, name: &str) -> Option<&Value> {
+        self.config.as_ref()?.get("properties")?.get(name)
+    }
+
+    /// Checks the conditions under which a hook is called. A wrong one would switch it off without a
+    /// word.
+    fn check_conditions(&self, row: &PointRow, options: &HookOptions) -> Result<(), String> {
+        let conditions = [
+            ("only_with", &options.only_with),
+            ("only_tools", &options.only_tools),
+        ];
+        for (key, names) in conditions {
+            let names = names.as_deref();
+            if names.is_some_and(<[String]>::is_empty) {
+                return Err(format!("{key} names no setting: leave it out"));
+            }
+            for name in names.unwrap_or_default() {
+                let Some(setting) = self.setting(name) else {
+                    let name = name.escape_debug();
+                    return Err(format!("{key}: [config] has no setting `{name}`"));
+                };
+                let kind = setting.get("type").and_then(Value::as_str);
+                if key == "only_tools" && kind != Some("array") {
+                    return Err(format!("{key}: the setting `{name}` is not a list"));
+                }
+            }
+        }
+        if options.only_final && row.name != catalog::PostReason::NAME {
+            return Err(format!("only_final: {} is not about an answer", row.name));
+        }
+        if options.only_tools.is_some()
+            && ![catalog::PreTool::NAME, catalog::PostTool::NAME].contains(&row.name)
+        {
+            return Err(format!("only_tools: {} is not about a tool call", row.name));
+        }
+        Ok(())
     }
 
     /// Checks that hooks name points of the catalog, and replaces aliases by the catalog's names.
@@ -204,14 +237,8 @@ impl Manifest {
                 return Err(format!("{at}: {} points cannot block", row.kind));
             }
             check_may(row, options.may.as_deref()).map_err(|why| format!("{at}: {why}"))?;
-            if let Some(setting) = &options.only_with
-                && !self.has_setting(setting)
-            {
-                return Err(format!(
-                    "{at}: only_with: [config] has no setting `{}`",
-                    setting.escape_debug()
-                ));
-            }
+            self.check_conditions(row, &options)
+                .map_err(|why| format!("{at}: {why}"))?;
             let key = Spanned::new(name.span(), row.name.to_owned());
             if hooks.insert(key, options).is_some() {
                 return Err(format!("{at}: the hook on {} has options twice", row.name));

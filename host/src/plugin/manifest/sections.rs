@@ -29,10 +29,17 @@ pub struct HookOptions {
     /// is the hook's failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may: Option<Vec<String>>,
-    /// Setting of the plugin without which the hook has nothing to do. While it is absent, `false`,
-    /// 0 or empty, the hook is not called; always called if absent here.
+    /// Settings of the plugin without which the hook has nothing to do. While all of them are
+    /// absent, `false`, 0 or empty, the hook is not called; always called if absent here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub only_with: Option<String>,
+    pub only_with: Option<Vec<String>>,
+    /// Settings of the plugin that list names of tools; hooks of `pre-tool` and `post-tool` only.
+    /// The hook is called only for calls of these tools; for all calls if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only_tools: Option<Vec<String>>,
+    /// Whether the hook is called only for answers that call no tool; `post-reason` only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_final: bool,
 }
 
 /// `[filesystem]`: requested directories, each `workspace[/sub]` or `data`.

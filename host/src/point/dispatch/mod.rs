@@ -171,6 +171,9 @@ impl Dispatcher {
             .iter()
             .filter(|bound| !caller.passes_over(&bound.spec.plugin, is_gate))
         {
+            if !bound.spec.applies_to::<P>(&run.out.value) {
+                continue;
+            }
             if is_too_deep {
                 let failure = Failure::Unavailable(format!(
                     "plugins calling plugins are nested deeper than {MAX_NESTING}"

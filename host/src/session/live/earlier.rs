@@ -1,11 +1,11 @@
-//! Facts about the previous run for the user: status lines of plugins, answers that ended with the
-//! run, and the cost of the session.
+//! Facts that outlast a run: status lines of plugins, answers that ended with the run, skills, the
+//! title, and the cost of the session.
 
 use std::collections::BTreeMap;
 
 use super::{Session, SessionState};
 use crate::session::Error;
-use crate::session::entry::{AllowedPart, Body};
+use crate::session::entry::{AllowedPart, Body, LastingSkill, RememberedSkill};
 
 impl Session {
     /// Takes a plugin's line of status. A plugin may change it hundreds of times in a turn, so the
@@ -37,6 +37,18 @@ impl Session {
     /// tool.
     pub(crate) fn kept_answers(&self) -> Vec<(String, AllowedPart)> {
         self.lock().transcript.kept_answers.clone()
+    }
+
+    /// Returns the skills that stay active from turn to turn, oldest first.
+    #[must_use]
+    pub fn lasting_skills(&self) -> Vec<LastingSkill> {
+        self.lock().transcript.skills.clone()
+    }
+
+    /// Returns the facts that the session remembers about skills, oldest first.
+    #[must_use]
+    pub fn remembered_skills(&self) -> Vec<RememberedSkill> {
+        self.lock().transcript.remembered.clone()
     }
 
     /// Returns the title that a person gave the session.

@@ -1,6 +1,7 @@
 //! Handles over data of the test. They answer as the host's do, bounds included.
 
 use crate::payload::text_of;
+use crate::payloads::Purpose;
 use crate::types::{Message, Part, ToolCall, Usage};
 
 /// Maximum number of messages of one read.
@@ -33,6 +34,7 @@ pub struct WireRequest {
 /// An answer from the wire.
 #[derive(Clone, Debug)]
 pub struct WireResponse {
+    pub(super) purpose: Purpose,
     pub(super) provider: String,
     pub(super) status: u16,
     pub(super) latency_ms: u64,
@@ -46,6 +48,7 @@ pub struct WireResponse {
 #[derive(Clone, Debug)]
 pub struct FinishedCall {
     pub(super) call: ToolCall,
+    pub(super) plugin: Option<String>,
     pub(super) is_error: bool,
     pub(super) duration_ms: u64,
     pub(super) parts: Vec<Part>,
@@ -77,6 +80,8 @@ fields! {
         provider: String;
     }
     WireResponse {
+        /// Purpose of the request.
+        purpose: Purpose;
         /// Name of the provider.
         provider: String;
         /// HTTP status.
@@ -93,6 +98,8 @@ fields! {
     FinishedCall {
         /// Call with its arguments.
         call: ToolCall;
+        /// Name of the plugin that the tool is from.
+        plugin: Option<String>;
         /// Whether it failed.
         is_error: bool;
         /// Milliseconds that it ran.
@@ -167,6 +174,13 @@ impl Slice {
 }
 
 impl WireResponse {
+    /// Sets the purpose of the request.
+    #[must_use]
+    pub fn with_purpose(mut self, purpose: Purpose) -> Self {
+        self.purpose = purpose;
+        self
+    }
+
     /// Sets the cost.
     #[must_use]
     pub fn with_cost(mut self, usd: Option<f64>) -> Self {
@@ -218,6 +232,13 @@ impl FinishedCall {
     #[must_use]
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.call.id = id.into();
+        self
+    }
+
+    /// Sets the plugin that the tool is from.
+    #[must_use]
+    pub fn with_plugin(mut self, name: impl Into<String>) -> Self {
+        self.plugin = Some(name.into());
         self
     }
 

@@ -147,6 +147,7 @@ pub(crate) fn after_provider_response(response: &WireResponse) -> Result<(), Err
     saw(
         "after-provider-response",
         (
+            response.purpose(),
             response.provider(),
             response.status(),
             response.latency_ms(),
@@ -172,8 +173,9 @@ pub(crate) fn pre_tool(call: ProposedCall) -> Result<CallOutcome, Error> {
 
 pub(crate) fn post_tool(call: &FinishedCall) -> ResultOutcome {
     let text = format!(
-        "{} took {} ms: {}",
+        "{} of {:?} took {} ms: {}",
         call.call().name,
+        call.plugin(),
         call.duration_ms(),
         call.text()
     );

@@ -115,7 +115,7 @@ fn host_calls_and_memory_are_shown_beside_those_of_the_last_run() {
     );
     let ran = rind.run(&args).exits(0);
     assert!(
-        ran.stdout.contains("config 2") && ran.stdout.contains("(was "),
+        ran.stdout.contains("state 4") && ran.stdout.contains("(was "),
         "{}",
         ran.stdout
     );

@@ -81,7 +81,7 @@ fn the_sdk_becomes_a_skill_of_its_modules() {
     - [rind_sdk::payloads](references/payloads.md): Payloads of hooks: one record for each kind of moment in a turn (`PromptPart`)
     - [rind_sdk::points](references/points.md): Calling extension points that plugins define in `[points.NAME]`, for other plugins to implement (`call`, `call_json`)
     - [rind_sdk::prelude](references/prelude.md): Items that a plugin usually needs: `use rind_sdk::prelude::*;` (50 names from elsewhere)
-    - [rind_sdk::session](references/session.md): The conversation so far (`messages`, `append`, `append_json`)
+    - [rind_sdk::session](references/session.md): The conversation so far (`messages`, `messages_after`, `append`, `append_json`)
     - [rind_sdk::shell](references/shell.md): Programs that a shell command starts, as the host's own rules read it: for gates on tools that run commands (`read`, `Program`)
     - [rind_sdk::state](references/state.md): Values that last as long as the session (`get`, `set`, `remove`, `keys`, `get_json`, `set_json`, `Cached`)
     - [rind_sdk::status](references/status.md): A line of status of the plugin's own, shown beside its name (`set`)

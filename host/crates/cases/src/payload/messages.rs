@@ -104,14 +104,14 @@ impl CaseShape for FinishedCall {
         let content = take_content(&mut fields)?;
         let is_error = fields.take_field("is_error")?.unwrap_or(false);
         let duration_ms = fields.take_field("duration_ms")?.unwrap_or(0);
+        let plugin = fields.take_field("plugin")?;
         fields.end_fields()?;
         let call = call.ok_or("`call` is missing")?;
         Ok(Self {
             result: call.result(content, is_error),
             call,
             duration_ms,
-            // The contract does not show it to plugins.
-            plugin: None,
+            plugin,
         })
     }
 
@@ -121,6 +121,7 @@ impl CaseShape for FinishedCall {
             "content": show_value(&self.result.content),
             "is_error": self.result.is_error,
             "duration_ms": self.duration_ms,
+            "plugin": self.plugin,
         })
     }
 

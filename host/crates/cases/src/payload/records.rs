@@ -74,7 +74,7 @@ records! {
     TextDelta { before = owned(""), text, is_last = false; hidden keep = 0; shown keep }
     WireRequest { provider = owned("scripted"), body }
     WireResponse {
-        provider = owned("scripted"), status = 200_u16, latency_ms = 0_u64, usage = Usage::default(), cost_usd = None,
+        purpose = Purpose::Step, provider = owned("scripted"), status = 200_u16, latency_ms = 0_u64, usage = Usage::default(), cost_usd = None,
         model = owned("test-model"), body = owned("")
     }
     UsedTool { name, is_error = false }

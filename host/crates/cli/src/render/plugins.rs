@@ -112,11 +112,17 @@ fn wrap_parts(parts: &[String]) -> Vec<String> {
     lines
 }
 
+/// Formats names of settings of which one is enough.
+fn or_named(settings: &[String]) -> String {
+    let names = settings.iter().map(|name| format!("`{name}`"));
+    names.collect::<Vec<_>>().join(" or ")
+}
+
 /// Formats a hook with its point and the operator's settings.
 fn hook_line(hook: &HookReport) -> String {
     let point = &hook.point;
-    if let Some(setting) = &hook.empty_setting {
-        return format!("{point} (off without `{setting}`)");
+    if !hook.empty_settings.is_empty() {
+        return format!("{point} (off without {})", or_named(&hook.empty_settings));
     }
     if !hook.enabled {
         return format!("{point} (switched off)");
@@ -281,16 +287,24 @@ pub(in super::super) fn print_report(report: &Report) {
             let text = "  holds answers back until they are complete: it may change or refuse them";
             line("", style_text(WARN, text));
         }
-        let of_settings = match (&hook.empty_setting, &hook.of_plugin) {
-            (Some(setting), _) => {
-                format!("not called: it has nothing to do without the setting `{setting}`")
-            }
+        if let Some(tools) = hook.only_tools.as_ref().filter(|_| hook.enabled) {
+            line("", format!("  only for calls of {}", tools.join(", ")));
+        }
+        if hook.only_final {
+            line("", "  only for answers that call no tool".to_owned());
+        }
+        let empty = &hook.empty_settings;
+        let of_settings = match &hook.of_plugin {
+            _ if !empty.is_empty() => format!(
+                "not called: it has nothing to do without the setting {}",
+                or_named(empty)
+            ),
             _ if !hook.enabled => "your settings switch it off".to_owned(),
-            (None, Some(own)) => format!(
+            Some(own) => format!(
                 "your settings, in place of {}",
                 hook_options(own.priority, own.deadline_ms, own.on_failure)
             ),
-            (None, None) => continue,
+            None => continue,
         };
         line("", format!("  {}", style_text(WARN, of_settings)));
     }

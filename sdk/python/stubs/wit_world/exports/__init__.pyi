@@ -10,10 +10,10 @@ import weakref
 from componentize_py_types import Result, Ok, Err, Some
 from ..imports import types
 from ..exports import commands
-from ..imports import handles
 from ..exports import implement
 from ..exports import loop
 from ..imports import payloads
+from ..imports import handles
 from ..imports import outcomes
 from ..exports import tools
 

@@ -23,6 +23,7 @@ import weakref
 
 from componentize_py_types import Result, Ok, Err, Some
 from ..imports import types
+from ..imports import payloads
 
 class Conversation:
     """
@@ -133,6 +134,11 @@ class WireResponse:
     A provider's answer after its stream has ended.
     """
     
+    def purpose(self) -> payloads.Purpose:
+        """
+        Purpose of the request.
+        """
+        raise NotImplementedError
     def provider(self) -> str:
         """
         Name of the provider.
@@ -192,6 +198,11 @@ class FinishedCall:
     def call(self) -> types.ToolCall:
         """
         The call with its final arguments.
+        """
+        raise NotImplementedError
+    def plugin(self) -> Optional[str]:
+        """
+        Name of the plugin that the tool is from; none for a built-in tool.
         """
         raise NotImplementedError
     def is_error(self) -> bool:

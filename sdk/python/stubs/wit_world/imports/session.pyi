@@ -23,6 +23,11 @@ def messages(last: int) -> List[types.Message]:
     The last messages, oldest first; at most 1,000.
     """
     raise NotImplementedError
+def messages_after(id: str) -> List[types.Message]:
+    """
+    The messages after the one of this id, oldest first, or all if there is none of this id; at most the last 1,000.
+    """
+    raise NotImplementedError
 def append(name: str, value: str) -> None:
     """
     Keeps an entry of the plugin's own in the session file. The model never sees it. `value` is JSON text of at most 1

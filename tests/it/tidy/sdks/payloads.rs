@@ -1,0 +1,75 @@
+//! The table of payload records that the host's code for them is generated from.
+
+use std::fmt::Write as _;
+
+use wit_parser::{Docs, Type, TypeDefKind};
+
+use super::{Contract, pascal_case, snake_case, text};
+
+/// Path of the generated file.
+const FILE: &str = "wit/payloads.in";
+
+const HEAD: &str = "\
+// Generated from wit/payloads.wit by `RIND_BLESS=1 cargo test -p rind-tests tidy`; not to be changed by hand.
+
+/// Calls `$m!` with the records: their docs, and docs, name and type of each field. Docs are in the words of JSON. `p` stands for the payloads of the host; a field
+/// whose name is a word of Rust has the contract's name behind it.
+macro_rules! for_each_payload {
+    ($m:ident) => {
+        $m! {
+";
+
+pub(super) fn files(contract: &Contract) -> Vec<(String, String)> {
+    let payloads = contract.interface(contract.interfaces()["payloads"]);
+    let mut table = HEAD.to_owned();
+    for (name, id) in &payloads.types {
+        let ty = contract.ty(*id);
+        let TypeDefKind::Record(record) = &ty.kind else {
+            continue;
+        };
+        docs(&mut table, 12, &ty.docs);
+        let _ = writeln!(table, "            {} {{", pascal_case(name));
+        for field in &record.fields {
+            docs(&mut table, 16, &field.docs);
+            let (name, ty) = (snake_case(&field.name), rust_type(contract, &field.ty));
+            let name = match &*name {
+                "where" | "type" | "use" => format!("{name}_ as \"{name}\""),
+                _ => name,
+            };
+            let _ = writeln!(table, "                {name}: {ty},");
+        }
+        table.push_str("            }\n");
+    }
+    table.push_str("        }\n    };\n}\n");
+    vec![(FILE.to_owned(), table)]
+}
+
+/// Adds docs as one line, in the words of JSON: it has `null`, and names in snake case.
+fn docs(table: &mut String, indent: usize, docs: &Docs) {
+    let words = text(docs).split_whitespace().map(|word| match word {
+        "none" => "null".to_owned(),
+        "None" => "Null".to_owned(),
+        name if name.starts_with('`') && name.ends_with("-usd`") => snake_case(name),
+        word => word.to_owned(),
+    });
+    let words: Vec<String> = words.collect();
+    let _ = writeln!(table, "{:indent$}/// {}", "", words.join(" "));
+}
+
+fn rust_type(contract: &Contract, ty: &Type) -> String {
+    match ty {
+        Type::String => "String".to_owned(),
+        Type::Id(id) => {
+            let ty = contract.ty(*id);
+            let name = || pascal_case(ty.name.as_deref().unwrap());
+            match &ty.kind {
+                TypeDefKind::Option(some) => format!("Option<{}>", rust_type(contract, some)),
+                TypeDefKind::List(item) => format!("Vec<{}>", rust_type(contract, item)),
+                // From another interface.
+                TypeDefKind::Type(_) => name(),
+                _ => format!("p::{}", name()),
+            }
+        }
+        number => format!("{number:?}").to_lowercase(),
+    }
+}
