@@ -46,14 +46,18 @@ pub(super) fn files(contract: &Contract) -> Vec<(String, String)> {
 
 /// Adds docs as one line, in the words of JSON: it has `null`, and names in snake case.
 fn docs(table: &mut String, indent: usize, docs: &Docs) {
-    let words = text(docs).split_whitespace().map(|word| match word {
-        "none" => "null".to_owned(),
-        "None" => "Null".to_owned(),
-        name if name.starts_with('`') && name.ends_with("-usd`") => snake_case(name),
-        word => word.to_owned(),
-    });
-    let words: Vec<String> = words.collect();
-    let _ = writeln!(table, "{:indent$}/// {}", "", words.join(" "));
+    let mut words = text(docs).split_whitespace().peekable();
+    let mut line = Vec::new();
+    while let Some(word) = words.next() {
+        line.push(match word {
+            // Not in `none of it`.
+            "none" if words.peek() != Some(&"of") => "null".to_owned(),
+            "None" => "Null".to_owned(),
+            name if name.starts_with('`') && name.ends_with("-usd`") => snake_case(name),
+            word => word.to_owned(),
+        });
+    }
+    let _ = writeln!(table, "{:indent$}/// {}", "", line.join(" "));
 }
 
 fn rust_type(contract: &Contract, ty: &Type) -> String {
