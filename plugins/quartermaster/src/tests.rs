@@ -3,7 +3,8 @@
 use crate::follow::{FavouriteTool, FollowSettings, ToolFollowers, suggest_tool};
 use crate::ledger;
 use crate::quartermaster::{
-    __rind_hook_post_tool as post_tool, __rind_hook_turn_end as turn_end, is_last,
+    __rind_hook_post_tool as post_tool, __rind_hook_pre_tool as pre_tool,
+    __rind_hook_turn_end as turn_end, is_last,
 };
 use crate::trail::AgentTrail;
 use rind_sdk::prelude::*;
@@ -174,15 +175,11 @@ fn at(agent: &str, turn: u32, step: u32) -> Caller {
     }
 }
 
-fn start() {
-    testing::reset();
-    testing::set_config(json!({"confidence": 0.6, "observations": 5, "suggest": true}));
-}
-
-fn call(caller: Caller, tool: &str) {
+fn ask(caller: Caller, id: &str, tool: &str) {
+    let mut proposed = testing::proposed_call(tool, json!({}));
+    proposed.call.id = id.to_owned();
     testing::set_caller(caller);
-    let finished = testing::finished_call(tool, "").with_error(true);
-    assert_eq!(post_tool(&finished).unwrap(), ResultOutcome::default());
+    assert_eq!(pre_tool(proposed).unwrap(), CallOutcome::pass());
 }
 
 fn end(caller: Caller) {
@@ -220,14 +217,14 @@ fn times(before: &[&str], next: &str) -> u64 {
 
 #[test]
 fn what_a_turn_has_learnt_is_kept_when_it_ends_and_not_lost_when_it_breaks_off() {
-    start();
+    testing::reset();
     for (step, tool) in ["grep", "bash", "grep", "bash"].iter().enumerate() {
-        call(at("main", 1, step as u32), tool);
+        ask(at("main", 1, step as u32), tool, tool);
     }
     assert_eq!(store::keys("").unwrap(), Vec::<String>::new());
     // The first turn never ends.
-    call(at("main", 2, 1), "grep");
-    call(at("main", 2, 2), "bash");
+    ask(at("main", 2, 1), "a", "grep");
+    ask(at("main", 2, 2), "b", "bash");
     end(at("main", 2, 2));
     assert_eq!(store::keys("").unwrap().len(), 2);
     assert_eq!(times(&["grep"], "bash"), 3);
@@ -235,25 +232,35 @@ fn what_a_turn_has_learnt_is_kept_when_it_ends_and_not_lost_when_it_breaks_off()
 }
 
 #[test]
-fn calls_are_learned_in_their_order() {
-    start();
-    call(at("main", 1, 1), "grep");
-    call(at("main", 1, 1), "edit_file");
-    call(at("main", 1, 2), "bash");
+fn calls_are_learned_as_they_are_asked_for() {
+    testing::reset();
+    ask(at("main", 1, 1), "a", "grep");
+    ask(at("main", 1, 1), "b", "edit_file");
+    ask(at("main", 1, 2), "a", "bash");
     assert_eq!(times(&["grep"], "edit_file"), 1);
     assert_eq!(times(&["edit_file"], "bash"), 1);
     assert_eq!(times(&["grep", "edit_file"], "bash"), 1);
 }
 
 #[test]
+fn a_call_that_the_gate_is_asked_about_again_counts_once() {
+    testing::reset();
+    ask(at("main", 1, 1), "a", "grep");
+    ask(at("main", 1, 1), "b", "bash");
+    ask(at("main", 1, 1), "b", "bash");
+    assert_eq!(times(&["grep"], "bash"), 1);
+    assert_eq!(times(&["bash"], "bash"), 0);
+}
+
+#[test]
 fn turns_and_agents_have_trails_of_their_own_and_learn_together() {
-    start();
-    call(at("main", 1, 1), "grep");
-    call(at("sub-1", 1, 1), "edit_file");
-    call(at("main", 2, 1), "edit_file");
+    testing::reset();
+    ask(at("main", 1, 1), "a", "grep");
+    ask(at("sub-1", 1, 1), "a", "edit_file");
+    ask(at("main", 2, 1), "a", "edit_file");
     assert_eq!(times(&["grep"], "edit_file"), 0);
-    call(at("sub-1", 1, 2), "bash");
-    call(at("main", 2, 2), "bash");
+    ask(at("sub-1", 1, 2), "b", "bash");
+    ask(at("main", 2, 2), "b", "bash");
     assert_eq!(times(&["edit_file"], "bash"), 2);
 }
 
@@ -263,10 +270,10 @@ fn nothing_is_said_after_a_failure_or_when_it_is_switched_off() {
         testing::reset();
         testing::set_config(json!({"confidence": 0.6, "observations": 1, "suggest": suggest}));
         for turn in 1..=3 {
-            call(at("main", turn, 1), "grep");
-            call(at("main", turn, 2), "bash");
+            ask(at("main", turn, 1), "a", "grep");
+            ask(at("main", turn, 2), "b", "bash");
         }
-        testing::set_caller(at("main", 4, 1));
+        ask(at("main", 4, 1), "call-1", "grep");
         let finished = testing::finished_call("grep", "").with_error(is_error);
         assert_eq!(post_tool(&finished).unwrap(), ResultOutcome::default());
     }

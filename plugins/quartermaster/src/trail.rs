@@ -13,6 +13,9 @@ use crate::ledger::key_of;
 pub(crate) struct AgentTrail {
     /// The turn. A new one starts with no tool before it.
     turn: u32,
+    /// Step and id of the last call. A gate is asked again about a call whose arguments were
+    /// changed.
+    last: (u32, String),
     /// The last tools, oldest first: at most two.
     tools: Vec<String>,
     /// The step of the last suggestion.
@@ -54,14 +57,16 @@ impl AgentTrail {
         }
     }
 
-    /// Counts that a tool was called, and goes on to it.
+    /// Whether this is the last call that was asked for.
+    pub(crate) fn is_at(&self, call: &str) -> bool {
+        self.last.1 == call && self.last.0 == caller::step() && self.turn == caller::turn()
+    }
+
+    /// Records that a tool is called now.
     pub(crate) fn learn_tool(&mut self, tool: &str) {
         for place in trail_places(&self.tools) {
             self.learnt.entry(key_of(place)).or_default().add_tool(tool);
         }
-        self.tools.push(tool.to_owned());
-        let old = self.tools.len().saturating_sub(2);
-        self.tools.drain(..old);
     }
 
     /// Returns the counts that are not in the store yet.
@@ -79,16 +84,23 @@ impl AgentTrail {
         &self.tools
     }
 
+    /// Goes on to a call.
+    pub(crate) fn go_to(&mut self, call: &str, tool: &str) {
+        self.last = (caller::step(), call.to_owned());
+        self.tools.push(tool.to_owned());
+        let old = self.tools.len().saturating_sub(2);
+        self.tools.drain(..old);
+    }
+
     /// Whether there is room for a suggestion: one a step, and each once a turn.
     pub(crate) fn has_room_for(&self, text: &str) -> bool {
         self.suggested_in != caller::step() && self.suggested.iter().all(|said| said != text)
     }
 
-    /// Remembers that a suggestion is made, and returns it.
-    pub(crate) fn suggest_text(&mut self, text: String) -> String {
+    /// Remembers that a suggestion was made.
+    pub(crate) fn suggest_text(&mut self, text: &str) {
         self.suggested_in = caller::step();
-        self.suggested.push(text.clone());
-        text
+        self.suggested.push(text.to_owned());
     }
 }
 

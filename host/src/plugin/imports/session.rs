@@ -11,7 +11,7 @@ use crate::point::handle::HandleError;
 /// Maximum number of messages per answer.
 pub(super) const MAX_MESSAGES: u32 = 1000;
 
-/// Returns those of the last `last` messages that come from the index on that `from` selects.
+/// Returns the last `last` messages without those before the index that `from` finds among them.
 fn shown_messages(
     state: &HostState,
     last: u32,

@@ -134,8 +134,8 @@ impl CheckedPlugin {
         settings
     }
 
-    /// Returns the settings without which the hook on a point has nothing to do, while all of them
-    /// are empty.
+    /// Returns the settings of a condition of the hook on a point if all of them are empty, so that
+    /// the hook has nothing to do; otherwise none.
     pub(in crate::plugin) fn empty_settings(&self, point: &str) -> Vec<String> {
         let Some(row) = catalog::find(point) else {
             return Vec::new();

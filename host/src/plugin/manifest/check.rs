@@ -114,8 +114,12 @@ impl Manifest {
                     "[implements] `{name}`: the point is another plugin's, so it has no rights that `may` could narrow"
                 ));
             }
-            let only = options.only_with.as_ref().map(|_| "only_with");
-            if let Some(key) = only.or(options.only_tools.as_ref().map(|_| "only_tools")) {
+            let conditions = [
+                ("only_with", options.only_with.is_some()),
+                ("only_tools", options.only_tools.is_some()),
+                ("only_final", options.only_final),
+            ];
+            if let Some((key, _)) = conditions.iter().find(|(_, is_set)| *is_set) {
                 return Err(format!(
                     "[implements] `{name}`: the owner of a point relies on its answers, so `{key}` is not possible"
                 ));
@@ -167,7 +171,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// Whether `[config]` describes a setting of this name.
+    /// Returns the schema of a setting in `[config]`.
     fn setting(&self, name: &str) -> Option<&Value> {
         self.config.as_ref()?.get("properties")?.get(name)
     }
@@ -189,9 +193,13 @@ impl Manifest {
                     let name = name.escape_debug();
                     return Err(format!("{key}: [config] has no setting `{name}`"));
                 };
-                let kind = setting.get("type").and_then(Value::as_str);
-                if key == "only_tools" && kind != Some("array") {
-                    return Err(format!("{key}: the setting `{name}` is not a list"));
+                let kind = |at| setting.pointer(at).and_then(Value::as_str);
+                let is_list =
+                    kind("/type") == Some("array") && kind("/items/type") == Some("string");
+                if key == "only_tools" && !is_list {
+                    return Err(format!(
+                        "{key}: the setting `{name}` is not a list of texts"
+                    ));
                 }
             }
         }

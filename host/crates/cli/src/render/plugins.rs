@@ -114,7 +114,9 @@ fn wrap_parts(parts: &[String]) -> Vec<String> {
 
 /// Formats names of settings of which one is enough.
 fn or_named(settings: &[String]) -> String {
-    let names = settings.iter().map(|name| format!("`{name}`"));
+    let names = settings
+        .iter()
+        .map(|name| format!("`{}`", one_line(name, NAME)));
     names.collect::<Vec<_>>().join(" or ")
 }
 
@@ -288,7 +290,8 @@ pub(in super::super) fn print_report(report: &Report) {
             line("", style_text(WARN, text));
         }
         if let Some(tools) = hook.only_tools.as_ref().filter(|_| hook.enabled) {
-            line("", format!("  only for calls of {}", tools.join(", ")));
+            let tools = one_line(&tools.join(", "), 4 * SETTING);
+            line("", format!("  only for calls of {tools}"));
         }
         if hook.only_final {
             line("", "  only for answers that call no tool".to_owned());
