@@ -7,16 +7,20 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use proptest::prelude::*;
-use rind::message::{EffectClass, ToolCall};
+use rind::message::{Content, EffectClass, Message, Role, ToolCall};
 use rind::point::caller::{CallContext, Caller, MAX_NESTING};
-use rind::point::catalog::{BeforeProviderRequest, PostOutput, PreOutput, PreTool, SystemPrompt};
+use rind::point::catalog::{
+    BeforeProviderRequest, PostOutput, PostReason, PostTool, PreOutput, PreTool, SystemPrompt,
+};
 use rind::point::dispatch::{Dispatched, Dispatcher, HookVerdict};
 use rind::point::failure::{Failure, OnFailure};
 use rind::point::outcome::{
     CallOutcome, CallVerdict, Effect, Level, LogLine, Metric, Observed, OutputOutcome,
-    PromptOutcome, WireOutcome,
+    PromptOutcome, ReplyOutcome, ResultOutcome, WireOutcome,
 };
-use rind::point::payload::{Decision, PromptContext, PromptPart, ProposedCall, Tier, WireRequest};
+use rind::point::payload::{
+    Decision, FinishedCall, PromptContext, PromptPart, ProposedCall, Tier, WireRequest,
+};
 use rind::point::registry::{HookSpec, Registry};
 use rind::point::trace::{Sink, TraceOutcome, TraceRecord};
 use rind::point::{Hook, Point};
@@ -356,6 +360,61 @@ async fn a_wire_body_may_leave_tools_out_and_bring_none() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn hooks_are_called_only_about_the_tools_and_answers_of_their_conditions() {
+    let mut registry = Registry::default();
+    let only = |tool: &str| Some(vec![tool.to_owned()]);
+    let gate = HookSpec {
+        only_tools: only("write_file"),
+        ..spec::<PreTool>("gate", 1)
+    };
+    hangs::<PreTool>(&mut registry, gate);
+    let review = HookSpec {
+        only_tools: only("write_file"),
+        ..spec::<PostTool>("review", 1)
+    };
+    answers::<PostTool>(&mut registry, review, |_| Ok(ResultOutcome::default()));
+    let judge = HookSpec {
+        only_final: true,
+        ..spec::<PostReason>("judge", 1)
+    };
+    answers::<PostReason>(&mut registry, judge, |_| Ok(ReplyOutcome::default()));
+    let (dispatcher, recorder) = dispatcher(registry);
+    // The gate fails, and is not asked any more in this turn: it refuses its own tools only.
+    for (tool, is_refused) in [
+        ("read_file", false),
+        ("write_file", true),
+        ("read_file", false),
+        ("write_file", true),
+    ] {
+        let mut call = call(json!({"path": "a"}));
+        call.call.name = tool.to_owned();
+        let done = dispatcher
+            .dispatch::<PreTool>(&caller(), call.clone())
+            .await;
+        assert_eq!(matches!(done.verdict, HookVerdict::Block(_)), is_refused);
+        let n_traces = recorder.take().len();
+        assert_eq!(n_traces == 1, is_refused, "{tool}");
+        let finished = FinishedCall {
+            result: call.call.result("ok", false),
+            call: call.call,
+            duration_ms: 1,
+            plugin: None,
+        };
+        dispatcher.dispatch::<PostTool>(&caller(), finished).await;
+        assert_eq!(recorder.take().len() == 1, is_refused, "{tool}");
+    }
+    let mut answer = Message::text(Role::Assistant, "I write.");
+    dispatcher
+        .dispatch::<PostReason>(&caller(), answer.clone())
+        .await;
+    assert_eq!(recorder.take(), ["judge Pass"]);
+    let asked = call(json!({"path": "a"})).call;
+    answer.content.push(Content::ToolCall(asked));
+    dispatcher.dispatch::<PostReason>(&caller(), answer).await;
+    assert_eq!(recorder.take(), [""; 0]);
 }
 
 #[tokio::test]

@@ -71,7 +71,7 @@ impl HookSpec {
         }
     }
 
-    /// Whether the hook is called about this payload.
+    /// Whether the conditions of the hook hold for this payload.
     pub(super) fn applies_to<P: Point>(&self, payload: &P::Payload) -> bool {
         let payload: &dyn Any = payload;
         if self.only_final

@@ -1,9 +1,9 @@
 //! Trace records of dispatch and access records of plugins.
 //!
-//! Dispatch writes one [`TraceRecord`] for every hook that applies to the call, whether it passed,
-//! failed or was skipped; plugin code that reaches out of its sandbox leaves an [`AccessRecord`]. Both are parts
-//! of events and session entries, so their docs become part of the JSON Schema of the events. Start
-//! from [`Sink`].
+//! Dispatch writes one [`TraceRecord`] for every hook whose conditions hold, whether it passed,
+//! failed or was skipped; plugin code that reaches out of its sandbox leaves an [`AccessRecord`].
+//! Both are parts of events and session entries, so their docs become part of the JSON Schema of
+//! the events. Start from [`Sink`].
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1235,7 +1235,10 @@ declare module "rind:plugin/payloads@0.1.1" {
      * key of another; parts of a tier are ordered by what stands behind that.
      */
     key: string;
-    /** Author of the part: `host`, a file, or a plugin's name. The host fills it in; what a plugin writes here is ignored. */
+    /**
+     * Author of the part: `host`, a file, or the name of a plugin or script. The host fills it in; what a hook writes here is
+     * ignored.
+     */
     source: string;
     /** Text of the part. */
     text: string;
@@ -1261,8 +1264,8 @@ declare module "rind:plugin/payloads@0.1.1" {
     /** A question of the plugin of this name, without tools. */
     | { tag: "plugin", val: string };
   /**
-   * A request to the model that is about to be made. The messages themselves are at the point `context`, and the import
-   * `session` reads the conversation: a hook that wants none of it should not pay for all of it.
+   * A request to the model that is about to be made. The messages themselves are at the point `context`: a hook that wants
+   * no message should not pay for all of them.
    */
   export interface ModelRequest {
     /** Purpose of the request. */

@@ -151,7 +151,7 @@ text = "Done."
             3,
             "{events}"
         );
-        // One answer calls tools, the other one is final.
+        // Two answers, of which the second is final.
         assert_eq!(events.matches("\"point\":\"post-reason\"").count(), 1);
         events.matches("\"point\":\"post-tool\"").count()
     };
@@ -164,8 +164,11 @@ text = "Done."
         "{shown}"
     );
 
-    rind.config("[plugins.pre-completion-checklist.config]\ncheck_tools = [\"read_file\"]\n");
+    rind.config("[plugins.pre-completion-checklist.config]\ncheck_tools = [\"read_file\", \"a\\u001b[2J\"]\n");
     assert_eq!(n_calls(), 2);
+    let shown = inspect().exits(0).stdout;
+    assert!(shown.contains("bash, read_file, a"), "{shown}");
+    assert!(!shown.contains('\u{1b}'), "{shown:?}");
 
     rind.config("[plugins.pre-completion-checklist.config]\nedit_tools = []\ncommand_tools = []\n");
     assert_eq!(n_calls(), 0);

@@ -27,6 +27,12 @@ fn shown_messages(
     shown
 }
 
+/// Returns the index behind the message of this id; 0 if there is none of this id.
+fn index_after(messages: &[Message], id: &str) -> usize {
+    let known = messages.iter().rposition(|message| message.id == id);
+    known.map_or(0, |at| at + 1)
+}
+
 impl session::Host for HostState {
     fn messages(&mut self, last: u32) -> wasmtime::Result<Vec<types::Message>> {
         Ok(shown_messages(self, last, |_| 0))
@@ -34,8 +40,7 @@ impl session::Host for HostState {
 
     fn messages_after(&mut self, id: String) -> wasmtime::Result<Vec<types::Message>> {
         Ok(shown_messages(self, MAX_MESSAGES, |messages| {
-            let known = messages.iter().rposition(|message| message.id == id);
-            known.map_or(0, |at| at + 1)
+            index_after(messages, &id)
         }))
     }
 
@@ -46,5 +51,22 @@ impl session::Host for HostState {
             .map_err(|e| HandleError::InvalidInput(format!("the value {e}")))?;
         let backing = &self.backing;
         backing.handle.append(&backing.plugin, &name, value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Role;
+
+    #[test]
+    fn messages_after_one_that_is_gone_are_all() {
+        let message = |id: &&str| Message {
+            id: (*id).to_owned(),
+            ..Message::text(Role::User, "hi")
+        };
+        let messages: Vec<Message> = ["a", "b", "c"].iter().map(message).collect();
+        let found = ["a", "b", "c", "x", ""].map(|id| index_after(&messages, id));
+        assert_eq!(found, [1, 2, 3, 0, 0]);
     }
 }

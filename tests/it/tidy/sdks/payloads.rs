@@ -10,10 +10,12 @@ use super::{Contract, pascal_case, snake_case, text};
 const FILE: &str = "wit/payloads.in";
 
 const HEAD: &str = "\
-// Generated from wit/payloads.wit by `RIND_BLESS=1 cargo test -p rind-tests tidy`; not to be changed by hand.
+// Generated from wit/payloads.wit by `RIND_BLESS=1 cargo test -p rind-tests tidy`. The test is compiled with the host, which reads this
+// file: write the row of a new record by hand first, so that both compile.
 
-/// Calls `$m!` with the records: their docs, and docs, name and type of each field. Docs are in the words of JSON. `p` stands for the payloads of the host; a field
-/// whose name is a word of Rust has the contract's name behind it.
+/// Calls `$m!` with the records: their docs, and docs, name and type of each field. Docs are written for JSON, with `null` and
+/// names in snake case. `p` stands for the payloads of the host; a field whose name is a word of Rust has the contract's name
+/// behind it.
 macro_rules! for_each_payload {
     ($m:ident) => {
         $m! {
@@ -21,16 +23,22 @@ macro_rules! for_each_payload {
 
 pub(super) fn files(contract: &Contract) -> Vec<(String, String)> {
     let payloads = contract.interface(contract.interfaces()["payloads"]);
+    let kinds = payloads.types.values().map(|id| &contract.ty(*id).kind);
+    let fields = kinds.filter_map(|kind| match kind {
+        TypeDefKind::Record(record) => Some(&record.fields),
+        _ => None,
+    });
+    let fields: Vec<&str> = fields.flatten().map(|field| field.name.as_str()).collect();
     let mut table = HEAD.to_owned();
     for (name, id) in &payloads.types {
         let ty = contract.ty(*id);
         let TypeDefKind::Record(record) = &ty.kind else {
             continue;
         };
-        docs(&mut table, 12, &ty.docs);
+        docs(&mut table, 12, &ty.docs, &fields);
         let _ = writeln!(table, "            {} {{", pascal_case(name));
         for field in &record.fields {
-            docs(&mut table, 16, &field.docs);
+            docs(&mut table, 16, &field.docs, &fields);
             let (name, ty) = (snake_case(&field.name), rust_type(contract, &field.ty));
             let name = match &*name {
                 "where" | "type" | "use" => format!("{name}_ as \"{name}\""),
@@ -44,8 +52,8 @@ pub(super) fn files(contract: &Contract) -> Vec<(String, String)> {
     vec![(FILE.to_owned(), table)]
 }
 
-/// Adds docs as one line, in the words of JSON: it has `null`, and names in snake case.
-fn docs(table: &mut String, indent: usize, docs: &Docs) {
+/// Adds docs as one line, written for JSON: with `null`, and names of `fields` in snake case.
+fn docs(table: &mut String, indent: usize, docs: &Docs, fields: &[&str]) {
     let mut words = text(docs).split_whitespace().peekable();
     let mut line = Vec::new();
     while let Some(word) = words.next() {
@@ -53,8 +61,10 @@ fn docs(table: &mut String, indent: usize, docs: &Docs) {
             // Not in `none of it`.
             "none" if words.peek() != Some(&"of") => "null".to_owned(),
             "None" => "Null".to_owned(),
-            name if name.starts_with('`') && name.ends_with("-usd`") => snake_case(name),
-            word => word.to_owned(),
+            word => match word.split('`').nth(1) {
+                Some(name) if fields.contains(&name) => word.replace(name, &snake_case(name)),
+                _ => word.to_owned(),
+            },
         });
     }
     let _ = writeln!(table, "{:indent$}/// {}", "", line.join(" "));

@@ -119,8 +119,8 @@ Purpose of a request to the model.
 @dataclass
 class ModelRequest:
     """
-    A request to the model that is about to be made. The messages themselves are at the point `context`, and the import
-    `session` reads the conversation: a hook that wants none of it should not pay for all of it.
+    A request to the model that is about to be made. The messages themselves are at the point `context`: a hook that wants
+    no message should not pay for all of them.
     """
     purpose: Purpose
     provider: str
