@@ -94,6 +94,23 @@ async fn a_turn_ends_with_what_it_cost_by_model_and_tool() {
 }
 
 #[tokio::test]
+async fn tools_are_counted_only_where_the_notice_lists_them() {
+    for (has_details, n_expected) in [(false, 0), (true, 1)] {
+        let mut host = host();
+        set(&mut host, "details", json!(has_details));
+        let mut running = priced(setup_of(&host, script()).await).build();
+        running.turn("read a.txt").await;
+        let traces = running.traces();
+        let counted = traces
+            .iter()
+            .filter(|line| line.contains("post-tool") && line.contains(NAME));
+        assert_eq!(counted.count(), n_expected, "{traces:?}");
+        let said = &notices(&running, NAME)[0];
+        assert_eq!(said.contains("read_file"), has_details, "{said}");
+    }
+}
+
+#[tokio::test]
 async fn a_spent_budget_ends_the_turn_before_the_model_is_asked_again() {
     for (key, limits) in [
         ("budget_usd", json!({"turn": 1999.0})),
