@@ -112,6 +112,8 @@ async fn many_holders_are_no_limit_and_the_prompt_lists_the_newest() {
     (0..53).for_each(|_| script.extend(reads(1)));
     let mut setup = archiving(script);
     setup.config.archival.trigger.tool_call_threshold = 1;
+    // Room for about half of them: identifiers are random, and some take three tokens more.
+    setup.config.archival.list.max_tokens = 600;
     let mut running = setup.build();
     for n in 0..53 {
         running.archived_turn(&format!("look {n}")).await;
@@ -126,7 +128,7 @@ async fn many_holders_are_no_limit_and_the_prompt_lists_the_newest() {
         .collect();
     assert!(listed[0].ends_with("task: Archive: look 51"), "{system}");
     assert!(listed[1].ends_with("task: Archive: look 50"), "{system}");
-    assert!((20..50).contains(&listed.len()), "{}", listed.len());
+    assert!((15..40).contains(&listed.len()), "{}", listed.len());
     let older = format!("\n- {} older ones, not listed: ", 52 - listed.len());
     assert!(system.contains(&older), "{system}");
 }
