@@ -158,6 +158,7 @@ async fn a_hook_on_results_puts_parts_in_place_and_makes_up_no_blob() {
         let finished = FinishedCall {
             call,
             result: result(parts.clone()),
+            is_refused: false,
             duration_ms: 1,
             plugin: None,
         };

@@ -400,6 +400,7 @@ async fn hooks_are_called_only_about_the_tools_and_answers_of_their_conditions()
         let finished = FinishedCall {
             result: call.call.result("ok", false),
             call: call.call,
+            is_refused: false,
             duration_ms: 1,
             plugin: None,
         };

@@ -242,6 +242,7 @@ async fn what_a_hook_only_passes_on_is_masked_too() {
     let finished = FinishedCall {
         call: call(),
         result,
+        is_refused: false,
         duration_ms: 1,
         plugin: None,
     };

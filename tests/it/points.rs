@@ -398,6 +398,7 @@ async fn post_tool_may_replace_the_content_and_turn_the_error_flag() {
         FinishedCall {
             call,
             result,
+            is_refused: false,
             duration_ms: 12,
             plugin: Some("git".to_owned()),
         },

@@ -36,6 +36,7 @@ fn finished() -> FinishedCall {
     FinishedCall {
         call: call(),
         result,
+        is_refused: false,
         duration_ms: 1,
         plugin: None,
     }

@@ -89,6 +89,7 @@ impl CallRefusal {
                 plugin: None,
                 result: call.result(self.text, self.is_error),
                 call,
+                is_refused: true,
                 duration_ms: 0,
             }),
             refused_by: Some(self.by),

@@ -105,6 +105,7 @@ impl ToolGate<'_> {
                 plugin: None,
                 result: call.result(keep_blobs(&self.scope.family.root, output).await, is_error),
                 call,
+                is_refused: false,
                 duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
             }),
             refused_by: None,

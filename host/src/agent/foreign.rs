@@ -231,6 +231,7 @@ async fn judge_result(
                 ..call.result(String::new(), is_error)
             },
             call,
+            is_refused: false,
             duration_ms: 0,
         }),
         refused_by: None,

@@ -187,7 +187,8 @@ impl<'a> LiveAnswer<'a> {
     }
 
     /// Lets the hooks check the stream: at the first piece, at line ends or every [`LOOK_EVERY`],
-    /// and at the end. With `checks_ends_only` the time between first piece and end does not count.
+    /// and at the end; only at the end if the whole answer is there already. With
+    /// `checks_ends_only` the time between first piece and end does not count.
     async fn judge_pieces(
         &mut self,
         mut pieces: UnboundedReceiver<AnswerPiece>,
@@ -236,7 +237,9 @@ impl<'a> LiveAnswer<'a> {
                 piece = pieces.try_recv().ok();
             }
             let is_due = last.is_none_or(|last| !ends_only && last.elapsed() >= wait(has_line));
-            if has_new && is_due && !self.is_put_off && self.stopped.is_none() {
+            // An answer that came at once is checked once, as the last piece.
+            let is_over = pieces.is_closed() && pieces.is_empty();
+            if has_new && is_due && !is_over && !self.is_put_off && self.stopped.is_none() {
                 self.run_output_delta(false, cancel).await;
                 (last, has_new, has_line) = (Some(Instant::now()), false, false);
             }

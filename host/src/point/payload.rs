@@ -108,6 +108,8 @@ pub struct FinishedCall {
     pub call: ToolCall,
     /// Result of the call.
     pub result: ToolResult,
+    /// Whether the tool did not run.
+    pub is_refused: bool,
     /// Milliseconds that the tool ran; 0 if the call was refused.
     pub duration_ms: u64,
     /// Name of the plugin that provides the tool; `None` for a built-in tool.

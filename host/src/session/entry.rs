@@ -578,7 +578,9 @@ impl Entry {
 
 /// Encodes an entry as a line, including the line feed.
 pub(super) fn entry_line(entry: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
-    let mut line = serde_json::to_vec(entry)?;
+    // Most entries fit, so that the buffer does not grow while it is written.
+    let mut line = Vec::with_capacity(512);
+    serde_json::to_writer(&mut line, entry)?;
     line.push(b'\n');
     Ok(line)
 }

@@ -15,7 +15,7 @@ mod tests;
 
 #[rind_sdk::plugin]
 mod injection_guard {
-    use crate::memory::AgentMemory;
+    use crate::memory::{self, AgentMemory};
     use crate::report::{self, InjectionFind, TextOrigin};
     use crate::score;
     use rind_sdk::prelude::*;
@@ -35,20 +35,13 @@ mod injection_guard {
     #[hook]
     fn pre_reason(request: ModelRequest) -> Result<RequestOutcome, Error> {
         let settings = config::shared::<Settings>()?;
-        let mut found = Vec::new();
-        let known = AgentMemory::change_memory(|memory| {
+        let found = match request.purpose {
+            Purpose::Step => look_at_new(&settings)?,
             // A question outside of the conversation is about the same texts; the new ones are
             // examined before the next step.
-            if matches!(request.purpose, Purpose::Step) {
-                for message in session::messages_after(memory.last_message()) {
-                    if !memory.goes_to(&message.id) {
-                        continue;
-                    }
-                    let before = found.len();
-                    look_at(&message, &settings, &mut found);
-                    memory.add_finds(&message.id, &found[before..]);
-                }
-            }
+            _ => Vec::new(),
+        };
+        let known = AgentMemory::view_memory(|memory| {
             if settings.mode == "block" && memory.has_finds() {
                 memory.finds_in(&session::messages(ALL))
             } else {
@@ -73,12 +66,43 @@ mod injection_guard {
     /// A summary is in the middle of the conversation and replaces messages that were examined.
     #[hook]
     fn after_compact(_slice: &Slice) -> Result<(), Error> {
-        AgentMemory::change_memory(AgentMemory::start_anew)
+        memory::go_to("");
+        Ok(())
     }
 
     #[hook]
     fn after_archive(_slice: &Slice) -> Result<(), Error> {
-        AgentMemory::change_memory(AgentMemory::start_anew)
+        memory::go_to("");
+        Ok(())
+    }
+
+    /// Looks at the messages that are new since the last step, and returns what is found in them.
+    fn look_at_new(settings: &Settings) -> Result<Vec<InjectionFind>, Error> {
+        let messages = session::messages_after(&memory::last_message());
+        let mut found = Vec::new();
+        // Messages with finds, and the place of these in `found`.
+        let mut places = Vec::new();
+        AgentMemory::view_memory(|memory| {
+            for message in messages.iter().filter(|m| !memory.knows_message(&m.id)) {
+                let start = found.len();
+                look_at(message, settings, &mut found);
+                if found.len() > start {
+                    places.push((&message.id, start..found.len()));
+                }
+            }
+        })?;
+        if !places.is_empty() {
+            AgentMemory::change_memory(|memory| {
+                for (id, range) in places {
+                    memory.add_finds(id, &found[range]);
+                }
+            })?;
+        }
+        // Goes on only when the finds are stored: the messages are looked at again otherwise.
+        if let Some(last) = messages.last() {
+            memory::go_to(&last.id);
+        }
+        Ok(found)
     }
 
     /// Adds the finds of one message. The model's own text is not examined; all other text is, in

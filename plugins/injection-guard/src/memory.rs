@@ -1,7 +1,8 @@
-//! Progress through the conversation and the finds in it. Kept in the session's state for each
-//! agent.
+//! Progress through the conversation, kept as long as this instance, and the finds in it, kept in
+//! the session's state for each agent.
 
 use rind_sdk::prelude::{Error, Message, caller, data, state};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use crate::report::InjectionFind;
@@ -10,12 +11,13 @@ use crate::report::InjectionFind;
 /// ids.
 const MAX_FINDS: usize = 500;
 
-/// Memory of one agent's conversation.
+/// Maximum number of agents whose positions are remembered.
+const MAX_POSITIONS: usize = 64;
+
+/// Finds in one agent's conversation.
 #[data]
 #[derive(Default)]
 pub(crate) struct AgentMemory {
-    /// Id of the last message that was looked at; empty before the first.
-    last: String,
     /// Ids of the messages in which something was found, with the foreign part of each: none where
     /// the user was speaking.
     finds: BTreeMap<String, Option<String>>,
@@ -23,36 +25,51 @@ pub(crate) struct AgentMemory {
 
 thread_local! {
     static MEMORY: state::Cached<AgentMemory> = const { state::Cached::new() };
+    /// Ids of the last messages that were looked at, by session and agent. Not in the state, which
+    /// would be written in each step: an instance without a position looks at all messages again,
+    /// and reports no find that it remembers.
+    static POSITIONS: RefCell<BTreeMap<(String, String), String>> = RefCell::default();
+}
+
+fn memory_key() -> String {
+    format!("memory/{}", caller::agent())
+}
+
+/// Id of the last message of the calling agent that was looked at; empty before the first.
+pub(crate) fn last_message() -> String {
+    let agent = (caller::session(), caller::agent());
+    POSITIONS.with_borrow(|positions| positions.get(&agent).cloned().unwrap_or_default())
+}
+
+/// Goes on to a message. The empty id starts anew.
+pub(crate) fn go_to(id: &str) {
+    let agent = (caller::session(), caller::agent());
+    POSITIONS.with_borrow_mut(|positions| {
+        if !positions.contains_key(&agent) && positions.len() >= MAX_POSITIONS {
+            positions.clear();
+        }
+        positions.insert(agent, id.to_owned());
+    });
 }
 
 impl AgentMemory {
     /// Changes the memory of the calling agent, which is empty at first, and stores it.
     pub(crate) fn change_memory<R>(change: impl FnOnce(&mut Self) -> R) -> Result<R, Error> {
-        let key = format!("memory/{}", caller::agent());
-        MEMORY.with(|cached| cached.change(&key, change))
+        MEMORY.with(|cached| cached.change(&memory_key(), change))
     }
 
-    /// Forgets the position of the examination, and keeps the finds.
-    pub(crate) fn start_anew(&mut self) {
-        self.last.clear();
+    /// Shows the memory of the calling agent.
+    pub(crate) fn view_memory<R>(view: impl FnOnce(&Self) -> R) -> Result<R, Error> {
+        MEMORY.with(|cached| cached.view(&memory_key(), view))
     }
 
-    /// Id of the last message that was looked at; empty before the first.
-    pub(crate) fn last_message(&self) -> &str {
-        &self.last
-    }
-
-    /// Goes on to a message. Returns whether it is to be examined: no find is reported twice.
-    pub(crate) fn goes_to(&mut self, id: &str) -> bool {
-        id.clone_into(&mut self.last);
-        !self.finds.contains_key(id)
+    /// Whether finds in a message were reported before.
+    pub(crate) fn knows_message(&self, id: &str) -> bool {
+        self.finds.contains_key(id)
     }
 
     /// Remembers the finds of a message.
     pub(crate) fn add_finds(&mut self, id: &str, finds: &[InjectionFind]) {
-        if finds.is_empty() {
-            return;
-        }
         let foreign = finds.iter().filter(|find| find.is_foreign());
         let words: Vec<String> = foreign.map(InjectionFind::in_words).collect();
         let words = (!words.is_empty()).then(|| words.join("; "));

@@ -1,5 +1,7 @@
 //! The corpus, and the hook on the host in memory.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::corpus::{ATTACKS, BENIGN};
 use crate::injection_guard::{__rind_hook_after_compact, __rind_hook_pre_reason};
 use crate::score::judge_text;
@@ -7,8 +9,14 @@ use rind_sdk::prelude::*;
 use rind_sdk::serde_json::json;
 use rind_sdk::testing;
 
+/// Begins a session of its own: positions outlast the host in memory.
 fn start(mode: &str) {
+    static SESSIONS: AtomicUsize = AtomicUsize::new(0);
     testing::reset();
+    testing::set_caller(testing::Caller {
+        session: format!("session-{}", SESSIONS.fetch_add(1, Ordering::Relaxed)),
+        ..testing::Caller::default()
+    });
     testing::set_config(json!({"mode": mode, "skip_tools": ["trusted"]}));
 }
 
@@ -203,6 +211,19 @@ fn trusted_tools_and_the_models_own_words_are_left_alone() {
         ask(&[own, result("m2", "trusted", ATTACKS[0])]),
         RequestOutcome::default()
     );
+}
+
+#[test]
+fn nothing_is_stored_without_a_find_and_an_instance_that_has_forgotten_its_position_reports_nothing_twice()
+ {
+    start("warn");
+    let clean = [user("m1", "hi"), result("m2", "read_file", "fn main() {}")];
+    assert_eq!(ask(&clean), RequestOutcome::default());
+    assert_eq!(state::get("memory/main"), None);
+    let poisoned = [clean[0].clone(), result("m3", "fetch", ATTACKS[3])];
+    assert_eq!(ask(&poisoned).inject.len(), 1);
+    crate::memory::go_to("");
+    assert_eq!(ask(&poisoned), RequestOutcome::default());
 }
 
 #[test]

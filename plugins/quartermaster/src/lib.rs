@@ -18,40 +18,39 @@ mod quartermaster {
     /// before.
     const LOOK_BACK: u32 = 32;
 
+    /// Learns from a call that ran, and suggests the next one. Calls that were refused, and names
+    /// that the model made up, are no habit.
     #[hook]
-    fn pre_tool(proposed: ProposedCall) -> Result<CallOutcome, Error> {
-        let call = &proposed.call;
-        AgentTrail::change_trail(|trail| {
+    fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
+        if finished.is_refused() {
+            return Ok(ResultOutcome::default());
+        }
+        let settings = config::shared::<FollowSettings>()?;
+        let is_silent = !settings.suggest || finished.is_error();
+        let call = finished.call();
+        let suggested = AgentTrail::change_trail(|trail| {
             if !trail.is_at(&call.id) {
                 trail.learn_tool(&call.name);
                 trail.go_to(&call.id, &call.name);
             }
-        })?;
-        Ok(CallOutcome::pass())
-    }
-
-    #[hook]
-    fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
-        let settings = config::shared::<FollowSettings>()?;
-        if !settings.suggest || finished.is_error() {
-            return Ok(ResultOutcome::default());
-        }
-        let suggested = AgentTrail::view_trail(|trail| {
+            if is_silent {
+                return None;
+            }
             let known =
                 |place: &[String]| ledger::find_followers(place, trail.learnt()).ok().flatten();
             let text = follow::suggest_tool(trail.tools(), &settings, known)?;
-            let call = finished.call().id;
             // More calls of the same answer may follow, and then it is too early to speak.
-            let is_time = trail.is_at(&call)
-                && trail.has_room_for(&text)
-                && is_last(&session::messages(LOOK_BACK), &call);
-            is_time.then_some(text)
+            let is_time =
+                trail.has_room_for(&text) && is_last(&session::messages(LOOK_BACK), &call.id);
+            is_time.then(|| {
+                trail.suggest_text(&text);
+                text
+            })
         })?;
-        let Some(text) = suggested else {
-            return Ok(ResultOutcome::default());
-        };
-        AgentTrail::change_trail(|trail| trail.suggest_text(&text))?;
-        Ok(ResultOutcome::default().inject_once(text))
+        Ok(match suggested {
+            Some(text) => ResultOutcome::default().inject_once(text),
+            None => ResultOutcome::default(),
+        })
     }
 
     #[hook]

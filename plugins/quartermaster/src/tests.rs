@@ -3,8 +3,7 @@
 use crate::follow::{FavouriteTool, FollowSettings, ToolFollowers, suggest_tool};
 use crate::ledger;
 use crate::quartermaster::{
-    __rind_hook_post_tool as post_tool, __rind_hook_pre_tool as pre_tool,
-    __rind_hook_turn_end as turn_end, is_last,
+    __rind_hook_post_tool as post_tool, __rind_hook_turn_end as turn_end, is_last,
 };
 use crate::trail::AgentTrail;
 use rind_sdk::prelude::*;
@@ -175,11 +174,19 @@ fn at(agent: &str, turn: u32, step: u32) -> Caller {
     }
 }
 
+fn start(suggest: bool) {
+    testing::reset();
+    testing::set_config(json!({"confidence": 0.6, "observations": 1, "suggest": suggest}));
+}
+
+/// A call of a tool that ran.
 fn ask(caller: Caller, id: &str, tool: &str) {
-    let mut proposed = testing::proposed_call(tool, json!({}));
-    proposed.call.id = id.to_owned();
+    finish(caller, &testing::finished_call(tool, "").with_id(id));
+}
+
+fn finish(caller: Caller, finished: &FinishedCall) {
     testing::set_caller(caller);
-    assert_eq!(pre_tool(proposed).unwrap(), CallOutcome::pass());
+    assert_eq!(post_tool(finished).unwrap(), ResultOutcome::default());
 }
 
 fn end(caller: Caller) {
@@ -217,7 +224,7 @@ fn times(before: &[&str], next: &str) -> u64 {
 
 #[test]
 fn what_a_turn_has_learnt_is_kept_when_it_ends_and_not_lost_when_it_breaks_off() {
-    testing::reset();
+    start(true);
     for (step, tool) in ["grep", "bash", "grep", "bash"].iter().enumerate() {
         ask(at("main", 1, step as u32), tool, tool);
     }
@@ -232,8 +239,8 @@ fn what_a_turn_has_learnt_is_kept_when_it_ends_and_not_lost_when_it_breaks_off()
 }
 
 #[test]
-fn calls_are_learned_as_they_are_asked_for() {
-    testing::reset();
+fn calls_are_learned_as_they_end() {
+    start(true);
     ask(at("main", 1, 1), "a", "grep");
     ask(at("main", 1, 1), "b", "edit_file");
     ask(at("main", 1, 2), "a", "bash");
@@ -243,8 +250,8 @@ fn calls_are_learned_as_they_are_asked_for() {
 }
 
 #[test]
-fn a_call_that_the_gate_is_asked_about_again_counts_once() {
-    testing::reset();
+fn a_call_that_the_hook_is_called_about_again_counts_once() {
+    start(true);
     ask(at("main", 1, 1), "a", "grep");
     ask(at("main", 1, 1), "b", "bash");
     ask(at("main", 1, 1), "b", "bash");
@@ -253,8 +260,30 @@ fn a_call_that_the_gate_is_asked_about_again_counts_once() {
 }
 
 #[test]
+fn calls_that_were_refused_and_tools_that_are_not_there_are_not_learned() {
+    start(true);
+    ask(at("main", 1, 1), "a", "grep");
+    let invented = testing::finished_call("ghost", "").with_id("b");
+    finish(
+        at("main", 1, 2),
+        &invented.with_error(true).with_refused(true),
+    );
+    ask(at("main", 1, 3), "c", "bash");
+    let failed = testing::finished_call("edit_file", "").with_id("d");
+    finish(at("main", 1, 4), &failed.with_error(true));
+    assert_eq!(
+        (times(&["grep"], "ghost"), times(&["ghost"], "bash")),
+        (0, 0)
+    );
+    assert_eq!(
+        (times(&["grep"], "bash"), times(&["bash"], "edit_file")),
+        (1, 1)
+    );
+}
+
+#[test]
 fn turns_and_agents_have_trails_of_their_own_and_learn_together() {
-    testing::reset();
+    start(true);
     ask(at("main", 1, 1), "a", "grep");
     ask(at("sub-1", 1, 1), "a", "edit_file");
     ask(at("main", 2, 1), "a", "edit_file");
@@ -267,15 +296,13 @@ fn turns_and_agents_have_trails_of_their_own_and_learn_together() {
 #[test]
 fn nothing_is_said_after_a_failure_or_when_it_is_switched_off() {
     for (suggest, is_error) in [(true, true), (false, false)] {
-        testing::reset();
-        testing::set_config(json!({"confidence": 0.6, "observations": 1, "suggest": suggest}));
+        start(suggest);
         for turn in 1..=3 {
             ask(at("main", turn, 1), "a", "grep");
             ask(at("main", turn, 2), "b", "bash");
         }
-        ask(at("main", 4, 1), "call-1", "grep");
         let finished = testing::finished_call("grep", "").with_error(is_error);
-        assert_eq!(post_tool(&finished).unwrap(), ResultOutcome::default());
+        finish(at("main", 4, 1), &finished);
     }
 }
 

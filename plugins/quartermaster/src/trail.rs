@@ -13,8 +13,7 @@ use crate::ledger::key_of;
 pub(crate) struct AgentTrail {
     /// The turn. A new one starts with no tool before it.
     turn: u32,
-    /// Step and id of the last call. A gate is asked again about a call whose arguments were
-    /// changed.
+    /// Step and id of the last call. A hook that is dropped halfway is called again about its call.
     last: (u32, String),
     /// The last tools, oldest first: at most two.
     tools: Vec<String>,
@@ -57,12 +56,12 @@ impl AgentTrail {
         }
     }
 
-    /// Whether this is the last call that was asked for.
+    /// Whether this is the last call that was learnt.
     pub(crate) fn is_at(&self, call: &str) -> bool {
         self.last.1 == call && self.last.0 == caller::step() && self.turn == caller::turn()
     }
 
-    /// Records that a tool is called now.
+    /// Records that a tool was called.
     pub(crate) fn learn_tool(&mut self, tool: &str) {
         for place in trail_places(&self.tools) {
             self.learnt.entry(key_of(place)).or_default().add_tool(tool);

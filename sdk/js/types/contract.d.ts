@@ -666,6 +666,8 @@ declare module "rind:plugin/handles@0.1.1" {
     plugin(): string | undefined;
     /** Whether it failed, was refused or was cancelled. */
     isError(): boolean;
+    /** Whether the tool did not run: the call was refused, skipped, or names no tool. */
+    isRefused(): boolean;
     /** Milliseconds that the tool ran; 0 when it was refused. */
     durationMs(): number;
     /** Number of parts of the result. */

@@ -171,6 +171,7 @@ pub fn finished_call(name: &str, content: impl Into<String>) -> FinishedCall {
         call: proposed_call(name, serde_json::json!({})).call,
         plugin: None,
         is_error: false,
+        is_refused: false,
         duration_ms: 1,
         parts: Vec::new(),
         content: String::new(),

@@ -354,7 +354,7 @@ fn what_the_operator_set_of_hooks_and_settings_is_shown() {
         "[plugins.injection-guard]\npriority = 50\non_failure = \"block\"\n\
          [plugins.injection-guard.config]\nmode = \"block\"\n\
          [plugins.quartermaster.hooks.post-tool]\nenabled = false\n\
-         [plugins.quartermaster.hooks.pre-tool]\ntimeout_seconds = 90\n\
+         [plugins.quartermaster.hooks.turn-end]\ntimeout_seconds = 90\n\
          [plugins.quartermaste]\npriority = 5\n",
     );
     let list = rind.run(&["plugin", "list"]).exits(1);
@@ -362,11 +362,11 @@ fn what_the_operator_set_of_hooks_and_settings_is_shown() {
     exit 1
     ---- stdout
     ✓ injection-guard          managed  0.1.0    pre-reason (priority 50, blocks when it fails), after-compact (priority 50, blocks when it fails), after-archive (priority 50, blocks when it fails)
-    ✓ quartermaster            managed  0.1.0    pre-tool, post-tool (switched off), turn-end
+    ✓ quartermaster            managed  0.1.0    post-tool (switched off), turn-end
     ✗ quartermaste             -        there is no such plugin; see `rind plugin list`
       required: [RIND_HOME]/config/config.toml:10 configures it; to run without it: `--without quartermaste` for one run; `enabled = false` at [RIND_HOME]/config/config.toml:10 for good
     ---- stderr
-    ▲ [RIND_HOME]/config/config.toml:9: plugins.quartermaster.hooks.pre-tool.timeout_seconds: [T] is above the limit for this hook, so [T] are used
+    ▲ [RIND_HOME]/config/config.toml:9: plugins.quartermaster.hooks.turn-end.timeout_seconds: [T] is above the limit for this hook, so [T] are used
     the model's answers are shown while they are written
     ");
     let shown = |name: &str| {
@@ -387,7 +387,6 @@ fn what_the_operator_set_of_hooks_and_settings_is_shown() {
                     your settings, in place of priority 5, [T], is skipped when it fails
     setting       mode                     "block" your settings
     setting       skip_tools               []
-    hook          pre-tool                 gate     priority 6, [T], is skipped when it fails
     hook          post-tool                mutate   priority 6, [T], is skipped when it fails
                     your settings switch it off
     hook          turn-end                 observe  priority 6, [T], is skipped when it fails

@@ -82,3 +82,18 @@ async fn it_runs_nothing() {
     let second = later(&host, vec![write(), Reply::text("done")]).await;
     assert_eq!(second.results().len(), 1);
 }
+
+#[tokio::test]
+async fn a_name_that_the_model_made_up_is_not_learned() {
+    let invented = || Reply::call("ghost", json!({}));
+    let mut script: Vec<Reply> = std::iter::repeat_n([write(), invented()], 6)
+        .flatten()
+        .collect();
+    script.push(Reply::text("done"));
+    let (host, setup) = with_plugin("quartermaster", &[], script).await;
+    let mut running = setup.build();
+    running.turn("go on with the work").await;
+    assert_eq!(running.results().len(), 12);
+    let second = later(&host, vec![write(), Reply::text("done")]).await;
+    assert_eq!(suggested(&second), Vec::<usize>::new());
+}

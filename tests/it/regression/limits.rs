@@ -119,6 +119,7 @@ fn finished() -> FinishedCall {
             content: "as it was".into(),
             is_error: false,
         },
+        is_refused: false,
         duration_ms: 1,
         plugin: None,
     }

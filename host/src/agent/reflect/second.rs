@@ -258,6 +258,7 @@ mod tests {
                 &FinishedCall {
                     result: call.result("x".repeat(100_000), n == 99),
                     call,
+                    is_refused: false,
                     duration_ms: 1,
                     plugin: None,
                 },

@@ -119,6 +119,7 @@ answers! {
         call() -> types::ToolCall: |finished| convert::tool_call(&finished.call);
         plugin() -> Option<String>: |finished| finished.plugin.clone();
         is_error() -> bool: |finished| finished.result.is_error;
+        is_refused() -> bool: |finished| finished.is_refused;
         duration_ms() -> u64: |finished| finished.duration_ms;
         len() -> u32: |finished| u32::try_from(finished.result.content.iter().len()).unwrap_or(u32::MAX);
         part(index: u32) -> Option<types::Part>: |finished| {

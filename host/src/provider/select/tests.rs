@@ -1,4 +1,6 @@
-//! Tests of the selection of provider and model from settings, environment and names.
+//! Tests of the selection of provider and model from settings, environment and names, which includes
+//! the scripted provider.
+#![cfg(feature = "scripted")]
 
 use std::collections::HashMap;
 

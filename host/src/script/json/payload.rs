@@ -130,6 +130,8 @@ records! {
         content: Parts = result.content,
         /// Whether the call failed, was refused or was cancelled.
         is_error: bool = result.is_error,
+        /// Whether the tool did not run: the call was refused, skipped, or names no tool.
+        is_refused: bool,
         /// Milliseconds that the tool ran; 0 when it was refused.
         duration_ms: u64,
         /// Name of the plugin the tool is from; null for a built-in tool.

@@ -50,6 +50,7 @@ pub struct FinishedCall {
     pub(super) call: ToolCall,
     pub(super) plugin: Option<String>,
     pub(super) is_error: bool,
+    pub(super) is_refused: bool,
     pub(super) duration_ms: u64,
     pub(super) parts: Vec<Part>,
     pub(super) content: String,
@@ -102,6 +103,8 @@ fields! {
         plugin: Option<String>;
         /// Whether it failed.
         is_error: bool;
+        /// Whether the tool did not run.
+        is_refused: bool;
         /// Milliseconds that it ran.
         duration_ms: u64;
     }
@@ -253,6 +256,13 @@ impl FinishedCall {
     #[must_use]
     pub fn with_error(mut self, is_error: bool) -> Self {
         self.is_error = is_error;
+        self
+    }
+
+    /// Sets whether the call was refused, so that the tool did not run.
+    #[must_use]
+    pub fn with_refused(mut self, is_refused: bool) -> Self {
+        self.is_refused = is_refused;
         self
     }
 

@@ -103,6 +103,7 @@ impl CaseShape for FinishedCall {
         let call: Option<ToolCall> = fields.take_field("call")?;
         let content = take_content(&mut fields)?;
         let is_error = fields.take_field("is_error")?.unwrap_or(false);
+        let is_refused = fields.take_field("is_refused")?.unwrap_or(false);
         let duration_ms = fields.take_field("duration_ms")?.unwrap_or(0);
         let plugin = fields.take_field("plugin")?;
         fields.end_fields()?;
@@ -110,6 +111,7 @@ impl CaseShape for FinishedCall {
         Ok(Self {
             result: call.result(content, is_error),
             call,
+            is_refused,
             duration_ms,
             plugin,
         })
@@ -120,6 +122,7 @@ impl CaseShape for FinishedCall {
             "call": self.call.show(),
             "content": show_value(&self.result.content),
             "is_error": self.result.is_error,
+            "is_refused": self.is_refused,
             "duration_ms": self.duration_ms,
             "plugin": self.plugin,
         })

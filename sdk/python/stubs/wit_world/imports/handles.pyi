@@ -210,6 +210,11 @@ class FinishedCall:
         Whether it failed, was refused or was cancelled.
         """
         raise NotImplementedError
+    def is_refused(self) -> bool:
+        """
+        Whether the tool did not run: the call was refused, skipped, or names no tool.
+        """
+        raise NotImplementedError
     def duration_ms(self) -> int:
         """
         Milliseconds that the tool ran; 0 when it was refused.
