@@ -1,5 +1,6 @@
 //! Harness for tests of the loop: an agent over a scripted model, native hooks, a real workspace and a real session.
 
+mod model;
 mod native;
 
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ use rind::tool::{SharedTool, Tool};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
+pub(crate) use model::ProxyProvider;
 use native::Native;
 pub(crate) use native::{Answers, Hang, NativeTool};
 

@@ -1,53 +1,15 @@
 //! Requests of a loop that other parts of the turn must not feel: to models with other windows, with
 //! other tools, outside of the conversation; and versions of the loop that may not take its place.
 
-use futures_util::future::BoxFuture;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use rind::host::ReplaceError;
 use rind::plugin::load::PluginSet;
 use rind::provider::server_text::ServerText;
-use rind::provider::{Error, Images, Provider, Request, Response, StreamEvent};
+use rind::provider::{Error, Provider};
 
 use super::*;
-
-/// The scripted model on a server that refuses the first requests to `model` as too long.
-struct Narrow {
-    inner: Arc<Scripted>,
-    model: &'static str,
-    n_refused: Mutex<u32>,
-}
-
-impl Provider for Narrow {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn body(&self, request: &Request, images: &Images) -> Value {
-        self.inner.body(request, images)
-    }
-
-    fn send<'a>(
-        &'a self,
-        body: Value,
-        on: &'a mut (dyn FnMut(StreamEvent) + Send),
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Response, Error>> {
-        let is_refused = {
-            let mut left = self.n_refused.lock().unwrap();
-            let is_refused = *left > 0 && body["model"] == self.model;
-            *left -= u32::from(is_refused);
-            is_refused
-        };
-        Box::pin(async move {
-            match is_refused {
-                true => Err(Error::WindowExceeded {
-                    provider: "narrow".to_owned(),
-                    said: ServerText::new("too long"),
-                }),
-                false => self.inner.send(body, on, cancel).await,
-            }
-        })
-    }
-}
+use crate::harness::ProxyProvider;
 
 /// Runs a turn on a server that refuses the first request to `model`.
 async fn refused_once(how: &str, model: &'static str) -> (RanTurn, Vec<Value>) {
@@ -57,14 +19,22 @@ async fn refused_once(how: &str, model: &'static str) -> (RanTurn, Vec<Value>) {
     };
     let answers = vec![always(Reply::text("fine"))];
     let inner = Arc::new(Scripted::new(Script::new(answers)).recording());
-    let narrow = Narrow {
-        inner: inner.clone(),
-        model,
-        n_refused: Mutex::new(1),
-    };
+    let n_refused = AtomicU32::new(0);
+    let narrow = ProxyProvider::new("narrow", inner.clone(), move |inner, body, on, cancel| {
+        let is_refused = body["model"] == model && n_refused.fetch_add(1, Ordering::Relaxed) == 0;
+        Box::pin(async move {
+            match is_refused {
+                true => Err(Error::WindowExceeded {
+                    provider: "narrow".to_owned(),
+                    said: ServerText::new("too long"),
+                }),
+                false => inner.send(body, on, cancel).await,
+            }
+        })
+    });
     let setup = Setup::with(how, Vec::new(), |host| {
         let host = host.config(config);
-        host.provider(Arc::new(narrow), "test-model")
+        host.provider(narrow, "test-model")
     })
     .await;
     let ran = setup.turn().await;

@@ -1,14 +1,11 @@
 //! Tests of the summary of an archived turn, whatever the model makes of the question.
 
-use std::sync::Arc;
-
-use futures_util::future::BoxFuture;
 use rind::agent::SummaryStyle;
-use rind::provider::scripted::{ReplyError, ReplyFinish, Scripted};
-use rind::provider::{Error, Images, Provider, Request, Response, StreamEvent};
-use tokio_util::sync::CancellationToken;
+use rind::provider::Provider;
+use rind::provider::scripted::{ReplyError, ReplyFinish};
 
 use super::*;
+use crate::harness::ProxyProvider;
 
 /// The summary that stays in the place of a turn, and the notices.
 async fn summary_of(answer: Reply, set: impl FnOnce(&mut Setup)) -> (String, Vec<String>) {
@@ -121,35 +118,17 @@ async fn another_model_of_the_provider_may_write_it() {
     assert_eq!(models[5..], ["test-model", "small"]);
 }
 
-/// The scripted model under another name.
-struct Named(&'static str, Arc<Scripted>);
-
-impl Provider for Named {
-    fn name(&self) -> &str {
-        self.0
-    }
-
-    fn body(&self, request: &Request, images: &Images) -> Value {
-        self.1.body(request, images)
-    }
-
-    fn send<'a>(
-        &'a self,
-        body: Value,
-        on: &'a mut (dyn FnMut(StreamEvent) + Send),
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Response, Error>> {
-        self.1.send(body, on, cancel)
-    }
-}
-
 #[tokio::test]
 async fn with_ollama_it_is_a_paragraph_and_that_is_said_once() {
     let mut script = reads(5);
     script.extend(reads(5));
     let mut running = with_summary(script, Reply::text("I read it.")).build();
-    let named = Named("ollama", running.provider.clone());
-    running.agent.set_model(Arc::new(named), "test-model");
+    let named = ProxyProvider::new(
+        "ollama",
+        running.provider.clone(),
+        |model, body, on, cancel| model.send(body, on, cancel),
+    );
+    running.agent.set_model(named, "test-model");
     running.archived_turn("go on").await;
     running.archived_turn("and on").await;
     let summaries: Vec<Option<String>> = ends(&running).into_iter().map(|end| end.1).collect();

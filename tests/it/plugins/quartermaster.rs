@@ -18,9 +18,10 @@ fn read() -> Reply {
     Reply::call("read_file", json!({"path": "a.txt"}))
 }
 
-/// A session in which `read_file` came after `write_file` this often.
-async fn habit(times: usize) -> (Host, Running) {
-    let mut script: Vec<Reply> = std::iter::repeat_n([write(), read()], times)
+/// A session in which the call `next` came after `write_file` this often.
+async fn habit(times: usize, next: fn() -> Reply) -> (Host, Running) {
+    let mut script: Vec<Reply> = std::iter::repeat_with(|| [write(), next()])
+        .take(times)
         .flatten()
         .collect();
     script.push(Reply::text("done"));
@@ -53,7 +54,7 @@ fn suggested(running: &Running) -> Vec<usize> {
 
 #[tokio::test]
 async fn what_one_session_did_five_times_is_suggested_in_another_for_one_request() {
-    let (host, first) = habit(5).await;
+    let (host, first) = habit(5, read).await;
     assert_eq!(
         suggested(&first),
         Vec::<usize>::new(),
@@ -78,22 +79,15 @@ async fn what_one_session_did_five_times_is_suggested_in_another_for_one_request
 
 #[tokio::test]
 async fn it_runs_nothing() {
-    let (host, _) = habit(6).await;
+    let (host, _) = habit(6, read).await;
     let second = later(&host, vec![write(), Reply::text("done")]).await;
     assert_eq!(second.results().len(), 1);
 }
 
 #[tokio::test]
 async fn a_name_that_the_model_made_up_is_not_learned() {
-    let invented = || Reply::call("ghost", json!({}));
-    let mut script: Vec<Reply> = std::iter::repeat_n([write(), invented()], 6)
-        .flatten()
-        .collect();
-    script.push(Reply::text("done"));
-    let (host, setup) = with_plugin("quartermaster", &[], script).await;
-    let mut running = setup.build();
-    running.turn("go on with the work").await;
-    assert_eq!(running.results().len(), 12);
+    let (host, first) = habit(6, || Reply::call("ghost", json!({}))).await;
+    assert_eq!(first.results().len(), 12);
     let second = later(&host, vec![write(), Reply::text("done")]).await;
     assert_eq!(suggested(&second), Vec::<usize>::new());
 }

@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use rind::point::catalog as at;
 use rind::point::outcome as o;
 use rind::point::payload::{Source, StopReason};
-use rind::provider::scripted::{Reply, Scripted};
-use rind::provider::{Error, Images, Provider, Request, Response, StreamEvent};
-use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
+use rind::provider::Provider;
+use rind::provider::scripted::Reply;
+use serde_json::json;
 
 use super::{done, held, inject, read, write};
-use crate::harness::{Setup, check_pairs, check_turn};
+use crate::harness::{ProxyProvider, Setup, check_pairs, check_turn};
 
 #[tokio::test]
 async fn a_blocked_request_ends_the_turn_without_asking_the_model() {
@@ -231,32 +229,6 @@ async fn steering_that_comes_with_the_last_answer_asks_for_another_step() {
     assert_eq!(running.lines()[2], "user: one more thing");
 }
 
-/// The scripted model on a server that puts data of its own beside each answer.
-struct Opaque(Arc<Scripted>);
-
-impl Provider for Opaque {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn body(&self, request: &Request, images: &Images) -> Value {
-        self.0.body(request, images)
-    }
-
-    fn send<'a>(
-        &'a self,
-        body: Value,
-        on: &'a mut (dyn FnMut(StreamEvent) + Send),
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Response, Error>> {
-        Box::pin(async move {
-            let mut response = self.0.send(body, on, cancel).await?;
-            response.message.extra = Some(json!({"details": response.message.joined_text()}));
-            Ok(response)
-        })
-    }
-}
-
 #[tokio::test]
 async fn data_of_the_server_beside_an_answer_goes_when_a_hook_changes_its_text() {
     for (change, block, kept) in [
@@ -280,8 +252,19 @@ async fn data_of_the_server_beside_an_answer_goes_when_a_hook_changes_its_text()
             },
         );
         let mut running = setup.build();
-        let opaque = Opaque(running.provider.clone());
-        running.agent.set_model(Arc::new(opaque), "test-model");
+        let opaque = ProxyProvider::new(
+            "opaque",
+            running.provider.clone(),
+            |model, body, on, cancel| {
+                Box::pin(async move {
+                    let mut response = model.send(body, on, cancel).await?;
+                    let details = response.message.joined_text();
+                    response.message.extra = Some(json!({ "details": details }));
+                    Ok(response)
+                })
+            },
+        );
+        running.agent.set_model(opaque, "test-model");
         running.turn("hello there").await;
         let messages = running.session.messages();
         assert_eq!(messages[1].extra, kept, "{change:?} {block:?}");

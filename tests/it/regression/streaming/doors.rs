@@ -11,15 +11,15 @@ use rind::point::failure::{Failure, OnFailure};
 use rind::point::outcome as o;
 use rind::point::payload::{StopReason, TextDelta};
 use rind::point::{Hook, caller::Caller};
-use rind::provider::scripted::{Reply, Scripted, When};
-use rind::provider::{Error, Images, Provider, Request, Response, StreamEvent};
+use rind::provider::Provider;
+use rind::provider::scripted::{Reply, When};
 use rind::session::Body;
 use rind::tool::policy::{PolicyMode, ToolPolicy};
 use rind_tests::guests::Host;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::harness::{Hang, Running, Setup};
+use crate::harness::{Hang, ProxyProvider, Running, Setup};
 
 const CARD: &str = "4111 1111 1111 1111";
 
@@ -73,34 +73,6 @@ async fn no_event_shows_what_content_safety_masks() {
     assert!(running.lines().iter().any(|line| line.contains(CARD)));
 }
 
-/// The scripted model behind a connection that brings the whole answer in one piece.
-struct AtOnce(Arc<Scripted>);
-
-impl Provider for AtOnce {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn body(&self, request: &Request, images: &Images) -> Value {
-        self.0.body(request, images)
-    }
-
-    fn send<'a>(
-        &'a self,
-        body: Value,
-        on: &'a mut (dyn FnMut(StreamEvent) + Send),
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Response, Error>> {
-        Box::pin(async move {
-            let mut events = Vec::new();
-            let mut keep = |event| events.push(event);
-            let response = self.0.send(body, &mut keep, cancel).await;
-            events.into_iter().for_each(on);
-            response
-        })
-    }
-}
-
 #[tokio::test]
 async fn an_answer_that_came_at_once_is_checked_once() {
     for (is_at_once, n_checks) in [(true, 1), (false, 2)] {
@@ -108,8 +80,21 @@ async fn an_answer_that_came_at_once_is_checked_once() {
         let (_host, setup) = guarded(vec![Reply::text(text)]).await;
         let mut running = setup.build();
         if is_at_once {
-            let provider = AtOnce(running.provider.clone());
-            running.agent.set_model(Arc::new(provider), "test-model");
+            // The connection brings the whole answer in one piece.
+            let provider = ProxyProvider::new(
+                "at-once",
+                running.provider.clone(),
+                |model, body, on, cancel| {
+                    Box::pin(async move {
+                        let mut events = Vec::new();
+                        let mut keep = |event| events.push(event);
+                        let response = model.send(body, &mut keep, cancel).await;
+                        events.into_iter().for_each(on);
+                        response
+                    })
+                },
+            );
+            running.agent.set_model(provider, "test-model");
         }
         let outcome = running.turn("go on with the work").await;
         assert_eq!(outcome.output, "one\ntwo [card masked]\nthree 3");
