@@ -6,6 +6,7 @@ mod pattern;
 mod report;
 mod rules;
 mod score;
+mod starts;
 mod words;
 
 #[cfg(test)]
@@ -15,10 +16,11 @@ mod tests;
 
 #[rind_sdk::plugin]
 mod injection_guard {
-    use crate::memory::{self, AgentMemory};
+    use crate::memory::{AgentMemory, AgentPosition};
     use crate::report::{self, InjectionFind, TextOrigin};
     use crate::score;
     use rind_sdk::prelude::*;
+    use std::borrow::Cow;
 
     #[data]
     struct Settings {
@@ -41,13 +43,10 @@ mod injection_guard {
             // examined before the next step.
             _ => Vec::new(),
         };
-        let known = AgentMemory::view_memory(|memory| {
-            if settings.mode == "block" && memory.has_finds() {
-                memory.finds_in(&session::messages(ALL))
-            } else {
-                Vec::new()
-            }
-        })?;
+        let known = match settings.mode.as_str() {
+            "block" => known_finds()?,
+            _ => Vec::new(),
+        };
 
         let foreign: Vec<&InjectionFind> = found.iter().filter(|find| find.is_foreign()).collect();
         let mut outcome = if !known.is_empty() {
@@ -66,70 +65,84 @@ mod injection_guard {
     /// A summary is in the middle of the conversation and replaces messages that were examined.
     #[hook]
     fn after_compact(_slice: &Slice) -> Result<(), Error> {
-        memory::go_to("");
+        AgentPosition::of_caller().go_to("");
         Ok(())
     }
 
     #[hook]
     fn after_archive(_slice: &Slice) -> Result<(), Error> {
-        memory::go_to("");
+        AgentPosition::of_caller().go_to("");
         Ok(())
+    }
+
+    /// Returns the finds in the conversation, earlier ones included, that are not the user's.
+    fn known_finds() -> Result<Vec<String>, Error> {
+        AgentMemory::view_memory(|memory| match memory.has_finds() {
+            true => memory.finds_in(&session::messages(ALL)),
+            false => Vec::new(),
+        })
     }
 
     /// Looks at the messages that are new since the last step, and returns what is found in them.
     fn look_at_new(settings: &Settings) -> Result<Vec<InjectionFind>, Error> {
-        let messages = session::messages_after(&memory::last_message());
+        let position = AgentPosition::of_caller();
+        let messages = session::messages_after(&position.last_message());
         let mut found = Vec::new();
-        // Messages with finds, and the place of these in `found`.
-        let mut places = Vec::new();
-        AgentMemory::view_memory(|memory| {
-            for message in messages.iter().filter(|m| !memory.knows_message(&m.id)) {
-                let start = found.len();
-                look_at(message, settings, &mut found);
-                if found.len() > start {
-                    places.push((&message.id, start..found.len()));
-                }
+        for message in &messages {
+            let finds = finds_of(message, settings);
+            if !finds.is_empty() {
+                found.push((&message.id, finds));
             }
-        })?;
-        if !places.is_empty() {
+        }
+        // Most messages hold nothing, and then nothing is asked for either.
+        if !found.is_empty() {
             AgentMemory::change_memory(|memory| {
-                for (id, range) in places {
-                    memory.add_finds(id, &found[range]);
+                found.retain(|(id, _)| !memory.knows_message(id));
+                for (id, finds) in &found {
+                    memory.add_finds(id, finds);
                 }
             })?;
         }
+        let found = found.into_iter().flat_map(|(_, finds)| finds).collect();
         // Goes on only when the finds are stored: the messages are looked at again otherwise.
         if let Some(last) = messages.last() {
-            memory::go_to(&last.id);
+            position.go_to(&last.id);
         }
         Ok(found)
     }
 
-    /// Adds the finds of one message. The model's own text is not examined; all other text is, in
+    /// Returns the finds of one message. The model's own text is not examined; all other text is, in
     /// any role in which the model reads it. The guard's own warnings are its own words.
-    fn look_at(message: &Message, settings: &Settings, found: &mut Vec<InjectionFind>) {
-        let mut add = |place: TextOrigin, text: &str| {
-            if let Some(suspicion) = score::judge_text(text) {
-                found.push(InjectionFind { place, suspicion });
-            }
-        };
+    fn finds_of(message: &Message, settings: &Settings) -> Vec<InjectionFind> {
         let place = match &message.origin {
             Origin::User => TextOrigin::User,
-            Origin::Plugin(plugin) if plugin == OWN => return,
+            Origin::Plugin(plugin) if plugin == OWN => return Vec::new(),
             Origin::Plugin(plugin) => TextOrigin::Plugin(plugin.clone()),
             Origin::Summary => TextOrigin::Summary,
             Origin::Reflection => TextOrigin::Reflection,
             Origin::Agent => TextOrigin::Task,
-            Origin::Model => return,
+            Origin::Model => return Vec::new(),
             Origin::Tools => {
                 let results = message.tool_results();
-                let probe_once =
-                    results.filter(|result| !settings.skip_tools.contains(&result.name));
-                probe_once
-                    .for_each(|result| add(TextOrigin::Tool(result.name.clone()), &result.text()));
-                return;
+                let probed = results.filter(|result| !settings.skip_tools.contains(&result.name));
+                let finds = probed.filter_map(|result| {
+                    let suspicion = score::judge_text(&result_text(result))?;
+                    let place = TextOrigin::Tool(result.name.clone());
+                    Some(InjectionFind { place, suspicion })
+                });
+                return finds.collect();
             }
         };
-        add(place, &message.text());
+        let suspicion = score::judge_text(&message.text());
+        let find = suspicion.map(|suspicion| InjectionFind { place, suspicion });
+        find.into_iter().collect()
+    }
+
+    /// Returns the text of a result, without a copy where it is a single one.
+    fn result_text(result: &ToolResult) -> Cow<'_, str> {
+        match &result.parts[..] {
+            [Part::Text(text)] => Cow::Borrowed(text),
+            _ => Cow::Owned(result.text()),
+        }
     }
 }

@@ -35,21 +35,34 @@ fn memory_key() -> String {
     format!("memory/{}", caller::agent())
 }
 
-/// Id of the last message of the calling agent that was looked at; empty before the first.
-pub(crate) fn last_message() -> String {
-    let agent = (caller::session(), caller::agent());
-    POSITIONS.with_borrow(|positions| positions.get(&agent).cloned().unwrap_or_default())
+/// An agent whose position in its conversation is kept.
+pub(crate) struct AgentPosition {
+    /// Session and agent.
+    agent: (String, String),
 }
 
-/// Goes on to a message. The empty id starts anew.
-pub(crate) fn go_to(id: &str) {
-    let agent = (caller::session(), caller::agent());
-    POSITIONS.with_borrow_mut(|positions| {
-        if !positions.contains_key(&agent) && positions.len() >= MAX_POSITIONS {
-            positions.clear();
-        }
-        positions.insert(agent, id.to_owned());
-    });
+impl AgentPosition {
+    /// Returns the position of the calling agent.
+    pub(crate) fn of_caller() -> Self {
+        let agent = (caller::session(), caller::agent());
+        Self { agent }
+    }
+
+    /// Returns the id of the last message that was looked at; empty before the first.
+    pub(crate) fn last_message(&self) -> String {
+        let last = |positions: &BTreeMap<_, String>| positions.get(&self.agent).cloned();
+        POSITIONS.with_borrow(last).unwrap_or_default()
+    }
+
+    /// Goes on to a message. The empty id starts anew.
+    pub(crate) fn go_to(self, id: &str) {
+        POSITIONS.with_borrow_mut(|positions| {
+            if !positions.contains_key(&self.agent) && positions.len() >= MAX_POSITIONS {
+                positions.clear();
+            }
+            positions.insert(self.agent, id.to_owned());
+        });
+    }
 }
 
 impl AgentMemory {

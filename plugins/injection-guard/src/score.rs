@@ -3,7 +3,8 @@
 use crate::hidden;
 use crate::pattern::{PhrasePattern, is_match};
 use crate::rules::{DISCUSSION, InjectionRule, MARKS, OBLIGING, ORDERING, RULES, SignKind, TURNS};
-use crate::words::{self, TextWord, WordStarts, split_words};
+use crate::starts::{N_STARTS, WordStarts, word_start};
+use crate::words::{self, TextWord, split_words};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -63,7 +64,7 @@ pub(crate) fn judge_text(text: &str) -> Option<TextSuspicion> {
         text = Cow::Owned(text.replace("\\n", "\n "));
     }
     let mut signs = Vec::new();
-    let mut starts = WordStarts::of_text(&text);
+    let mut starts = WordStarts::of_text(&text, &PATTERNS.group_of);
     let speaks = may_speak(&text, &mut starts);
     if speaks {
         spoken_signs(&split_words(&text), &text, &mut signs);
@@ -147,14 +148,7 @@ struct RulePatterns {
     /// patterns.
     groups: Vec<Vec<(&'static str, Vec<usize>)>>,
     /// Group of each [`word_start`]; group 0 is empty, and most words of a text are in it.
-    group_of: [u8; 1 << 10],
-}
-
-/// The lower five bits of the first two bytes of a word as a number: the same for letters of either
-/// case.
-fn word_start(word: &[u8]) -> usize {
-    let bits = |at: usize| usize::from(word.get(at).copied().unwrap_or(0) & 31);
-    bits(0) << 5 | bits(1)
+    group_of: [u8; N_STARTS],
 }
 
 /// Patterns of the rules, made once by each instance.
@@ -167,7 +161,7 @@ static PATTERNS: LazyLock<RulePatterns> = LazyLock::new(|| {
             by_first.entry(word).or_default().push(index);
         }
     }
-    let (mut groups, mut group_of) = (vec![Vec::new()], [0; 1 << 10]);
+    let (mut groups, mut group_of) = (vec![Vec::new()], [0; N_STARTS]);
     for (word, rules) in by_first {
         let group = &mut group_of[word_start(word.as_bytes())];
         if *group == 0 {
@@ -184,6 +178,11 @@ static PATTERNS: LazyLock<RulePatterns> = LazyLock::new(|| {
 });
 
 impl RulePatterns {
+    /// Returns the group of a text that begins with a word.
+    fn group_at(&self, text: &[u8]) -> &[(&'static str, Vec<usize>)] {
+        &self.groups[usize::from(self.group_of[word_start(text)])]
+    }
+
     /// Whether a pattern may start with the word at this position. A word with a non-ASCII
     /// character may be a disguised match.
     fn may_begin(&self, text: &[u8], start: usize) -> bool {
@@ -192,8 +191,7 @@ impl RulePatterns {
         if is_beyond(word.first()) || is_beyond(word.get(1)) {
             return true;
         }
-        let group = &self.groups[usize::from(self.group_of[word_start(word)])];
-        group.iter().any(|(first, _)| {
+        self.group_at(word).iter().any(|(first, _)| {
             let differs = |(own, byte): (u8, &u8)| own != byte.to_ascii_lowercase();
             match first.bytes().zip(word).find(|pair| differs(*pair)) {
                 Some((_, byte)) => !byte.is_ascii(),
@@ -204,8 +202,8 @@ impl RulePatterns {
 
     /// Indices of the patterns that a word, in letters of either case, may be the first of.
     fn starting_with(&self, word: &str) -> &[usize] {
-        let group = &self.groups[usize::from(self.group_of[word_start(word.as_bytes())])];
-        let found = group
+        let found = self
+            .group_at(word.as_bytes())
             .iter()
             .find(|(first, _)| first.eq_ignore_ascii_case(word));
         found.map_or(&[], |(_, patterns)| patterns)

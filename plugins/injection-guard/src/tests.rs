@@ -222,7 +222,7 @@ fn nothing_is_stored_without_a_find_and_an_instance_that_has_forgotten_its_posit
     assert_eq!(state::get("memory/main"), None);
     let poisoned = [clean[0].clone(), result("m3", "fetch", ATTACKS[3])];
     assert_eq!(ask(&poisoned).inject.len(), 1);
-    crate::memory::go_to("");
+    crate::memory::AgentPosition::of_caller().go_to("");
     assert_eq!(ask(&poisoned), RequestOutcome::default());
 }
 

@@ -48,70 +48,6 @@ impl WordSpan {
     }
 }
 
-/// The positions at which the words of a text start. Examines each byte once, because it runs over
-/// everything that the model reads.
-pub(crate) struct WordStarts<'a> {
-    text: &'a str,
-    at: usize,
-    is_inside: bool,
-    /// Kinds of the characters so far, as bits.
-    seen: u8,
-}
-
-impl<'a> WordStarts<'a> {
-    pub(crate) fn of_text(text: &'a str) -> Self {
-        Self {
-            text,
-            at: 0,
-            is_inside: false,
-            seen: 0,
-        }
-    }
-
-    /// Whether one of the characters so far may begin a mark.
-    pub(crate) fn has_marks(&self) -> bool {
-        self.seen & MARK != 0
-    }
-
-    /// Whether one of the characters so far may stand after the name of a turn, or before it.
-    pub(crate) fn has_turns(&self) -> bool {
-        self.seen & TURN != 0
-    }
-}
-
-impl Iterator for WordStarts<'_> {
-    type Item = usize;
-
-    fn next(&mut self) -> Option<usize> {
-        let bytes = self.text.as_bytes();
-        let (mut at, mut is_inside, mut seen) = (self.at, self.is_inside, self.seen);
-        let mut start = None;
-        while let Some(byte) = bytes.get(at) {
-            let here = at;
-            let kind = KINDS[usize::from(*byte)];
-            seen |= kind;
-            at += 1;
-            let is_word = if kind & (SMALL | CAPITAL) != 0 {
-                true
-            } else if kind == BEYOND {
-                let character = self.text[here..].chars().next().unwrap_or_default();
-                at = here + character.len_utf8();
-                character.is_alphanumeric() || (is_inside && character == '’')
-            } else {
-                is_inside && kind == APOSTROPHE
-            };
-            let begins = is_word && !is_inside;
-            is_inside = is_word;
-            if begins {
-                start = Some(here);
-                break;
-            }
-        }
-        (self.at, self.is_inside, self.seen) = (at, is_inside, seen);
-        start
-    }
-}
-
 /// The word that starts at a position, with an ASCII word in its original spelling, and the words
 /// after it.
 pub(crate) fn word_at(text: &str, start: usize) -> Option<(Cow<'_, str>, WordsAfter<'_>)> {
@@ -186,10 +122,6 @@ const INSIDE: u8 = SMALL | CAPITAL | APOSTROPHE;
 const OUTSIDE: u8 = OTHER | APOSTROPHE;
 /// Kind of all characters beyond ASCII.
 const BEYOND: u8 = 16;
-/// Further bits of characters that are [`OTHER`]: those that begin a mark, and those that are at the
-/// name of a turn.
-const MARK: u8 = 32;
-const TURN: u8 = 64;
 
 /// The bits of each byte: this is done for every byte that the model is given to read.
 const KINDS: [u8; 256] = {
@@ -200,8 +132,6 @@ const KINDS: [u8; 256] = {
             b'a'..=b'z' | b'0'..=b'9' => SMALL,
             b'A'..=b'Z' => CAPITAL,
             b'\'' => APOSTROPHE,
-            b'<' | b'[' | b'-' => OTHER | MARK,
-            b':' | b'#' => OTHER | TURN,
             _ => OTHER,
         };
         byte += 1;

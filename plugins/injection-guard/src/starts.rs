@@ -1,0 +1,217 @@
+//! Finds the words of a text that a pattern may begin with, eight bytes at a time: this runs over
+//! everything that the model reads.
+
+/// Number of different [`word_start`]s.
+pub(crate) const N_STARTS: usize = 1 << 10;
+
+/// Returns the lower five bits of the first two bytes of a word as a number: the same for letters of
+/// either case.
+pub(crate) fn word_start(word: &[u8]) -> usize {
+    let byte = |at: usize| word.get(at).copied().unwrap_or(0);
+    number_start(byte(0), byte(1))
+}
+
+fn number_start(first: u8, second: u8) -> usize {
+    usize::from(first & 31) << 5 | usize::from(second & 31)
+}
+
+/// Number of bytes that are examined together.
+const LANES: usize = 8;
+
+/// The highest bit of each byte. ASCII characters have it free, so masks of bytes are made of it.
+const HIGH: u64 = repeat_byte(0x80);
+
+const fn repeat_byte(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; LANES])
+}
+
+/// Returns a mask of the bytes that are in a range. All bytes must be ASCII.
+const fn mask_range(bytes: u64, first: u8, last: u8) -> u64 {
+    let from_first = bytes + repeat_byte(0x80 - first);
+    let beyond_last = bytes + repeat_byte(0x7f - last);
+    from_first & !beyond_last & HIGH
+}
+
+/// Returns a mask of the bytes that are a character. All bytes must be ASCII.
+const fn mask_byte(bytes: u64, character: u8) -> u64 {
+    mask_range(bytes, character, character)
+}
+
+/// The positions at which those words of a text start that are looked for, and all words with a
+/// character beyond ASCII in the first two bytes.
+pub(crate) struct WordStarts<'a> {
+    text: &'a str,
+    /// Not 0 for each [`word_start`] that is looked for.
+    sought: &'a [u8; N_STARTS],
+    /// Position of the bytes after those that were examined.
+    at: usize,
+    /// Position of the last examined bytes, and a mask of the words that start in them and were not
+    /// returned yet.
+    last: (usize, u64),
+    is_inside: bool,
+    has_marks: bool,
+    has_turns: bool,
+}
+
+impl<'a> WordStarts<'a> {
+    pub(crate) fn of_text(text: &'a str, sought: &'a [u8; N_STARTS]) -> Self {
+        Self {
+            text,
+            sought,
+            at: 0,
+            last: (0, 0),
+            is_inside: false,
+            has_marks: false,
+            has_turns: false,
+        }
+    }
+
+    /// Whether one of the examined characters may begin a mark.
+    pub(crate) fn has_marks(&self) -> bool {
+        self.has_marks
+    }
+
+    /// Whether one of the examined characters may stand after the name of a turn, or before it.
+    pub(crate) fn has_turns(&self) -> bool {
+        self.has_turns
+    }
+
+    /// Examines the ASCII characters at the position, at most [`LANES`], or one other character.
+    fn examine_next(&mut self) {
+        let rest = &self.text.as_bytes()[self.at..];
+        let bytes = match rest.first_chunk::<LANES>() {
+            Some(bytes) => *bytes,
+            // Zeros are no part of a word.
+            None => std::array::from_fn(|lane| rest.get(lane).copied().unwrap_or(0)),
+        };
+        let bytes = u64::from_le_bytes(bytes);
+        match ((bytes & HIGH).trailing_zeros() / 8) as usize {
+            0 => self.examine_character(),
+            LANES => self.examine_ascii(bytes, LANES),
+            n_ascii => self.examine_ascii(bytes & !(u64::MAX << (8 * n_ascii)), n_ascii),
+        }
+    }
+
+    /// Examines `n` characters, the lowest byte first. The bytes above are 0.
+    fn examine_ascii(&mut self, bytes: u64, n: usize) {
+        let letters = mask_range(bytes | repeat_byte(0x20), b'a', b'z');
+        let plain = letters | mask_range(bytes, b'0', b'9');
+        let before = u64::from(self.is_inside) << 7;
+        let mut words = plain;
+        // An apostrophe is part of a word and begins none.
+        let apostrophes = mask_byte(bytes, b'\'');
+        if apostrophes != 0 {
+            (0..LANES).for_each(|_| words |= apostrophes & (words << 8 | before));
+        }
+        self.last = (self.at, words & !(words << 8 | before));
+        self.is_inside = words >> (8 * n - 1) & 1 != 0;
+        let marks = [b'<', b'[', b'-'].map(|mark| mask_byte(bytes, mark));
+        self.has_marks |= marks[0] | marks[1] | marks[2] != 0;
+        self.has_turns |= mask_byte(bytes, b':') | mask_byte(bytes, b'#') != 0;
+        self.at += n;
+    }
+
+    /// Examines one character beyond ASCII.
+    fn examine_character(&mut self) {
+        let character = self.text[self.at..].chars().next().unwrap_or_default();
+        let is_word = character.is_alphanumeric() || (self.is_inside && character == '’');
+        let begins = is_word && !self.is_inside;
+        self.last = (self.at, u64::from(begins) << 7);
+        self.is_inside = is_word;
+        self.at += character.len_utf8();
+    }
+
+    /// Whether the word that starts at a position is looked for.
+    fn is_sought(&self, start: usize) -> bool {
+        let bytes = self.text.as_bytes();
+        let second = bytes.get(start + 1).copied().unwrap_or(0);
+        let number = number_start(bytes[start], second);
+        self.sought[number] != 0 || !(bytes[start] | second).is_ascii()
+    }
+}
+
+impl Iterator for WordStarts<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        loop {
+            while self.last.1 != 0 {
+                let start = self.last.0 + (self.last.1.trailing_zeros() / 8) as usize;
+                self.last.1 &= self.last.1 - 1;
+                if self.is_sought(start) {
+                    return Some(start);
+                }
+            }
+            if self.at >= self.text.len() {
+                return None;
+            }
+            self.examine_next();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Finds the starts of words one character after the other.
+    fn simple_starts(text: &str) -> Vec<usize> {
+        let mut is_inside = false;
+        let mut starts = Vec::new();
+        for (at, character) in text.char_indices() {
+            let is_word =
+                character.is_alphanumeric() || (is_inside && matches!(character, '\'' | '’'));
+            if is_word && !is_inside {
+                starts.push(at);
+            }
+            is_inside = is_word;
+        }
+        starts
+    }
+
+    fn starts_of(text: &str, sought: &[u8; N_STARTS]) -> (Vec<usize>, bool, bool) {
+        let mut starts = WordStarts::of_text(text, sought);
+        let found = starts.by_ref().collect();
+        (found, starts.has_marks(), starts.has_turns())
+    }
+
+    #[test]
+    fn words_start_where_a_simple_search_finds_them() {
+        let pieces = [
+            "a", "Z", "0", "9", "ab", "word", "'", "''", "’", "é", "ſ", "字", "🙂", " ", "\n", "@",
+            "`", "{", "[", "/", ":", "#", "-", "<", "\u{7f}", "\0", "\u{301}",
+        ];
+        let mut random = 1_u64;
+        for _ in 0..20_000 {
+            let mut text = String::new();
+            for _ in 0..random % 24 {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                text.push_str(pieces[(random >> 33) as usize % pieces.len()]);
+            }
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1)
+                >> 3;
+            let (found, has_marks, has_turns) = starts_of(&text, &[1; N_STARTS]);
+            assert_eq!(found, simple_starts(&text), "{text:?}");
+            assert_eq!(has_marks, text.contains(['<', '[', '-']), "{text:?}");
+            assert_eq!(has_turns, text.contains([':', '#']), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn only_words_that_are_looked_for_are_returned_and_those_beyond_ascii() {
+        let mut sought = [0; N_STARTS];
+        sought[word_start(b"ignore")] = 1;
+        sought[word_start(b"x")] = 1;
+        let text = "Please IGNORE éa, aé and all of it; ignoring 1gnore x";
+        let found = starts_of(text, &sought).0;
+        let words: Vec<&str> = found
+            .iter()
+            .filter_map(|start| text[*start..].split(' ').next())
+            .collect();
+        assert_eq!(words, ["IGNORE", "éa,", "aé", "ignoring", "x"]);
+    }
+}
