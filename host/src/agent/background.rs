@@ -54,7 +54,7 @@ fn lost_commands_note(spec: &AgentSpec) -> Option<String> {
     if !spec.session.is_resumed() {
         return None;
     }
-    let named = started_commands(&spec.session.messages());
+    let named = spec.session.view_messages(started_commands);
     let last = named.iter().filter_map(|id| number_of(id)).max();
     spec.background.count_from(last.unwrap_or(0));
     let own = spec.background.of_agent(&spec.name);

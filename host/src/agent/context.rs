@@ -11,7 +11,7 @@ use serde_json::json;
 use super::scope::TurnScope;
 use super::spec::AgentSpec;
 use crate::event::Event;
-use crate::message::SkillPart;
+use crate::message::{Message, SkillPart};
 use crate::point::outcome::Level;
 use crate::prompt::{self, ReadRules};
 use crate::text::clean_line;
@@ -51,14 +51,16 @@ pub(super) async fn context_of(scope: &TurnScope, call: &str, file: &str) -> Opt
         return None;
     }
     let given: Vec<String> = {
-        let messages = scope.spec.session.messages();
-        let parts = messages.into_iter().flat_map(|message| message.skills);
-        parts
-            .filter_map(|part| match part {
-                SkillPart::ContextFile(path) => Some(path),
-                SkillPart::Description(_) | SkillPart::Text(_) => None,
-            })
-            .collect()
+        let find_given = |messages: &[Message]| {
+            let parts = messages.iter().flat_map(|message| &message.skills);
+            parts
+                .filter_map(|part| match part {
+                    SkillPart::ContextFile(path) => Some(path.clone()),
+                    SkillPart::Description(_) | SkillPart::Text(_) => None,
+                })
+                .collect()
+        };
+        scope.spec.session.view_messages(find_given)
     };
     let (workspace, path) = (scope.spec.workspace.clone(), file.to_owned());
     let rules = read_rules(scope);

@@ -78,9 +78,12 @@ impl TurnCtx {
     /// Records the last input in the conversation as that of this turn, which continues an earlier
     /// one.
     pub(super) fn keep_last_input(&self) {
-        let messages = self.scope.spec.session.messages();
-        let last = messages.into_iter().rfind(Message::is_input);
-        lock(&self.scope.input_ids).extend(last.map(|message| message.id));
+        let find_last = |messages: &[Message]| {
+            let last = messages.iter().rfind(|message| message.is_input());
+            last.map(|message| message.id.clone())
+        };
+        let last = self.scope.spec.session.view_messages(find_last);
+        lock(&self.scope.input_ids).extend(last);
     }
 
     /// Puts a finished message into the session.

@@ -53,7 +53,8 @@ impl<'t> CallRepeater<'t> {
         mut self,
         before: &InterruptedTurn,
     ) -> Result<(), EarlyStop> {
-        let cut = before.cut_calls(&self.ctx.scope.spec.session.messages());
+        let session = &self.ctx.scope.spec.session;
+        let cut = session.view_messages(|messages| before.cut_calls(messages));
         for cut in cut {
             self.repeat_call(cut).await?;
         }

@@ -450,7 +450,8 @@ impl TurnRun<'_> {
             // in it.
             message.extra = None;
         }
-        normalize_message(&mut message, &self.agent.spec.session.messages());
+        let session = &self.agent.spec.session;
+        session.view_messages(|earlier| normalize_message(&mut message, earlier));
         let reply = SeenReply {
             draft: message.joined_text(),
             calls: message

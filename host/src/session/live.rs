@@ -273,6 +273,12 @@ impl Session {
         view(messages.get(from..).unwrap_or_default())
     }
 
+    /// Shows the whole conversation, oldest message first, without a copy. The session is locked
+    /// meanwhile.
+    pub(crate) fn view_messages<R>(&self, view: impl FnOnce(&[Message]) -> R) -> R {
+        self.view_last_messages(usize::MAX, view)
+    }
+
     /// Whether the conversation contains a result for this call.
     pub(crate) fn has_result(&self, call: &str) -> bool {
         let inner = self.lock();

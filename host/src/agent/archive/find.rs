@@ -67,7 +67,7 @@ pub(super) async fn search_all(scopes: &[Arc<TurnScope>], wanted: &str) -> Resul
         .enumerate()
         .map(|(n, scope)| {
             let session = &scope.spec.session;
-            let ids = || session.messages().into_iter().map(|m| m.id).collect();
+            let ids = || session.view_messages(message_ids);
             SearchedSession {
                 place: session.place(),
                 children: session.children(),
@@ -197,10 +197,13 @@ pub(super) async fn read_left_turn(
         return Ok(None);
     };
     let session = &scope.spec.session;
-    let here: HashSet<String> = session.messages().into_iter().map(|m| m.id).collect();
+    let here = session.view_messages(message_ids);
     let place = session.place();
     let read = tokio::task::spawn_blocking(move || find_left_turns(&place, &here));
     let turns = read.await.unwrap_or_else(|_| Ok(Vec::new()))?;
     let turn = turns.into_iter().find(|left| left.turn == number);
     Ok(turn.map(|left| left.messages))
+}
+fn message_ids(messages: &[Message]) -> HashSet<String> {
+    messages.iter().map(|message| message.id.clone()).collect()
 }
