@@ -62,8 +62,8 @@ pub enum FolderError {
     TooMuch(String),
     /// The quota of the plugin's data directory is used up.
     #[error(
-        "the plugin's data folder is full: {bytes} bytes in {files} files are kept; `data` and `files` under `[limits]` in \
-         plugin.toml ask for more"
+        "the plugin's data folder is full: {bytes} bytes in {files} files are kept; remove some, or ask for more with `data` \
+         and `files` under `[limits]` in plugin.toml, up to 1 GiB and 100,000 files"
     )]
     Full {
         /// Maximum number of bytes.

@@ -197,3 +197,57 @@ fn old_sessions_are_listed_first_and_removed_on_a_yes() {
         .exits(0);
     assert!(!old.exists() && sessions.join(&id).is_dir());
 }
+
+#[test]
+fn an_audit_log_outlives_its_session_until_old_logs_are_removed() {
+    let rind = Rind::bare();
+    rind.script(SCRIPT);
+    rind.run(&["run", "first words"]).exits(0);
+    let (sessions, id) = only(&rind);
+    rind.run(&["run", "other words"]).exits(0);
+    let logs = sessions.with_file_name("plugins").join("audit-log/files");
+    let logs_left = || fs::read_dir(&logs).unwrap().count();
+    assert_eq!(logs_left(), 2);
+    rind.run(&["session", "rm", "--yes", &id]).exits(0);
+    let gc = |args: &[&str]| rind.run(&[&["session", "gc"], args].concat());
+    gc(&["--audit-logs"]).exits(2);
+    gc(&["--older-than", "1d", "--audit-logs", "--yes"]).exits(0);
+    assert_eq!(logs_left(), 2, "none is that old");
+
+    for log in fs::read_dir(&logs).unwrap() {
+        let file = fs::File::options()
+            .write(true)
+            .open(log.unwrap().path().join("0001.jsonl"));
+        file.unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    }
+    let listed = gc(&["--older-than", "1d", "--audit-logs"]).exits(0);
+    assert!(
+        listed.stderr.contains("1 audit log without a session"),
+        "{}",
+        listed.stderr
+    );
+    let json = gc(&["--older-than", "1d", "--audit-logs", "--json"]).exits(0);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["audit_logs"]["logs"], 1);
+    assert_eq!(logs_left(), 2, "they were only listed");
+    gc(&["--older-than", "1d", "--yes"]).exits(0);
+    assert_eq!(logs_left(), 2, "nobody asked for it");
+    let away = sessions.with_file_name("away");
+    fs::rename(&sessions, &away).unwrap();
+    let refused = gc(&["--older-than", "1d", "--audit-logs", "--yes"]).exits(1);
+    assert!(
+        refused.stderr.contains("there is no folder of sessions"),
+        "{}",
+        refused.stderr
+    );
+    fs::rename(&away, &sessions).unwrap();
+    assert_eq!(logs_left(), 2);
+    let removed = gc(&["--older-than", "1d", "--audit-logs", "--yes"]).exits(0);
+    assert!(
+        removed.stderr.contains("removed 1 audit log"),
+        "{}",
+        removed.stderr
+    );
+    assert_eq!(logs_left(), 1, "that of the other session is kept");
+    rind.run(&["session", "audit", "last", "--verify"]).exits(0);
+}

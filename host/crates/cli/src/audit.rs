@@ -1,5 +1,6 @@
 //! `rind session audit`: shows the audit log of a session, and whether the log was tampered with.
 
+mod left;
 mod texts;
 
 use std::collections::BTreeSet;
@@ -11,6 +12,7 @@ use rind_audit::{Checked, Head, Line};
 use super::args::AuditArgs;
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{environment, render};
+pub(super) use left::LeftLogs;
 use rind_lib::grant::Trust;
 use rind_lib::paths::Paths;
 use rind_lib::plugin::discover::Found;
@@ -114,12 +116,17 @@ fn find_gaps(entries: &[Entry], lines: &[Line], is_kept: bool) -> Vec<String> {
 
 /// Returns the folder in which the plugin that comes with Rind keeps the log of a session.
 fn log_folder(paths: &Paths, session: &str) -> PathBuf {
+    logs_folder(paths).join(session)
+}
+
+/// Returns the folder that has a folder for the log of each session.
+fn logs_folder(paths: &Paths) -> PathBuf {
     let managed = Found {
         trust: Trust::Managed,
         folder: PathBuf::new(),
     };
     let own = own_folder(&paths.data.join("plugins"), rind_audit::PLUGIN, &managed);
-    data_folder(&own).join(session)
+    data_folder(&own)
 }
 
 /// The files of a log in order; none where there is no log.

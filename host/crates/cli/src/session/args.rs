@@ -171,6 +171,9 @@ pub(in super::super) struct SessionGcArgs {
     /// Remove those used the longest ago until the rest has at most this size: `500M`, `1G`
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(super) max_size: Option<u64>,
+    /// Remove also audit logs that are as old and whose session is gone from this machine
+    #[arg(long, requires = "older_than")]
+    pub(super) audit_logs: bool,
     /// Remove them; without it, they are only listed
     #[arg(long, short)]
     pub(super) yes: bool,

@@ -1,6 +1,7 @@
 //! `rind session import`, `fork`, `rename`, `rm` and `gc`: the commands that change the session
 //! store.
 
+use super::super::audit::LeftLogs;
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::question::{QuestionLine, QuestionScreen, yes_or_no};
 use super::super::render::{
@@ -12,6 +13,8 @@ use super::args::{
 };
 use rind_lib::paths::Paths;
 use rind_lib::session::{SessionSpec, SessionStore, import_session, surplus};
+use serde_json::json;
+use std::collections::HashSet;
 
 /// Longest title in a question, in characters.
 const WIDTH: usize = 80;
@@ -155,18 +158,25 @@ pub(super) fn gc(paths: &Paths, args: &SessionGcArgs) -> anyhow::Result<ExitStat
     let now = rind_lib::clock::now_ms();
     let before = args.older_than.map(|age| now.saturating_sub(age));
     let found = surplus(&all, before, args.max_size);
+    let mut kept: HashSet<String> = store.ids()?.into_iter().collect();
+    for own in &found {
+        kept.remove(&own.id);
+    }
+    let logs = match before.filter(|_| args.audit_logs) {
+        Some(before) => Some(LeftLogs::find_logs(paths, &kept, before)?),
+        None => None,
+    };
     let sum = |all: &[rind_lib::session::Stored]| all.iter().map(|own| own.bytes).sum::<u64>();
     if args.json {
         let found: Vec<_> = found
             .iter()
-            .map(
-                |own| serde_json::json!({"id": own.id, "updated": own.updated, "bytes": own.bytes}),
-            )
+            .map(|own| json!({"id": own.id, "updated": own.updated, "bytes": own.bytes}))
             .collect();
-        render::print_json(&serde_json::json!({
+        render::print_json(&json!({
             "surplus": found,
             "sessions": all.len(),
             "bytes": sum(&all),
+            "audit_logs": logs.as_ref().map(|logs| json!({"logs": logs.len(), "bytes": logs.bytes})),
             "is_removed": args.yes,
         }))?;
     } else {
@@ -188,8 +198,16 @@ pub(super) fn gc(paths: &Paths, args: &SessionGcArgs) -> anyhow::Result<ExitStat
             format_bytes(sum(&found)),
             format_bytes(sum(&all))
         ));
+        if let Some(logs) = &logs {
+            render::print_note(&format!(
+                "{} without a session, {}",
+                format_count(logs.len() as u64, "audit log"),
+                format_bytes(logs.bytes)
+            ));
+        }
     }
-    if found.is_empty() {
+    let has_logs = logs.as_ref().is_some_and(|logs| logs.len() > 0);
+    if found.is_empty() && !has_logs {
         return Ok(ExitStatus::Done);
     }
     if !args.yes {
@@ -197,5 +215,11 @@ pub(super) fn gc(paths: &Paths, args: &SessionGcArgs) -> anyhow::Result<ExitStat
         return Ok(ExitStatus::Done);
     }
     let ids: Vec<String> = found.into_iter().map(|own| own.id).collect();
-    Ok(ExitStatus::status_of(remove(&store, &ids)))
+    let is_done = remove(&store, &ids);
+    if let Some(logs) = logs.filter(|_| is_done && has_logs) {
+        logs.remove_logs()?;
+        let n_logs = format_count(logs.len() as u64, "audit log");
+        render::print_note(&format!("removed {n_logs}"));
+    }
+    Ok(ExitStatus::status_of(is_done))
 }

@@ -1,0 +1,96 @@
+//! Audit logs of sessions that were removed. A log remains when its session goes, so that nobody
+//! hides what they did by removing it; the operator may remove old ones.
+
+use std::collections::HashSet;
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, bail};
+use rind_lib::paths::Paths;
+
+/// Logs whose session is gone.
+#[derive(Debug, Default)]
+pub(in super::super) struct LeftLogs {
+    folders: Vec<PathBuf>,
+    /// Sum of the sizes of their files.
+    pub(in super::super) bytes: u64,
+}
+
+impl LeftLogs {
+    /// Finds the logs that belong to none of the sessions `kept`, and that were not written since
+    /// `before`, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// When the folder of logs cannot be read, or there is no folder of sessions.
+    pub(in super::super) fn find_logs(
+        paths: &Paths,
+        kept: &HashSet<String>,
+        before: i64,
+    ) -> anyhow::Result<Self> {
+        let folder = super::logs_folder(paths);
+        let reading = || format!("read the audit logs in {}", folder.display());
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(error).with_context(reading),
+        };
+        // Otherwise all logs would be without a session, for example where a disk is not mounted.
+        if !paths.sessions().is_dir() {
+            bail!(
+                "there is no folder of sessions at {}, so no audit log is removed",
+                paths.sessions().display()
+            );
+        }
+        let since = Duration::from_millis(u64::try_from(before).unwrap_or(0));
+        let before = SystemTime::UNIX_EPOCH + since;
+        let mut left = Self::default();
+        for entry in entries {
+            let entry = entry.with_context(reading)?;
+            let is_kept = entry
+                .file_name()
+                .to_str()
+                .is_none_or(|id| kept.contains(id));
+            // A link is no log: the plugin cannot make one.
+            if is_kept || !entry.file_type().with_context(reading)?.is_dir() {
+                continue;
+            }
+            let files = read_files(&entry.path()).with_context(reading)?;
+            let is_old = |file: &Metadata| file.modified().is_ok_and(|time| time < before);
+            if files.iter().all(is_old) {
+                left.bytes += files.iter().map(Metadata::len).sum::<u64>();
+                left.folders.push(entry.path());
+            }
+        }
+        Ok(left)
+    }
+
+    /// Returns the number of logs.
+    pub(in super::super) fn len(&self) -> usize {
+        self.folders.len()
+    }
+
+    /// Removes the logs.
+    ///
+    /// # Errors
+    /// When one cannot be removed; those before it are.
+    pub(in super::super) fn remove_logs(&self) -> anyhow::Result<()> {
+        self.folders.iter().try_for_each(|folder| {
+            let removed = fs::remove_dir_all(folder);
+            removed.with_context(|| format!("remove the audit log {}", folder.display()))
+        })
+    }
+}
+
+/// Returns the metadata of the files of a log, or of the folder where it has none.
+fn read_files(folder: &Path) -> io::Result<Vec<Metadata>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        files.push(entry?.metadata()?);
+    }
+    if files.is_empty() {
+        files.push(fs::metadata(folder)?);
+    }
+    Ok(files)
+}
