@@ -305,4 +305,22 @@ mod tests {
         usage.note_shrunk(&file, 60);
         assert!(usage.grow_usage(60).is_ok());
     }
+
+    #[test]
+    fn folders_files_and_links_are_counted_and_the_bytes_of_a_file_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = folder.path().join("a/b");
+        std::fs::create_dir_all(&below).unwrap();
+        std::fs::write(below.join("file"), [0; 60]).unwrap();
+        std::fs::hard_link(below.join("file"), folder.path().join("a/second")).unwrap();
+        std::os::unix::fs::symlink("/", folder.path().join("link")).unwrap();
+        let quota = FolderQuota {
+            bytes: 100,
+            files: 6,
+        };
+        let usage = FolderUsage::shared_usage(folder.path().to_owned(), quota);
+        assert!(usage.charge_quota(41, 0).is_err());
+        assert!(usage.charge_quota(40, 1).is_ok());
+        assert!(usage.charge_quota(0, 1).is_err());
+    }
 }
