@@ -36,8 +36,8 @@ impl FolderQuota {
     pub const MAX_BYTES: u64 = 1 << 30;
     /// Default number of files.
     pub const DEFAULT_FILES: u64 = 10_000;
-    /// Maximum number of files that a manifest may ask for. Counting that many takes about a tenth
-    /// of a second.
+    /// Maximum number of files that a manifest may ask for. They are counted before the first write
+    /// of a process: a second for 50,000 folders with a file each.
     pub const MAX_FILES: u64 = 100_000;
 
     /// Returns the quota for a manifest's `[limits]`.
