@@ -220,6 +220,9 @@ fn an_audit_log_outlives_its_session_until_old_logs_are_removed() {
             .open(log.unwrap().path().join("0001.jsonl"));
         file.unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
     }
+    let elsewhere = rind.home().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, logs.join("link")).unwrap();
     let listed = gc(&["--older-than", "1d", "--audit-logs"]).exits(0);
     assert!(
         listed.stderr.contains("1 audit log without a session"),
@@ -229,9 +232,9 @@ fn an_audit_log_outlives_its_session_until_old_logs_are_removed() {
     let json = gc(&["--older-than", "1d", "--audit-logs", "--json"]).exits(0);
     let json: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(json["audit_logs"]["logs"], 1);
-    assert_eq!(logs_left(), 2, "they were only listed");
+    assert_eq!(logs_left(), 3, "they were only listed");
     gc(&["--older-than", "1d", "--yes"]).exits(0);
-    assert_eq!(logs_left(), 2, "nobody asked for it");
+    assert_eq!(logs_left(), 3, "nobody asked for it");
     let away = sessions.with_file_name("away");
     fs::rename(&sessions, &away).unwrap();
     let refused = gc(&["--older-than", "1d", "--audit-logs", "--yes"]).exits(1);
@@ -241,13 +244,15 @@ fn an_audit_log_outlives_its_session_until_old_logs_are_removed() {
         refused.stderr
     );
     fs::rename(&away, &sessions).unwrap();
-    assert_eq!(logs_left(), 2);
+    assert_eq!(logs_left(), 3);
     let removed = gc(&["--older-than", "1d", "--audit-logs", "--yes"]).exits(0);
     assert!(
         removed.stderr.contains("removed 1 audit log"),
         "{}",
         removed.stderr
     );
+    assert!(elsewhere.is_dir(), "a link is not followed");
+    fs::remove_file(logs.join("link")).unwrap();
     assert_eq!(logs_left(), 1, "that of the other session is kept");
     rind.run(&["session", "audit", "last", "--verify"]).exits(0);
 }
