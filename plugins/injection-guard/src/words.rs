@@ -123,7 +123,7 @@ const OUTSIDE: u8 = OTHER | APOSTROPHE;
 /// Kind of all characters beyond ASCII.
 const BEYOND: u8 = 16;
 
-/// The bits of each byte: this is done for every byte that the model is given to read.
+/// The bits of each byte.
 const KINDS: [u8; 256] = {
     let mut kinds = [BEYOND; 256];
     let mut byte = 0;

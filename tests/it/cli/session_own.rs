@@ -252,6 +252,20 @@ fn an_audit_log_outlives_its_session_until_old_logs_are_removed() {
         removed.stderr
     );
     assert!(elsewhere.is_dir(), "a link is not followed");
+    let (_, other) = only(&rind);
+    let file = fs::File::options()
+        .write(true)
+        .open(sessions.join(&other).join("session.jsonl"));
+    file.unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    let lock = fs::File::open(sessions.join(&other).join("lock")).unwrap();
+    lock.lock().unwrap();
+    let is_open = gc(&["--older-than", "1d", "--audit-logs", "--yes"]).exits(1);
+    assert!(
+        is_open.stderr.contains("removed 0 audit logs"),
+        "{}",
+        is_open.stderr
+    );
+    lock.unlock().unwrap();
     fs::remove_file(logs.join("link")).unwrap();
     assert_eq!(logs_left(), 1, "that of the other session is kept");
     rind.run(&["session", "audit", "last", "--verify"]).exits(0);

@@ -204,6 +204,7 @@ pub(super) async fn read_left_turn(
     let turn = turns.into_iter().find(|left| left.turn == number);
     Ok(turn.map(|left| left.messages))
 }
+
 fn message_ids(messages: &[Message]) -> HashSet<String> {
     messages.iter().map(|message| message.id.clone()).collect()
 }

@@ -1,5 +1,5 @@
-//! Audit logs of sessions that were removed. A log remains when its session goes, so that nobody
-//! hides what they did by removing it; the operator may remove old ones.
+//! Audit logs of sessions that were removed. A log remains when its session goes, so that removing
+//! a session hides nothing; the operator may remove old ones.
 
 use std::collections::HashSet;
 use std::fs::{self, Metadata};
@@ -52,7 +52,7 @@ impl LeftLogs {
                 .file_name()
                 .to_str()
                 .is_none_or(|id| kept.contains(id));
-            // A link is no log: the plugin cannot make one.
+            // A link is no log.
             if is_kept || !entry.file_type().with_context(reading)?.is_dir() {
                 continue;
             }
@@ -71,15 +71,22 @@ impl LeftLogs {
         self.folders.len()
     }
 
-    /// Removes the logs.
+    /// Removes the logs, but for those of the sessions `kept`, and returns how many were removed.
     ///
     /// # Errors
     /// When one cannot be removed; those before it are.
-    pub(in super::super) fn remove_logs(&self) -> anyhow::Result<()> {
-        self.folders.iter().try_for_each(|folder| {
+    pub(in super::super) fn remove_logs(&self, kept: &HashSet<String>) -> anyhow::Result<u64> {
+        let mut n_removed = 0;
+        for folder in &self.folders {
+            let id = folder.file_name().and_then(|name| name.to_str());
+            if id.is_none_or(|id| kept.contains(id)) {
+                continue;
+            }
             let removed = fs::remove_dir_all(folder);
-            removed.with_context(|| format!("remove the audit log {}", folder.display()))
-        })
+            removed.with_context(|| format!("remove the audit log {}", folder.display()))?;
+            n_removed += 1;
+        }
+        Ok(n_removed)
     }
 }
 

@@ -158,12 +158,14 @@ pub(super) fn gc(paths: &Paths, args: &SessionGcArgs) -> anyhow::Result<ExitStat
     let now = rind_lib::clock::now_ms();
     let before = args.older_than.map(|age| now.saturating_sub(age));
     let found = surplus(&all, before, args.max_size);
-    let mut kept: HashSet<String> = store.ids()?.into_iter().collect();
-    for own in &found {
-        kept.remove(&own.id);
-    }
     let logs = match before.filter(|_| args.audit_logs) {
-        Some(before) => Some(LeftLogs::find_logs(paths, &kept, before)?),
+        Some(before) => {
+            let mut kept = session_ids(&store)?;
+            found.iter().for_each(|own| {
+                kept.remove(&own.id);
+            });
+            Some(LeftLogs::find_logs(paths, &kept, before)?)
+        }
         None => None,
     };
     let sum = |all: &[rind_lib::session::Stored]| all.iter().map(|own| own.bytes).sum::<u64>();
@@ -216,10 +218,15 @@ pub(super) fn gc(paths: &Paths, args: &SessionGcArgs) -> anyhow::Result<ExitStat
     }
     let ids: Vec<String> = found.into_iter().map(|own| own.id).collect();
     let is_done = remove(&store, &ids);
-    if let Some(logs) = logs.filter(|_| is_done && has_logs) {
-        logs.remove_logs()?;
-        let n_logs = format_count(logs.len() as u64, "audit log");
-        render::print_note(&format!("removed {n_logs}"));
+    if let Some(logs) = logs.filter(|_| has_logs) {
+        // A session that could not be removed keeps its log.
+        let n_removed = logs.remove_logs(&session_ids(&store)?)?;
+        let n_removed = format_count(n_removed, "audit log");
+        render::print_note(&format!("removed {n_removed}"));
     }
     Ok(ExitStatus::status_of(is_done))
+}
+
+fn session_ids(store: &SessionStore) -> anyhow::Result<HashSet<String>> {
+    Ok(store.ids()?.into_iter().collect())
 }
