@@ -1,6 +1,7 @@
 //! The program `rind` as its users run it: a process with folders of its own and an environment without anything of the
 //! machine's, whose keys and settings must not decide what a test sees.
 
+mod author;
 mod screen;
 mod terminal;
 
@@ -94,6 +95,8 @@ pub struct Rind {
     folder: TempDir,
     /// Whether no model is set up where there is no script, so that somebody at a terminal is asked for one.
     is_new: bool,
+    /// Whether plugins in Rust are compiled in the cache, as where nobody says where cargo compiles, and share the SDK there.
+    shares_builds: bool,
 }
 
 impl Default for Rind {
@@ -102,6 +105,7 @@ impl Default for Rind {
         let rind = Self {
             folder,
             is_new: false,
+            shares_builds: false,
         };
         for path in [
             rind.workspace(),
@@ -235,6 +239,9 @@ impl Rind {
             .stderr(Stdio::piped());
         for name in PASSED {
             command.envs(std::env::var_os(name).map(|value| (name, value)));
+        }
+        if self.shares_builds {
+            command.env_remove("CARGO_TARGET_DIR");
         }
         // HOME is another one, so cargo and rustup would look for theirs in an empty folder.
         let machine_home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());

@@ -143,6 +143,7 @@ fn native() -> Dispatcher {
         may: None,
         only_tools: None,
         only_final: false,
+        only_over: None,
     };
     registry.add::<AfterSystemPrompt>(spec, Arc::new(Native));
     Dispatcher::new(Arc::new(registry), Arc::new(NoSink))

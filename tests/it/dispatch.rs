@@ -78,6 +78,7 @@ fn spec<P: Point>(plugin: &str, priority: u16) -> HookSpec {
         may: None,
         only_tools: None,
         only_final: false,
+        only_over: None,
     }
 }
 
@@ -363,7 +364,7 @@ async fn a_wire_body_may_leave_tools_out_and_bring_none() {
 }
 
 #[tokio::test]
-async fn hooks_are_called_only_about_the_tools_and_answers_of_their_conditions() {
+async fn hooks_are_called_only_about_the_tools_results_and_answers_of_their_conditions() {
     let mut registry = Registry::default();
     let only = |tool: &str| Some(vec![tool.to_owned()]);
     let gate = HookSpec {
@@ -376,6 +377,11 @@ async fn hooks_are_called_only_about_the_tools_and_answers_of_their_conditions()
         ..spec::<PostTool>("review", 1)
     };
     answers::<PostTool>(&mut registry, review, |_| Ok(ResultOutcome::default()));
+    let keep = HookSpec {
+        only_over: Some(7),
+        ..spec::<PostTool>("keep", 2)
+    };
+    answers::<PostTool>(&mut registry, keep, |_| Ok(ResultOutcome::default()));
     let judge = HookSpec {
         only_final: true,
         ..spec::<PostReason>("judge", 1)
@@ -397,15 +403,20 @@ async fn hooks_are_called_only_about_the_tools_and_answers_of_their_conditions()
         assert_eq!(matches!(done.verdict, HookVerdict::Block(_)), is_refused);
         let n_traces = recorder.take().len();
         assert_eq!(n_traces == 1, is_refused, "{tool}");
-        let finished = FinishedCall {
-            result: call.call.result("ok", false),
-            call: call.call,
-            is_refused: false,
-            duration_ms: 1,
-            plugin: None,
-        };
-        dispatcher.dispatch::<PostTool>(&caller(), finished).await;
-        assert_eq!(recorder.take().len() == 1, is_refused, "{tool}");
+        for (result, is_long) in [("7 bytes", false), ("8 bytes.", true)] {
+            let finished = FinishedCall {
+                result: call.call.result(result, false),
+                call: call.call.clone(),
+                is_refused: false,
+                duration_ms: 1,
+                plugin: None,
+            };
+            dispatcher.dispatch::<PostTool>(&caller(), finished).await;
+            let called = [(is_refused, "review Pass"), (is_long, "keep Pass")];
+            let called = called.into_iter().filter(|(is_called, _)| *is_called);
+            let called: Vec<&str> = called.map(|(_, hook)| hook).collect();
+            assert_eq!(recorder.take(), called, "{tool} {result}");
+        }
     }
     let mut answer = Message::text(Role::Assistant, "I write.");
     dispatcher

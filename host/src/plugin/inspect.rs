@@ -50,6 +50,9 @@ pub struct HookReport {
     /// Whether the hook is called only for answers that call no tool.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub only_final: bool,
+    /// Bytes that a result must exceed for the hook to be called; absent if its size does not matter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub only_over: Option<u64>,
     /// Rights that the manifest keeps; absent if it gives none up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub may: Option<Vec<String>>,
@@ -245,6 +248,7 @@ pub fn inspect(plugin: &DecidedPlugin) -> Report {
             empty_settings: plugin.empty_settings(row.name),
             only_tools: plugin.only_tools(&options),
             only_final: options.only_final,
+            only_over: plugin.only_over(&options),
             may: options.may,
             holds_text,
             of_plugin: Some(own).filter(|own| *own != holds),

@@ -49,6 +49,9 @@ pub struct HookSpec {
     pub only_tools: Option<Vec<String>>,
     /// Whether the hook is called only for answers of the model that call no tool.
     pub only_final: bool,
+    /// Bytes that a result must exceed, as one text; `None` means that its size does not matter.
+    /// Has no effect at points that are not about a result.
+    pub only_over: Option<u64>,
 }
 
 impl HookSpec {
@@ -68,6 +71,7 @@ impl HookSpec {
             may: None,
             only_tools: None,
             only_final: false,
+            only_over: None,
         }
     }
 
@@ -79,12 +83,20 @@ impl HookSpec {
         {
             return answer.tool_calls().next().is_none();
         }
+        if self.only_tools.is_none() && self.only_over.is_none() {
+            return true;
+        }
+        let finished = payload.downcast_ref::<Arc<FinishedCall>>();
+        if let (Some(least), Some(finished)) = (self.only_over, finished)
+            && finished.result.content.text().len() as u64 <= least
+        {
+            return false;
+        }
         let Some(tools) = &self.only_tools else {
             return true;
         };
         let proposed = payload.downcast_ref::<ProposedCall>();
         let proposed = proposed.map(|proposed| &proposed.call);
-        let finished = payload.downcast_ref::<Arc<FinishedCall>>();
         let call = proposed.or(finished.map(|finished| &finished.call));
         call.is_none_or(|call| tools.contains(&call.name))
     }

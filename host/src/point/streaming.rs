@@ -125,6 +125,7 @@ mod tests {
                 may: (words.get(3) == Some(&"may")).then(|| rights(&words[4..])),
                 only_tools: None,
                 only_final: false,
+                only_over: None,
             }
         };
         hooks.map(spec).collect()

@@ -172,6 +172,7 @@ impl Script {
             may: self.may.clone(),
             only_tools: None,
             only_final: false,
+            only_over: None,
         }
     }
 

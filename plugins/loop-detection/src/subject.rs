@@ -1,13 +1,41 @@
 //! Subject of a call: a hash that is the same for the same call, and the file that it edits.
 
-use rind_sdk::serde_json::Value;
+use std::io;
+
+use rind_sdk::serde_json::{self, Value};
 use rind_sdk::types::ToolCall;
 
 /// FNV-1a: small, and an attacker gains nothing from a collision here.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    HashedText::default().with_bytes(bytes).0
+}
+
+/// Hash of a text that is written to it.
+struct HashedText(u64);
+
+impl Default for HashedText {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl HashedText {
+    fn with_bytes(&self, bytes: &[u8]) -> Self {
+        Self(bytes.iter().fold(self.0, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        }))
+    }
+}
+
+impl io::Write for HashedText {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        *self = self.with_bytes(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A hash of a call that does not depend on how its arguments are spaced and ordered.
@@ -19,10 +47,15 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 /// read_file {"from": 1, "path": "a"}
 /// ```
 pub(crate) fn call_fingerprint(name: &str, arguments: &str) -> u64 {
-    // Objects come back sorted by key.
-    let arguments =
-        rind_sdk::serde_json::from_str::<Value>(arguments).map(|value| value.to_string());
-    hash(format!("{name} {}", arguments.unwrap_or_default()).as_bytes())
+    let mut text = HashedText::default()
+        .with_bytes(name.as_bytes())
+        .with_bytes(b" ");
+    // Objects come back sorted by key. Text that is no JSON has no fingerprint of its own.
+    if let Ok(arguments) = serde_json::from_str::<Value>(arguments) {
+        // Writing cannot fail: the hash takes all bytes.
+        let _ = serde_json::to_writer(&mut text, &arguments);
+    }
+    text.0
 }
 
 /// The file that a call edits, if it is a call of one of `tools`.

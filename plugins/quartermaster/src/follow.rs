@@ -54,25 +54,35 @@ impl ToolFollowers {
 
     /// Counts that a tool came next.
     pub(crate) fn add_tool(&mut self, tool: &str) {
-        if !self.0.contains_key(tool) && self.0.len() >= MAX_FOLLOWERS {
-            let rarest = self.0.iter().min_by_key(|(_, count)| **count);
-            let rarest = rarest.map(|(name, _)| name.clone());
-            rarest.and_then(|name| self.0.remove(&name));
-        }
-        let count = self.0.entry(tool.to_owned()).or_default();
-        *count = count.saturating_add(1);
-        if self.total() >= HALVED_AT {
-            self.0.retain(|_, count| {
-                *count /= 2;
-                *count > 0
-            });
-        }
+        self.add_cases(tool, 1);
     }
 
     /// Adds the counts of `others`.
     pub(crate) fn merge_followers(&mut self, others: &Self) {
-        for (tool, count) in &others.0 {
-            (0..*count).for_each(|_| self.add_tool(tool));
+        for (tool, times) in &others.0 {
+            self.add_cases(tool, *times);
+        }
+    }
+
+    /// Counts cases of a tool, as if they were added one after the other.
+    fn add_cases(&mut self, tool: &str, mut times: u32) {
+        while times > 0 {
+            if !self.0.contains_key(tool) && self.0.len() >= MAX_FOLLOWERS {
+                let rarest = self.0.iter().min_by_key(|(_, count)| **count);
+                let rarest = rarest.map(|(name, _)| name.clone());
+                rarest.and_then(|name| self.0.remove(&name));
+            }
+            let room = HALVED_AT.saturating_sub(self.total()).max(1);
+            let added = times.min(room);
+            let count = self.0.entry(tool.to_owned()).or_default();
+            *count = count.saturating_add(added);
+            times -= added;
+            if added == room {
+                self.0.retain(|_, count| {
+                    *count /= 2;
+                    *count > 0
+                });
+            }
         }
     }
 

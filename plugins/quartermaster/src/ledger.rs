@@ -87,7 +87,7 @@ pub(crate) fn keep_learnt(learnt: BTreeMap<String, ToolFollowers>) -> Result<(),
     Ok(())
 }
 
-/// Returns the followers of these tools, including those that are not stored yet.
+/// Returns the followers of these tools in the turn, including those that are not stored yet.
 pub(crate) fn find_followers(
     place: &[String],
     learnt: &BTreeMap<String, ToolFollowers>,
@@ -102,10 +102,9 @@ pub(crate) fn find_followers(
     Ok(Some(followers))
 }
 
-/// Returns the stored counts of a place. The store is read once a turn for each tool.
-fn read_seen(key: &str) -> Result<Option<ToolFollowers>, Error> {
-    let (session, turn) = (caller::session(), caller::turn());
-    let (before, tool) = split_key(key);
+/// Begins a turn: counts are read anew in it.
+pub(crate) fn enter_turn(turn: u32) {
+    let session = caller::session();
     SEEN.with_borrow_mut(|seen| {
         if (&seen.session, seen.turn) != (&session, turn) {
             *seen = SeenTools {
@@ -114,6 +113,13 @@ fn read_seen(key: &str) -> Result<Option<ToolFollowers>, Error> {
                 ..SeenTools::default()
             };
         }
+    });
+}
+
+/// Returns the stored counts of a place. The store is read once a turn for each tool.
+fn read_seen(key: &str) -> Result<Option<ToolFollowers>, Error> {
+    let (before, tool) = split_key(key);
+    SEEN.with_borrow_mut(|seen| {
         if !seen.tools.contains_key(tool) {
             let places = read_places(&tool_key(tool))?.unwrap_or_default();
             seen.tools.insert(tool.to_owned(), places);

@@ -28,22 +28,24 @@ mod quartermaster {
         let settings = config::shared::<FollowSettings>()?;
         let is_silent = !settings.suggest || finished.is_error();
         let call = finished.call();
-        let suggested = AgentTrail::change_trail(|trail| {
-            if !trail.is_at(&call.id) {
+        let (turn, step) = (caller::turn(), caller::step());
+        let suggested = AgentTrail::change_trail(turn, |trail| {
+            if !trail.is_at(step, &call.id) {
                 trail.learn_tool(&call.name);
-                trail.go_to(&call.id, &call.name);
+                trail.go_to(step, &call.id, &call.name);
             }
             if is_silent {
                 return None;
             }
+            ledger::enter_turn(turn);
             let known =
                 |place: &[String]| ledger::find_followers(place, trail.learnt()).ok().flatten();
             let text = follow::suggest_tool(trail.tools(), &settings, known)?;
             // More calls of the same answer may follow, and then it is too early to speak.
             let is_time =
-                trail.has_room_for(&text) && is_last(&session::messages(LOOK_BACK), &call.id);
+                trail.has_room_for(step, &text) && is_last(&session::messages(LOOK_BACK), &call.id);
             is_time.then(|| {
-                trail.suggest_text(&text);
+                trail.suggest_text(step, &text);
                 text
             })
         })?;
@@ -61,7 +63,7 @@ mod quartermaster {
         }
         // The ledger is written first: a lesson counted twice is better than a lost one.
         ledger::keep_learnt(learnt)?;
-        AgentTrail::change_trail(AgentTrail::forget_learnt)
+        AgentTrail::change_trail(caller::turn(), AgentTrail::forget_learnt)
     }
 
     /// Whether a call is the last one of the model's last answer.

@@ -31,10 +31,13 @@ thread_local! {
 }
 
 impl AgentTrail {
-    /// Changes the agent's trail in this turn, and stores it in the session's state.
-    pub(crate) fn change_trail<R>(change: impl FnOnce(&mut Self) -> R) -> Result<R, Error> {
+    /// Changes the agent's trail in a turn, and stores it in the session's state.
+    pub(crate) fn change_trail<R>(
+        turn: u32,
+        change: impl FnOnce(&mut Self) -> R,
+    ) -> Result<R, Error> {
         let change = |trail: &mut Self| {
-            trail.enter_turn(caller::turn());
+            trail.enter_turn(turn);
             change(trail)
         };
         TRAIL.with(|cached| cached.change(&trail_key(), change))
@@ -56,9 +59,9 @@ impl AgentTrail {
         }
     }
 
-    /// Whether this is the last call that was learnt.
-    pub(crate) fn is_at(&self, call: &str) -> bool {
-        self.last.1 == call && self.last.0 == caller::step() && self.turn == caller::turn()
+    /// Whether the last call that was learnt is this one of a step.
+    pub(crate) fn is_at(&self, step: u32, call: &str) -> bool {
+        self.last.0 == step && self.last.1 == call
     }
 
     /// Records that a tool was called.
@@ -83,22 +86,22 @@ impl AgentTrail {
         &self.tools
     }
 
-    /// Goes on to a call.
-    pub(crate) fn go_to(&mut self, call: &str, tool: &str) {
-        self.last = (caller::step(), call.to_owned());
+    /// Goes on to a call of a step.
+    pub(crate) fn go_to(&mut self, step: u32, call: &str, tool: &str) {
+        self.last = (step, call.to_owned());
         self.tools.push(tool.to_owned());
         let old = self.tools.len().saturating_sub(2);
         self.tools.drain(..old);
     }
 
-    /// Whether there is room for a suggestion: one a step, and each once a turn.
-    pub(crate) fn has_room_for(&self, text: &str) -> bool {
-        self.suggested_in != caller::step() && self.suggested.iter().all(|said| said != text)
+    /// Whether there is room for a suggestion in a step: one a step, and each once a turn.
+    pub(crate) fn has_room_for(&self, step: u32, text: &str) -> bool {
+        self.suggested_in != step && self.suggested.iter().all(|said| said != text)
     }
 
-    /// Remembers that a suggestion was made.
-    pub(crate) fn suggest_text(&mut self, text: &str) {
-        self.suggested_in = caller::step();
+    /// Remembers that a suggestion was made in a step.
+    pub(crate) fn suggest_text(&mut self, step: u32, text: &str) {
+        self.suggested_in = step;
         self.suggested.push(text.to_owned());
     }
 }

@@ -12,7 +12,8 @@ use crate::payloads::{Assessment, PromptPart, Tier};
 use crate::types::{Effect, Injection, Level, LogLine, Metric, Part, Stored};
 use std::fmt::Display;
 
-include!("../wit/outcomes.in");
+// A link to the contract: cargo would note a path out of this folder with the place of the plugin that is compiled first.
+include!("outcomes.in");
 
 /// Gives every outcome a default and the part that every outcome may carry: effects.
 macro_rules! outcomes {

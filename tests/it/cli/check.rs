@@ -101,7 +101,7 @@ fn each_of_twelve_subtly_wrong_plugins_has_its_fault_named_once_at_its_place() {
     wrong/drifted/plugin.toml:2: `version` is 0.1.0 here and 0.2.0 in Cargo.toml [version]
     wrong/ghost/plugin.toml:9: options for a hook on `pre-tool`, which the component does not export: write the hook, or remove the section [missing-export]
     wrong/greedy/plugin.toml:5: asks for `network`, but the component imports neither `http` nor `wasi:http`: remove `network` [unused-permission]
-    wrong/misspelt/plugin.toml:8: unknown field `priorty`, expected one of `priority`, `on_failure`, `async`, `timeout`, `may`, `only_with`, `only_tools`, `only_final`; did you mean `priority`? [manifest]
+    wrong/misspelt/plugin.toml:8: unknown field `priorty`, expected one of `priority`, `on_failure`, `async`, `timeout`, `may`, `only_with`, `only_tools`, `only_final`, `only_over`; did you mean `priority`? [manifest]
     wrong/modest/plugin.toml:5: the component exports `rind:plugin/pre-reason@0.1.1`, a mutate point, which needs `side_effects = ["session"]` in plugin.toml [missing-permission]
     wrong/silent/plugin.toml:27: README.md does not explain the setting `block_after` [readme]
     wrong/slow/plugin.toml:9: `timeout` is above the maximum of [T] for a hook of this plugin, which is used instead [limits]

@@ -26,6 +26,9 @@ text = "Done."
 const MANIFEST: &str = "name = \"guard\"\nversion = \"0.1.0\"\ndescription = \"Guards.\"\ncomponent = \"guard.wasm\"\n\
     side_effects = [\"none\"]\n\n[hooks.pre-tool]\n";
 
+/// The dependency that `rind plugin build` lets lead to the SDK of this machine.
+const SDK: &str = "rind-sdk = { path = \".rind-sdk/rust\" }";
+
 /// A guard that counts writes in its state and refuses from this one on.
 fn source(limit: u32) -> String {
     format!(
@@ -68,17 +71,17 @@ fn put(dir: &Path, name: &str, text: &str) {
 
 #[test]
 fn a_changed_guard_acts_in_the_running_turn_and_a_broken_build_changes_nothing() {
-    let rind = Rind::with_script(SCRIPT);
+    let rind = Rind::author();
+    rind.script(SCRIPT);
     let dir = rind.user_home().join("guard");
-    let sdk = guests::workspace().canonicalize().unwrap();
-    let cargo = manifest(&format!(
-        "rind-sdk = {{ path = \"{}/sdk/rust\" }}",
-        sdk.display()
-    ));
-    put(&dir, "Cargo.toml", &cargo);
+    put(&dir, "Cargo.toml", &manifest(SDK));
     put(&dir, "plugin.toml", MANIFEST);
     put(&dir, "src/lib.rs", &source(100));
-    fs::copy(sdk.join("Cargo.lock"), dir.join("Cargo.lock")).unwrap();
+    fs::copy(
+        guests::workspace().join("Cargo.lock"),
+        dir.join("Cargo.lock"),
+    )
+    .unwrap();
     let script = rind.home().join("script.toml");
     fs::write(&script, SCRIPT).unwrap();
     let log = rind.home().join("events.jsonl");
@@ -152,12 +155,10 @@ fn a_changed_guard_acts_in_the_running_turn_and_a_broken_build_changes_nothing()
 #[test]
 fn a_chat_has_the_commands_of_the_version_that_runs_and_says_how_to_go_on_in_a_copy() {
     let script = "[[reply]]\ntimes = 0\ntext = \"You said: {input}\"\n";
-    let rind = Rind::default();
+    let rind = Rind::author();
     rind.file("script.toml", script);
     let dir = rind.user_home().join("greeter");
-    let sdk = guests::workspace().canonicalize().unwrap();
-    let rind_sdk = format!("rind-sdk = {{ path = \"{}/sdk/rust\" }}", sdk.display());
-    put(&dir, "Cargo.toml", &manifest(&rind_sdk));
+    put(&dir, "Cargo.toml", &manifest(SDK));
     let about = MANIFEST.replace("[hooks.pre-tool]\n", "");
     put(
         &dir,
@@ -177,7 +178,11 @@ fn a_chat_has_the_commands_of_the_version_that_runs_and_says_how_to_go_on_in_a_c
         )
     };
     put(&dir, "src/lib.rs", &source("greet"));
-    fs::copy(sdk.join("Cargo.lock"), dir.join("Cargo.lock")).unwrap();
+    fs::copy(
+        guests::workspace().join("Cargo.lock"),
+        dir.join("Cargo.lock"),
+    )
+    .unwrap();
     let args = [
         "plugin",
         "dev",

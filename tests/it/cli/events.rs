@@ -30,7 +30,8 @@ const SCRIPT: &str = r#"
 fn busy_turn() -> Ran {
     let rind = Rind::with_script(SCRIPT);
     rind.first_party().managed("external");
-    rind.file("a.txt", "alpha\n");
+    // Long enough to be kept aside.
+    rind.file("a.txt", &"alpha, and so on\n".repeat(1200));
     rind.config("[[tools.rules]]\ntool = \"bash\"\ndecision = \"deny\"\n");
     rind.run(&["run", "go on", "--json", "--yes"]).exits(0)
 }
@@ -144,17 +145,14 @@ fn the_tree_of_a_turn_can_be_drawn_from_its_lines() {
                 pre-tool loop-detection call_2
                 post-tool tool-output-sandbox call_1
                 end of call_1
-                post-tool tool-output-sandbox call_2
                 end of call_2
               call_3: bash
                 pre-tool loop-detection call_3
-                post-tool tool-output-sandbox call_3
                 end of call_3 policy
             step 2
               pre-reason injection-guard
               request-start 2
               turn-end hello
-          post-tool tool-output-sandbox call_1
           post-tool external call_1
           end of call_1
       step 2

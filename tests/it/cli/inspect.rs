@@ -180,6 +180,42 @@ text = "Done."
 }
 
 #[test]
+fn a_hook_is_called_only_for_results_that_are_longer_than_its_setting_and_inspect_says_so() {
+    let rind = Rind::default();
+    rind.managed("tool-output-sandbox");
+    rind.file("short.txt", "a short file\n");
+    rind.file("long.txt", &"a long file\n".repeat(2000));
+    rind.file(
+        "script.toml",
+        r#"
+[[reply]]
+tool_calls = [
+    { name = "read_file", arguments = { path = "short.txt" } },
+    { name = "read_file", arguments = { path = "long.txt" } },
+]
+[[reply]]
+text = "Done."
+"#,
+    );
+    for (config, least, calls) in [
+        ("", 16384, &["call_2"][..]),
+        ("threshold = 4096\n", 4096, &["call_2"]),
+        ("threshold = 65536\n", 65536, &[]),
+    ] {
+        rind.config(&format!("[plugins.tool-output-sandbox.config]\n{config}"));
+        let ran = rind.run(&["run", "--yes", "--json", "--script", "script.toml", "go"]);
+        let mut events = ran.exits(0).json_lines();
+        events.retain(|event| event["point"] == "post-tool");
+        let called: Vec<_> = events.iter().map(|event| &event["call_id"]).collect();
+        assert_eq!(called, calls, "{config}");
+        let shown = rind.run(&["plugin", "inspect", "tool-output-sandbox"]);
+        let said = format!("only for results of more than {least} bytes\n");
+        let shown = shown.exits(0).stdout;
+        assert!(shown.contains(&said), "{shown}");
+    }
+}
+
+#[test]
 fn inspect_says_what_a_plugin_does_and_may_touch() {
     let rind = Rind::default();
     rind.managed("hello");

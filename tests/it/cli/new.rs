@@ -95,16 +95,6 @@ fn names_and_kinds_that_cannot_be_are_refused_with_what_to_do() {
 /// Runs the program in the folder of a plugin; what it says when it succeeded.
 fn succeed(rind: &Rind, args: &[&str], folder: &Path) -> String {
     let mut command = rind.command(args);
-    // Copies of the SDK in several workspaces have one name in a shared target folder: cargo takes the newest, which another
-    // test may delete. So each test has its own, which lasts.
-    if let Some(shared) = std::env::var_os("CARGO_TARGET_DIR") {
-        let test = std::thread::current();
-        let name = test.name().unwrap_or("made").replace(':', "-");
-        command.env(
-            "CARGO_TARGET_DIR",
-            Path::new(&shared).join("made").join(name),
-        );
-    }
     let output = command.current_dir(folder).output().unwrap();
     let said = text(&output.stdout) + &text(&output.stderr);
     assert!(output.status.success(), "{args:?}: {said}");
@@ -113,7 +103,7 @@ fn succeed(rind: &Rind, args: &[&str], folder: &Path) -> String {
 
 /// Makes a plugin and does what its README says.
 fn make_and_use(lang: &str, kind: &str) {
-    let rind = Rind::default();
+    let rind = Rind::author();
     make_and_use_in(&rind, &rind.workspace(), lang, kind);
 }
 
@@ -125,7 +115,11 @@ fn make_and_use_in(rind: &Rind, parent: &Path, lang: &str, kind: &str) {
         parent,
     );
     let folder = parent.join("made");
-    succeed(rind, &["plugin", "build", "."], &folder);
+    let built = succeed(rind, &["plugin", "build", "."], &folder);
+    assert!(
+        !built.contains("Compiling rind-sdk"),
+        "another plugin was built before: {built}"
+    );
     let checked = succeed(rind, &["plugin", "check"], &folder);
     assert!(checked.contains("no faults"), "{lang} {kind}: {checked}");
     let tested = succeed(rind, &["plugin", "test"], &folder);
@@ -179,7 +173,7 @@ fn a_plugin_below_a_folder_with_percent_signs_is_made_built_tested_packed_and_in
         if !tools.iter().all(|tool| has(tool)) {
             continue;
         }
-        let rind = Rind::default();
+        let rind = Rind::author();
         let parent = rind.workspace().join("a%20b%c");
         std::fs::create_dir(&parent).unwrap();
         make_and_use_in(&rind, &parent, lang, "tool");
@@ -198,30 +192,10 @@ fn a_plugin_below_a_folder_with_percent_signs_is_made_built_tested_packed_and_in
     }
 }
 
-/// A machine whose compiled SDK lasts longer than the test, and on which nobody says where cargo compiles.
-fn with_shared_builds() -> (Rind, impl Fn(&[&str], &Path) -> String) {
-    let rind = Rind::default();
-    let sdks = rind.home().join("cache/sdks");
-    std::fs::create_dir_all(&sdks).unwrap();
-    std::os::unix::fs::symlink(&sdks, rind.home().join("rind-sdk")).unwrap();
-    let home = rind.home();
-    let run = move |args: &[&str], folder: &Path| {
-        let rind = Rind::default();
-        let mut command = rind.command(args);
-        command
-            .env_remove("CARGO_TARGET_DIR")
-            .env("RIND_HOME", &home);
-        let output = command.current_dir(folder).output().unwrap();
-        let said = text(&output.stdout) + &text(&output.stderr);
-        assert!(output.status.success(), "{args:?}: {said}");
-        said
-    };
-    (rind, run)
-}
-
 #[test]
 fn plugins_in_rust_share_one_compiled_sdk_and_have_the_same_bytes_in_two_folders() {
-    let (rind, run) = with_shared_builds();
+    let rind = Rind::author();
+    let run = |args: &[&str], folder: &Path| succeed(&rind, args, folder);
     let (one, other) = (rind.workspace().join("one"), rind.workspace().join("other"));
     let mut components = Vec::new();
     for parent in [&one, &other] {
@@ -272,7 +246,7 @@ fn a_plugin_that_was_moved_to_another_machine_gets_the_sdk_when_it_is_built_ther
         if !tools.iter().all(|tool| has(tool)) {
             continue;
         }
-        let (rind, there) = (Rind::default(), Rind::default());
+        let (rind, there) = (Rind::author(), Rind::author());
         succeed(
             &rind,
             &["plugin", "new", "made", "--lang", lang],

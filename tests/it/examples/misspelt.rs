@@ -8,7 +8,7 @@ use super::has;
 
 /// Makes a hook in this language, replaces text of a file in it, and returns what the build that fails says.
 fn built(language: &str, file: &str, from: &str, to: &str) -> String {
-    let rind = Rind::default();
+    let rind = Rind::author();
     let args = [
         "plugin", "new", "gate", "--lang", language, "--kind", "hook",
     ];

@@ -48,7 +48,7 @@ fn sdk_folder(root: &Path) -> PathBuf {
 pub(super) fn unpack_sdk(root: &Path) -> io::Result<PathBuf> {
     let place = sdk_folder(root);
     if place.is_dir() {
-        return Ok(place);
+        return place.canonicalize();
     }
     fs::create_dir_all(root)?;
     let fresh = tempfile::Builder::new()
@@ -70,7 +70,8 @@ pub(super) fn unpack_sdk(root: &Path) -> io::Result<PathBuf> {
         Err(_) if place.is_dir() => {}
         Err(error) => return Err(error),
     }
-    Ok(place)
+    // Plugins link to it, and those that share what is compiled must reach it by one path.
+    place.canonicalize()
 }
 
 /// Ensures that the reference of a plugin to the SDK leads somewhere: a reference that is absent or

@@ -50,6 +50,9 @@ impl SharedTarget {
         }
         let folder = builds.join(&hasher.finalize().to_hex()[..16]);
         fs::create_dir_all(&folder).ok()?;
+        // Flags name the folder. It has one name, however it was reached: with other flags, all is
+        // compiled again.
+        let folder = folder.canonicalize().ok()?;
         let lock = open_lock(&folder)?;
         let mut has_told = false;
         loop {

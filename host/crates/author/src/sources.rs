@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
+use super::build::Progress;
 use super::folder::{PluginFolder, PluginLanguage, file_error};
+use super::sdk::refer_to_sdk;
 use super::{BuildError, toolchain};
 use rind_lib::lock::lock;
 use rind_lib::tool::process::{Ending, OnLine, Stream};
@@ -41,13 +43,20 @@ struct CargoDependency {
 /// starting with the plugin's own. For Rust, these are its cargo workspace, cargo's target
 /// directory, and path dependencies.
 ///
+/// A reference to the SDK that leads nowhere, as in a fresh clone, gets the one below `sdks` first, as
+/// a build does: cargo reads no crate without its dependencies.
+///
 /// # Errors
-/// The directory is not a plugin, or cargo cannot read its files.
+/// The directory is not a plugin, the SDK cannot be unpacked, or cargo cannot read its files.
 pub async fn find_sources(
     dir: &Path,
+    sdks: &Path,
     cancel: &CancellationToken,
 ) -> Result<Vec<PathBuf>, BuildError> {
     let plugin = PluginFolder::read_folder(dir)?;
+    let silent: Progress = Arc::new(|_| {});
+    refer_to_sdk(&plugin.dir, sdks, &silent)
+        .map_err(|source| file_error(&plugin.name, dir, source))?;
     let mut found = vec![plugin.dir.clone()];
     match &plugin.language {
         PluginLanguage::Rust { .. } => of_crate(&plugin, &mut found, cancel).await?,

@@ -170,6 +170,11 @@ impl CheckedPlugin {
         Some(tools.map(str::to_owned).collect())
     }
 
+    /// Returns the bytes that a result must exceed for a hook with these options to be called.
+    pub(in crate::plugin) fn only_over(&self, options: &HookOptions) -> Option<u64> {
+        self.config.get(options.only_over.as_ref()?)?.as_u64()
+    }
+
     /// Whether it defines the same points as another version.
     pub(crate) fn defines_points_of(&self, other: &Self) -> bool {
         let points = |plugin: &Self| serde_json::to_string(&plugin.manifest.points).ok();

@@ -101,6 +101,7 @@ impl DecidedPlugin {
             may: options.may.clone(),
             only_tools: self.only_tools(options),
             only_final: options.only_final,
+            only_over: self.only_over(options),
         }
     }
 }

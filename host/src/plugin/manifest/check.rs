@@ -118,6 +118,7 @@ impl Manifest {
                 ("only_with", options.only_with.is_some()),
                 ("only_tools", options.only_tools.is_some()),
                 ("only_final", options.only_final),
+                ("only_over", options.only_over.is_some()),
             ];
             if let Some((key, _)) = conditions.iter().find(|(_, is_set)| *is_set) {
                 return Err(format!(
@@ -179,12 +180,13 @@ impl Manifest {
     /// Checks the conditions under which a hook is called. A wrong one would switch it off without a
     /// word.
     fn check_conditions(&self, row: &PointRow, options: &HookOptions) -> Result<(), String> {
+        let only_over = options.only_over.as_ref().map(std::slice::from_ref);
         let conditions = [
-            ("only_with", &options.only_with),
-            ("only_tools", &options.only_tools),
+            ("only_with", options.only_with.as_deref()),
+            ("only_tools", options.only_tools.as_deref()),
+            ("only_over", only_over),
         ];
         for (key, names) in conditions {
-            let names = names.as_deref();
             if names.is_some_and(<[String]>::is_empty) {
                 return Err(format!("{key} names no setting: leave it out"));
             }
@@ -201,6 +203,9 @@ impl Manifest {
                         "{key}: the setting `{name}` is not a list of texts"
                     ));
                 }
+                if key == "only_over" && kind("/type") != Some("integer") {
+                    return Err(format!("{key}: the setting `{name}` is not a whole number"));
+                }
             }
         }
         if options.only_final && row.name != catalog::PostReason::NAME {
@@ -210,6 +215,9 @@ impl Manifest {
             && ![catalog::PreTool::NAME, catalog::PostTool::NAME].contains(&row.name)
         {
             return Err(format!("only_tools: {} is not about a tool call", row.name));
+        }
+        if options.only_over.is_some() && row.name != catalog::PostTool::NAME {
+            return Err(format!("only_over: {} is not about a result", row.name));
         }
         Ok(())
     }

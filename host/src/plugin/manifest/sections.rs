@@ -40,6 +40,10 @@ pub struct HookOptions {
     /// Whether the hook is called only for answers that call no tool; `post-reason` only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_final: bool,
+    /// Setting of the plugin with a number of bytes; `post-tool` only. The hook is called only for
+    /// results that are longer as one text; for all results if absent here or not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only_over: Option<String>,
 }
 
 /// `[filesystem]`: requested directories, each `workspace[/sub]` or `data`.

@@ -28,12 +28,16 @@ side_effects = ["none", "session"] => `none` cannot be combined with others
 [implements]⏎"owner.p" = { only_with = ["m"] } => `only_with` is not possible
 [implements]⏎"owner.p" = { only_tools = ["m"] } => `only_tools` is not possible
 [implements]⏎"owner.p" = { only_final = true } => `only_final` is not possible
+[implements]⏎"owner.p" = { only_over = "m" } => `only_over` is not possible
 [hooks.turn-end]⏎only_with = ["m"] => line 4, [hooks.turn-end]: only_with: [config] has no setting `m`
 [hooks.turn-end]⏎only_with = [] => only_with names no setting: leave it out
 [hooks.pre-tool]⏎only_tools = ["bash"] => only_tools: [config] has no setting `bash`
 [hooks.pre-tool]⏎only_tools = ["m"]⏎[config.properties]⏎m = { type = "string" } => only_tools: the setting `m` is not a list of texts
 [hooks.pre-tool]⏎only_tools = ["m"]⏎[config.properties]⏎m = { type = "array", items = { type = "integer" } } => only_tools: the setting `m` is not a list of texts
 [hooks.turn-end]⏎only_final = true => only_final: turn-end is not about an answer
+[hooks.post-tool]⏎only_over = "m" => only_over: [config] has no setting `m`
+[hooks.post-tool]⏎only_over = "m"⏎[config.properties]⏎m = { type = "number" } => only_over: the setting `m` is not a whole number
+[hooks.pre-tool]⏎only_over = "m"⏎[config.properties]⏎m = { type = "integer" } => only_over: pre-tool is not about a result
 [hooks.turn-end]⏎only_tools = ["m"]⏎[config.properties]⏎m = { type = "array", items = { type = "string" } } => only_tools: turn-end is not about a tool call
 [limits]⏎memory = "64MB" => is not a size like "64MiB"
 [limits]⏎memory = "18446744073709551615KiB" => is not a size

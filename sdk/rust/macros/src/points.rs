@@ -18,7 +18,7 @@ pub(crate) struct Point {
     outcome: &'static str,
 }
 
-include!("../wit/points.in");
+include!(concat!(env!("RIND_WIT"), "/points.in"));
 
 macro_rules! points {
     ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {

@@ -22,7 +22,7 @@ use super::super::signals::AnySignal;
 use super::super::telemetry::Telemetry;
 use super::super::terminal::can_ask;
 use super::super::{chat, files, render};
-use super::build_quietly;
+use super::{build_quietly, shared_folders};
 use rind_author::BuildError;
 use rind_lib::host::PluginReplacer;
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
@@ -69,6 +69,7 @@ pub(in super::super) async fn run_dev(mut args: DevArgs) -> anyhow::Result<ExitS
     let source = DevSource {
         dir: dir.clone(),
         open: agent_folders(&setup)?,
+        sdks: shared_folders()?.sdks,
     };
     let seen = files::files_of(&dir);
     let cancel = CancellationToken::new();
@@ -167,6 +168,8 @@ struct DevSource {
     dir: PathBuf,
     /// Folders that the agent may write in.
     open: Vec<PathBuf>,
+    /// Folder of the SDKs of this machine.
+    sdks: PathBuf,
 }
 
 impl DevSource {
@@ -178,7 +181,7 @@ impl DevSource {
         if let Some(why) = self.overlap_of(&self.dir) {
             return Ok(Some(why));
         }
-        let sources = rind_author::find_sources(&self.dir, cancel).await?;
+        let sources = rind_author::find_sources(&self.dir, &self.sdks, cancel).await?;
         Ok(sources.iter().find_map(|folder| self.overlap_of(folder)))
     }
 

@@ -296,6 +296,9 @@ pub(in super::super) fn print_report(report: &Report) {
         if hook.only_final {
             line("", "  only for answers that call no tool".to_owned());
         }
+        if let Some(least) = hook.only_over.filter(|_| hook.enabled) {
+            line("", format!("  only for results of more than {least} bytes"));
+        }
         let empty = &hook.empty_settings;
         let of_settings = match &hook.of_plugin {
             _ if !empty.is_empty() => format!(

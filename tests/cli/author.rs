@@ -1,0 +1,39 @@
+//! A machine of somebody who has built a plugin in Rust before: the SDK is compiled, in a folder that outlasts the tests.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::sync::Once;
+
+use super::Rind;
+
+impl Rind {
+    /// A machine on which a plugin was built before, so that another one compiles itself alone.
+    #[must_use]
+    pub fn author() -> Self {
+        static BUILT: Once = Once::new();
+        BUILT.call_once(|| {
+            let rind = Self::without_builds();
+            let folder = rind.home().join("cache/author");
+            let _ = fs::remove_dir_all(&folder);
+            fs::create_dir_all(&folder).unwrap();
+            let folder = folder.canonicalize().unwrap();
+            for args in [&["plugin", "new", "first"], &["plugin", "build", "first"]] {
+                let mut command = rind.command(args);
+                rind.finish(command.current_dir(&folder)).exits(0);
+            }
+        });
+        Self::without_builds()
+    }
+
+    fn without_builds() -> Self {
+        let rind = Self {
+            shares_builds: true,
+            ..Self::default()
+        };
+        // Cargo compiles the SDK again where it is in another place.
+        let sdks = rind.home().join("cache/sdks");
+        fs::create_dir_all(&sdks).unwrap();
+        symlink(sdks.canonicalize().unwrap(), rind.home().join("rind-sdk")).unwrap();
+        rind
+    }
+}
