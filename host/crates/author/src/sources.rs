@@ -53,10 +53,10 @@ pub async fn find_sources(
     sdks: &Path,
     cancel: &CancellationToken,
 ) -> Result<Vec<PathBuf>, BuildError> {
-    let plugin = PluginFolder::read_folder(dir)?;
     let silent: Progress = Arc::new(|_| {});
-    refer_to_sdk(&plugin.dir, sdks, &silent)
-        .map_err(|source| file_error(&plugin.name, dir, source))?;
+    let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy();
+    refer_to_sdk(dir, sdks, &silent).map_err(|source| file_error(&name, dir, source))?;
+    let plugin = PluginFolder::read_folder(dir)?;
     let mut found = vec![plugin.dir.clone()];
     match &plugin.language {
         PluginLanguage::Rust { .. } => of_crate(&plugin, &mut found, cancel).await?,
@@ -185,5 +185,45 @@ fn wrong_metadata(plugin: &PluginFolder, problem: String) -> BuildError {
         plugin: plugin.name.clone(),
         path: plugin.cargo_manifest(),
         problem,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_sources_of_a_plugin_that_was_cloned_have_the_sdk_that_it_refers_to() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let sdks = root.join("sdks");
+        let manifest =
+            "name = \"p\"\nversion = \"0.1.0\"\ndescription = \"d\"\ncomponent = \"p.wasm\"\n";
+        for (file, text, source) in [
+            (
+                "pyproject.toml",
+                "[tool.rind]\nmodule = \"plugin\"\npath = [\".rind-sdk/python\"]\n",
+                "plugin.py",
+            ),
+            (
+                "package.json",
+                "{\"main\": \"src/plugin.js\"}",
+                "src/plugin.js",
+            ),
+        ] {
+            let dir = root.join(source);
+            for (path, text) in [("plugin.toml", manifest), (file, text), (source, "")] {
+                let path = dir.join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            let found = find_sources(&dir, &sdks, &CancellationToken::new()).await;
+            let found = found.unwrap();
+            assert_eq!(found[0], dir);
+            let has_sdk = found.iter().any(|folder| folder.starts_with(&sdks));
+            assert!(has_sdk, "{file}: {found:?}");
+        }
     }
 }
