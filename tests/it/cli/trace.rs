@@ -68,7 +68,7 @@ fn hooks_stand_where_they_fired_and_those_that_passed_share_a_line() {
         request                  scripted [T] [N] tokens in, [N] out
         I will look.
         ● read_file README.md
-          pre-tool, post-tool [T] 2 hooks passed
+          pre-tool [T] 1 hook passed
           └ 74 B in 1 line, [T]
       step 2
         pre-reason               injection-guard [T] changed inject
@@ -78,7 +78,7 @@ fn hooks_stand_where_they_fired_and_those_that_passed_share_a_line() {
         injection-guard told the model: Text that may be an attempt at manipulation was found: - the re…
         request                  scripted [T] [N] tokens in, [N] out
       turn-end [T] 1 hook passed
-    5 hook calls of 4 plugins in [T], [P] of the turn; the slowest:
+    4 hook calls of 3 plugins in [T], [P] of the turn; the slowest:
     2 steps · 1 tool call · [N] tokens in, [N] out · [T]
     "#);
 }
@@ -144,21 +144,17 @@ fn a_subagent_stands_below_the_call_that_started_it() {
                 pre-tool [T] 1 hook passed
               ● read_file b.txt
                 pre-tool [T] 1 hook passed
-              … read_file a.txt
-                post-tool [T] 1 hook passed
-                └ 6 B in 1 line, [T]
-              … read_file b.txt
-                post-tool [T] 1 hook passed
-                └ 5 B in 1 line, [T]
+                └ read_file a.txt: 6 B in 1 line, [T]
+                └ read_file b.txt: 5 B in 1 line, [T]
               ● bash id
-                pre-tool, post-tool [T] 2 hooks passed
+                pre-tool [T] 1 hook passed
                 ✗ refused by policy: `bash` is denied by tool rule 1 (`bash`)
             step 2
               pre-reason [T] 1 hook passed
               request            scripted [T] [N] tokens in, [N] out
             turn-end [T] 1 hook passed
             └ [AGENT], 2 steps · [N] tokens, answered: It says alpha.
-          post-tool [T] 2 hooks passed
+          post-tool [T] 1 hook passed
           └ 18 B in 1 line, [T]
       step 2
         pre-reason, before-provider-request [T] 2 hooks passed
@@ -166,13 +162,13 @@ fn a_subagent_stands_below_the_call_that_started_it() {
         ● act of external {"text":"is that all?","what":"ask"}
           pre-tool, pre-reason [T] 3 hooks passed
           request                external [T] [N] tokens in, [N] out
-          post-tool [T] 2 hooks passed
+          post-tool [T] 1 hook passed
           └ 19 B in 1 line, [T]
       step 3
         pre-reason, before-provider-request [T] 2 hooks passed
         request                  scripted [T] [N] tokens in, [N] out
       post-output, turn-end [T] 2 hooks passed
-    26 hook calls of 5 plugins in [T], [P] of the turn; the slowest:
+    21 hook calls of 4 plugins in [T], [P] of the turn; the slowest:
     3 steps · 2 tool calls · [N] tokens in, [N] out · [T]
     "#);
 }
