@@ -12,7 +12,7 @@ impl Rind {
     pub fn author() -> Self {
         static BUILT: Once = Once::new();
         BUILT.call_once(|| {
-            let rind = Self::without_builds();
+            let rind = Self::with_shared_builds();
             let folder = rind.home().join("cache/author");
             let _ = fs::remove_dir_all(&folder);
             fs::create_dir_all(&folder).unwrap();
@@ -22,10 +22,10 @@ impl Rind {
                 rind.finish(command.current_dir(&folder)).exits(0);
             }
         });
-        Self::without_builds()
+        Self::with_shared_builds()
     }
 
-    fn without_builds() -> Self {
+    fn with_shared_builds() -> Self {
         let rind = Self {
             shares_builds: true,
             ..Self::default()

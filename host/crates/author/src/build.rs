@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::folder::{PluginFolder, PluginLanguage, file_error};
+use super::folder::{PluginFolder, PluginLanguage, file_error, folder_error};
 use super::{BuildError, assemble, interpreted, rust, sdk, toolchain};
 use rind_lib::plugin::contract::stamp;
 use rind_lib::plugin::manifest::FILE_NAME;
@@ -129,12 +129,11 @@ pub async fn build_plugins(
 
 /// Makes the plugin's reference to the SDK lead somewhere.
 fn settle_sdk(dir: &Path, options: &BuildOptions, progress: &Progress) -> Result<(), BuildError> {
-    let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy();
     let settled = match &options.shared {
         Some(shared) => sdk::refer_to_sdk(dir, &shared.sdks, progress),
         None => sdk::check_reference(dir),
     };
-    settled.map_err(|source| file_error(&name, dir, source))
+    settled.map_err(|source| folder_error(dir, source))
 }
 
 fn is_rust(plugin: &PluginFolder) -> bool {

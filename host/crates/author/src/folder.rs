@@ -111,13 +111,11 @@ struct SourceReader {
 
 impl PluginFolder {
     pub(super) fn read_folder(dir: &Path) -> Result<Self, BuildError> {
-        let folder_name = dir.file_name().unwrap_or(dir.as_os_str());
-        let known_as = folder_name.to_string_lossy().into_owned();
         let reader = SourceReader {
             dir: dir
                 .canonicalize()
-                .map_err(|source| file_error(&known_as, dir, source))?,
-            known_as,
+                .map_err(|source| folder_error(dir, source))?,
+            known_as: folder_name(dir),
         };
         let text = reader.read_text("plugin.toml")?;
         let plugin: PluginKeys = reader.parse_toml("plugin.toml", &text)?;
@@ -256,6 +254,17 @@ fn read_file(path: &Path) -> io::Result<String> {
         ));
     }
     std::fs::read_to_string(path)
+}
+
+/// Name of a plugin before its manifest is read.
+fn folder_name(dir: &Path) -> String {
+    let name = dir.file_name().unwrap_or(dir.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+/// Error of a plugin's directory, before its manifest is read.
+pub(super) fn folder_error(dir: &Path, source: io::Error) -> BuildError {
+    file_error(&folder_name(dir), dir, source)
 }
 
 pub(super) fn file_error(plugin: &str, path: &Path, source: io::Error) -> BuildError {

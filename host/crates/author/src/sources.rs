@@ -11,7 +11,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::build::Progress;
-use super::folder::{PluginFolder, PluginLanguage, file_error};
+use super::folder::{PluginFolder, PluginLanguage, file_error, folder_error};
 use super::sdk::refer_to_sdk;
 use super::{BuildError, toolchain};
 use rind_lib::lock::lock;
@@ -54,8 +54,7 @@ pub async fn find_sources(
     cancel: &CancellationToken,
 ) -> Result<Vec<PathBuf>, BuildError> {
     let silent: Progress = Arc::new(|_| {});
-    let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy();
-    refer_to_sdk(dir, sdks, &silent).map_err(|source| file_error(&name, dir, source))?;
+    refer_to_sdk(dir, sdks, &silent).map_err(|source| folder_error(dir, source))?;
     let plugin = PluginFolder::read_folder(dir)?;
     let mut found = vec![plugin.dir.clone()];
     match &plugin.language {
