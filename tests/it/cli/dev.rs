@@ -223,6 +223,7 @@ fn a_chat_has_the_commands_of_the_version_that_runs_and_says_how_to_go_on_in_a_c
 #[test]
 fn what_the_agent_could_change_is_not_built() {
     let depends = |path: &str| manifest(&format!("other = {{ path = \"{path}\" }}"));
+    let beside = SDK.replace(".rind-sdk", "../../library/.rind-sdk");
     let library = "[package]\nname = \"other\"\nversion = \"0.1.0\"\n";
     for (what, crate_, workspace) in [
         ("its own folder", manifest(""), "plugins/guard"),
@@ -231,6 +232,7 @@ fn what_the_agent_could_change_is_not_built() {
         ("where cargo runs", manifest(""), "playground"),
         ("a dependency", depends("../../library"), "library"),
         ("a patch", manifest(""), "patched"),
+        ("where its SDK would be put", manifest(&beside), "library"),
     ] {
         let rind = Rind::with_script(SCRIPT);
         let root = rind.user_home();
@@ -276,5 +278,6 @@ fn what_the_agent_could_change_is_not_built() {
             expected.replace(rind.home().parent().unwrap().to_str().unwrap(), "[FOLDER]");
         assert!(ran.stderr.contains(&expected), "{what}: {}", ran.stderr);
         assert!(!dir.join("built").exists(), "{what}");
+        assert!(!root.join("library/.rind-sdk").exists(), "{what}");
     }
 }

@@ -26,6 +26,7 @@ mod world;
 
 pub use embedded::interface_docs;
 pub use error::BuildError;
+pub use sdk::sdk_place;
 pub use sources::find_sources;
 pub use toolchain::has_target;
 

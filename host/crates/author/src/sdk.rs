@@ -14,6 +14,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::build::Progress;
 use super::embedded;
+use rind_lib::beneath::real_path;
 
 /// Directory of links beside the manifest of a plugin, or in its cargo workspace.
 pub(super) const LINKS: &str = ".rind-sdk";
@@ -104,6 +105,14 @@ pub(super) fn refer_to_sdk(dir: &Path, root: &Path, progress: &Progress) -> io::
     Ok(())
 }
 
+/// Returns the path, without symlinks, where the next build puts the SDK of this machine for the
+/// plugin in this directory; `None` if it puts none.
+#[must_use]
+pub fn sdk_place(dir: &Path) -> Option<PathBuf> {
+    let reference = find_reference(dir).filter(|reference| !reference.leads_somewhere())?;
+    Some(real_path(reference.path()))
+}
+
 /// Checks that a plugin's reference to the SDK resolves, on a machine without an SDK to link to.
 pub(super) fn check_reference(dir: &Path) -> io::Result<()> {
     match find_reference(dir) {
@@ -185,7 +194,14 @@ fn find_reference(dir: &Path) -> Option<SdkReference> {
     let links = |path: &str, part| {
         let folder = path.strip_suffix(part)?.strip_suffix('/')?;
         let last = Path::new(folder).components().next_back()?;
-        (last == Component::Normal(LINKS.as_ref())).then(|| SdkReference::Links {
+        // Only leading `..` are followed: behind a folder that does not exist yet, they lead
+        // elsewhere for cargo than for the file system, and nobody can tell in advance where.
+        let mut inner = Path::new(folder)
+            .components()
+            .skip_while(|part| !matches!(part, Component::Normal(_)));
+        let is_followed = inner.all(|part| part != Component::ParentDir)
+            && last == Component::Normal(LINKS.as_ref());
+        is_followed.then(|| SdkReference::Links {
             folder: dir.join(folder),
             part,
         })
@@ -278,6 +294,10 @@ mod tests {
             (
                 "Cargo.toml",
                 "[dependencies]\nrind-sdk = { path = \"rind-sdk\" }",
+            ),
+            (
+                "Cargo.toml",
+                "[dependencies]\nrind-sdk = { path = \"new/../../.rind-sdk/rust\" }",
             ),
             ("Cargo.toml", "[dependencies]\nrind-sdk = \"1\""),
             ("Cargo.toml", "not TOML"),

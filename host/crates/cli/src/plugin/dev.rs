@@ -176,9 +176,11 @@ impl DevSource {
     /// Returns the reason if the agent could write to the build's input: build scripts and macros
     /// run with all rights of the user, so the agent must not write them.
     async fn find_overlap(&self, cancel: &CancellationToken) -> Result<Option<String>, BuildError> {
-        // Check the folder itself first: finding the other sources runs a program that reads
-        // settings there.
-        if let Some(why) = self.overlap_of(&self.dir) {
+        // Check these first: finding the other sources puts links to the SDK there, and runs a
+        // program that reads settings in the folder.
+        let sdk = rind_author::sdk_place(&self.dir);
+        let mut early = std::iter::once(&self.dir).chain(&sdk);
+        if let Some(why) = early.find_map(|folder| self.overlap_of(folder)) {
             return Ok(Some(why));
         }
         let sources = rind_author::find_sources(&self.dir, &self.sdks, cancel).await?;
