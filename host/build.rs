@@ -1,4 +1,5 @@
-//! Packs the contract, which `src/plugin/contract/mod.rs` includes.
+//! Packs the WIT files of the plugin contract into `contract.tar.zst`, which
+//! `src/plugin/contract/mod.rs` includes.
 
 fn main() -> std::io::Result<()> {
     rind_embed::build::pack_parts("contract.tar.zst", &[("../wit", "")])

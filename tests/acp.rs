@@ -1,5 +1,6 @@
-//! A client of the Agent Client Protocol: lines of JSON to the program and from it, as bytes that a test can get wrong. Every
-//! message of the program is checked against the protocol's published schema.
+//! Client of the Agent Client Protocol for tests. It writes lines to the program's standard input
+//! as raw bytes, so that a test can send malformed ones, and checks every message of the program
+//! against the protocol's published schema.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -18,7 +19,7 @@ const SCHEMA: &str = include_str!("recorded/acp-v1.json");
 /// Time after which a message counts as missing.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The published type of the result of each method.
+/// Type in the published schema of each method's result.
 const RESULTS: [(&str, &str); 10] = [
     ("authenticate", "AuthenticateResponse"),
     ("initialize", "InitializeResponse"),
@@ -35,7 +36,8 @@ const RESULTS: [(&str, &str); 10] = [
     ("session/set_mode", "SetSessionModeResponse"),
 ];
 
-/// The published type of the parameters of each request and notification of the program.
+/// Type in the published schema of the parameters of each request and notification that the program
+/// sends.
 const PARAMS: [(&str, &str); 4] = [
     ("$/cancel_request", "CancelRequestNotification"),
     ("elicitation/create", "CreateElicitationRequest"),
@@ -43,7 +45,7 @@ const PARAMS: [(&str, &str); 4] = [
     ("session/update", "SessionNotification"),
 ];
 
-/// A client with the program at the other end. The program is killed when it is dropped.
+/// A client and the program that it talks to. Dropping the client kills the program.
 pub struct AcpClient<'r> {
     rind: &'r Rind,
     child: Child,
@@ -54,7 +56,7 @@ pub struct AcpClient<'r> {
     responses: BTreeMap<u64, Value>,
     asked: VecDeque<Value>,
     checks: BTreeMap<String, jsonschema::Validator>,
-    /// Updates so far, each with `sessionUpdate`.
+    /// Parameters `update` of all `session/update` notifications so far; each has `sessionUpdate`.
     pub updates: Vec<Value>,
     /// Notifications besides updates, and errors without an id.
     pub notes: Vec<Value>,
@@ -93,7 +95,7 @@ impl<'r> AcpClient<'r> {
         }
     }
 
-    /// Starts the program and says what this client can do.
+    /// Starts the program and sends `initialize` with the capabilities of this client.
     #[must_use]
     pub fn initialized(rind: &'r Rind, more: &[&str], capabilities: Value) -> Self {
         let mut client = Self::start(rind, more);
@@ -113,7 +115,7 @@ impl<'r> AcpClient<'r> {
     /// Sends a line.
     pub fn send_line(&mut self, line: &[u8]) {
         let stdin = self.stdin.as_mut().unwrap();
-        // The program may be gone, which a test then sees.
+        // The program may have exited; the test notices that when it waits for an answer.
         let _ = stdin.write_all(line).and_then(|()| stdin.write_all(b"\n"));
         let _ = stdin.flush();
     }
@@ -128,7 +130,7 @@ impl<'r> AcpClient<'r> {
         id
     }
 
-    /// Sends a notification.
+    /// Sends a notification (a message that gets no answer).
     pub fn tell(&mut self, method: &str, params: Value) {
         let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
         self.send_line(message.to_string().as_bytes());
@@ -190,27 +192,27 @@ impl<'r> AcpClient<'r> {
         )
     }
 
-    /// Runs a prompt that asks nothing, and returns why it stopped.
+    /// Runs a prompt during which the program asks nothing, and returns the stop reason.
     #[track_caller]
     pub fn run(&mut self, session: &str, text: &str) -> String {
         let id = self.prompt(session, text);
         self.stopped(id)
     }
 
-    /// Waits for the end of a prompt, and returns why it stopped.
+    /// Waits for the end of a prompt, and returns the stop reason.
     #[track_caller]
     pub fn stopped(&mut self, id: u64) -> String {
         let result = self.result(id);
         result["stopReason"].as_str().unwrap().to_owned()
     }
 
-    /// Waits for a request of the program.
+    /// Waits for the next request that the program sends to the client.
     #[track_caller]
     pub fn asked(&mut self) -> Value {
         self.wait_for("a request", |own| own.asked.pop_front())
     }
 
-    /// Waits for something to come. Messages that come meanwhile are taken.
+    /// Waits until `found` returns a value, and processes the messages that arrive meanwhile.
     #[track_caller]
     pub fn wait_for<T>(&mut self, what: &str, mut found: impl FnMut(&mut Self) -> Option<T>) -> T {
         let started = Instant::now();
@@ -226,7 +228,7 @@ impl<'r> AcpClient<'r> {
         }
     }
 
-    /// Waits for an update of this kind, from the update of this number on.
+    /// Waits for an update of this kind, starting at index `from` in [`updates`](Self::updates).
     #[track_caller]
     pub fn update_after(&mut self, from: usize, kind: &str) -> Value {
         self.wait_for(kind, |own| {
@@ -235,7 +237,8 @@ impl<'r> AcpClient<'r> {
         })
     }
 
-    /// Text of the chunks of this kind, from the update of this number on.
+    /// Returns the joined text of the chunks of this kind, starting at index `from` in
+    /// [`updates`](Self::updates).
     #[must_use]
     pub fn text_after(&self, from: usize, kind: &str) -> String {
         let new = self.updates.iter().skip(from);
@@ -244,7 +247,7 @@ impl<'r> AcpClient<'r> {
             .collect()
     }
 
-    /// Text of the model so far.
+    /// Returns the text that the model has written so far.
     #[must_use]
     pub fn said(&self) -> String {
         self.text_after(0, "agent_message_chunk")
@@ -299,19 +302,19 @@ impl<'r> AcpClient<'r> {
         assert!(faults.is_empty(), "{kind}: {faults:?}: {value}");
     }
 
-    /// Standard error of the program so far.
+    /// Returns what the program has written to standard error so far.
     #[must_use]
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.rind.user_home().join("acp.log")).unwrap_or_default()
     }
 
-    /// Ends the input, and returns the exit code.
+    /// Closes the program's standard input, and returns its exit code.
     pub fn close(mut self) -> Option<i32> {
         self.stdin = None;
         self.exit_code()
     }
 
-    /// Sends a signal, and returns the exit code; `None` when the signal itself ended it.
+    /// Sends a signal, and returns the exit code; `None` if the signal killed the program.
     pub fn signal(mut self, name: &str) -> Option<i32> {
         let id = self.child.id().to_string();
         let sent = std::process::Command::new("kill")

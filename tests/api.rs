@@ -1,4 +1,5 @@
-//! A client of the HTTP API: one request a connection, over a Unix socket or loopback, as bytes that a test can get wrong.
+//! Client of the HTTP API for tests: one request per connection, over a Unix socket or loopback,
+//! written as raw bytes so that a test can send malformed ones.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +14,7 @@ use crate::cli::{Rind, Running};
 /// Time after which an answer counts as missing.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server that runs.
+/// A running server and what a client needs to reach it.
 pub struct Api<'r> {
     /// Process of the server.
     pub running: Running<'r>,
@@ -21,12 +22,12 @@ pub struct Api<'r> {
     token: String,
 }
 
-/// An answer.
+/// An HTTP response.
 #[derive(Debug)]
 pub struct Answer {
     /// Status code.
     pub status: u16,
-    /// Lines of the head, in small letters.
+    /// Status line and header lines, in lower case.
     pub head: String,
     /// Body.
     pub body: String,
@@ -47,7 +48,7 @@ impl Answer {
         self
     }
 
-    /// Events of a stream: type and content.
+    /// Parses the body as server-sent events: type and data of each.
     #[must_use]
     pub fn events(&self) -> Vec<(String, Value)> {
         let blocks = self.body.split("\n\n");
@@ -61,7 +62,7 @@ impl Answer {
 }
 
 impl<'r> Api<'r> {
-    /// Starts the server at a socket, and waits until it answers.
+    /// Starts the server on a Unix socket, and waits until it accepts connections.
     pub fn start(rind: &'r Rind) -> Self {
         Self::start_with(rind, &[])
     }
@@ -99,19 +100,19 @@ impl<'r> Api<'r> {
         exchange(&self.socket, &(head + &body))
     }
 
-    /// Gets something.
+    /// Sends a GET request with the token.
     #[must_use]
     pub fn get(&self, path: &str) -> Answer {
         self.send("GET", path, None)
     }
 
-    /// Sends a body.
+    /// Sends a POST request with this JSON body and the token.
     #[must_use]
     pub fn post(&self, path: &str, body: &Value) -> Answer {
         self.send("POST", path, Some(body))
     }
 
-    /// Connects and sends nothing.
+    /// Connects to the server without sending anything.
     #[must_use]
     pub fn connect(&self) -> UnixStream {
         UnixStream::connect(&self.socket).unwrap()
@@ -125,7 +126,7 @@ impl<'r> Api<'r> {
         made["id"].as_str().unwrap().to_owned()
     }
 
-    /// Waits until a question is open, and returns it.
+    /// Waits until a question is open, and returns the first one.
     #[must_use]
     pub fn question(&self) -> Value {
         for _ in 0..6000 {
@@ -139,14 +140,14 @@ impl<'r> Api<'r> {
     }
 }
 
-/// The token of a machine whose server has run.
+/// Returns the API token that the server stored when it first ran.
 #[must_use]
 pub fn token(rind: &Rind) -> String {
     let path = rind.home().join("data/serve-token");
     std::fs::read_to_string(path).unwrap().trim().to_owned()
 }
 
-/// Sends these bytes to a socket and reads the answer.
+/// Sends these bytes to a Unix socket and reads the response.
 #[must_use]
 pub fn exchange(socket: &Path, request: &str) -> Answer {
     let stream = UnixStream::connect(socket).unwrap();
@@ -154,7 +155,7 @@ pub fn exchange(socket: &Path, request: &str) -> Answer {
     read_answer(stream, request.as_bytes())
 }
 
-/// Sends a body of any type, with the token.
+/// Sends a POST request with a body of any content type and the token.
 #[must_use]
 pub fn exchange_bytes(api: &Api<'_>, path: &str, kind: &str, body: &[u8]) -> Answer {
     let head = format!(
@@ -166,7 +167,7 @@ pub fn exchange_bytes(api: &Api<'_>, path: &str, kind: &str, body: &[u8]) -> Ans
     read_answer(api.connect(), &[head.as_bytes(), body].concat())
 }
 
-/// Sends these bytes to a port of loopback and reads the answer.
+/// Sends these bytes to a port on loopback and reads the response.
 #[must_use]
 pub fn exchange_at(port: u16, request: &str) -> Answer {
     let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -175,7 +176,7 @@ pub fn exchange_at(port: u16, request: &str) -> Answer {
 }
 
 fn read_answer(mut stream: impl Read + Write, request: &[u8]) -> Answer {
-    // A server that has seen enough may close before everything is sent.
+    // The server may answer and close the connection before it has read the whole request.
     let _ = stream.write_all(request);
     let mut bytes = Vec::new();
     let _ = stream.read_to_end(&mut bytes);

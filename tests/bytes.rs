@@ -1,6 +1,8 @@
-//! Components byte by byte, where a text would hide what they are, or take too long to parse.
+//! Components built byte by byte, for tests in which the text format would be too slow to parse or
+//! would hide the bytes under test.
 
-/// A component of 4 MB whose functions are nothing but branches and arithmetic: it takes a fast machine over ten seconds.
+/// Returns a component of 4 MB whose functions are nothing but branches and arithmetic. Compiling
+/// it takes a fast machine over ten seconds.
 #[must_use]
 pub fn compile_bomb() -> Vec<u8> {
     const FUNCTIONS: usize = 100;
@@ -24,7 +26,7 @@ pub fn compile_bomb() -> Vec<u8> {
     component
 }
 
-/// A section: its number, its length, what is in it.
+/// Encodes a WebAssembly section: id, length and content.
 #[must_use]
 pub fn section(id: u8, content: &[u8]) -> Vec<u8> {
     let mut section = vec![id];
@@ -33,7 +35,7 @@ pub fn section(id: u8, content: &[u8]) -> Vec<u8> {
     section
 }
 
-/// A number as WebAssembly writes it (LEB128).
+/// Encodes an unsigned number as LEB128, as WebAssembly does.
 #[must_use]
 pub fn leb(mut n: usize) -> Vec<u8> {
     let mut bytes = Vec::new();

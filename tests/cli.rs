@@ -1,5 +1,5 @@
-//! The program `rind` as its users run it: a process with folders of its own and an environment without anything of the
-//! machine's, whose keys and settings must not decide what a test sees.
+//! The program `rind` as its users run it: a process with folders of its own and a clean
+//! environment, so that keys and settings of the machine do not affect a test.
 
 mod author;
 mod screen;
@@ -20,19 +20,19 @@ pub use terminal::{Terminal, is_private, pasted, signal_chat};
 
 use crate::guests;
 
-/// Variables of this process that the program keeps: where the toolchain is, which `rind plugin build` calls.
+/// Variables of this process that are passed on, so that `rind plugin build` finds the toolchain.
 const PASSED: [&str; 3] = ["PATH", "RUSTUP_TOOLCHAIN", "CARGO_TARGET_DIR"];
 
-/// Time after which anything in these tests counts as hanging. Some wait for a first build of the SDK, beside other builds.
+/// Timeout of every wait in these tests. Some wait for a first build of the SDK.
 pub const PATIENCE: Duration = Duration::from_secs(180);
 
-/// The key of the compile cache that all tests share. It guards nothing here.
+/// Key of the compile cache that all tests share. The key need not be secret.
 const CACHE_KEY: [u8; 32] = [7; 32];
 
-/// Beginning of the notice that commands cannot be confined on this machine. Tests of that look at the output itself.
+/// Prefix of the notice that this machine cannot confine commands; removed from screens.
 const UNCONFINED: &str = "▲ bash is refused, because its commands must run confined and cannot";
 
-/// The program, built as `cargo run` builds it; the first caller does it, the others wait.
+/// Returns the path of the program. The first caller builds it as `cargo run` does; others wait.
 #[must_use]
 pub fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
@@ -53,7 +53,7 @@ pub fn program() -> &'static Path {
         if !cfg!(debug_assertions) {
             cargo.args(["--profile", "dist"]);
         }
-        // What `cargo test` says of the tests' own package would make build scripts believe that they have to run again.
+        // `cargo test` sets variables that would make build scripts run again.
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
             let is_of_package = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"]
@@ -76,26 +76,26 @@ pub fn program() -> &'static Path {
     })
 }
 
-/// End of the last line of every question: somebody who is asked waits for this.
+/// End of the last line of every question, after which a test types the answer.
 const ASKED: &str = "[n]o";
 
-/// An action of somebody at a terminal.
+/// One interaction with the program at a terminal.
 pub struct Step<'a> {
-    /// Text that the terminal must show before.
+    /// Text that the terminal must show before this step is done.
     pub once: &'a str,
-    /// Action besides typing.
+    /// Action that is done before typing.
     pub meanwhile: Box<dyn FnOnce() + 'a>,
-    /// Text that is typed then.
+    /// Text that is typed after `meanwhile`.
     pub typed: &'a str,
 }
 
-/// A machine for one test: a home, Rind's folder, a workspace and a model that follows a script. The plugins that come with Rind
-/// are those of a folder, none at first, in place of those that the program carries.
+/// A test machine: a home, `RIND_HOME`, a workspace and a scripted model. The program loads its
+/// managed plugins from a folder, which is empty at first, instead of using its embedded plugins.
 pub struct Rind {
     folder: TempDir,
-    /// Whether no model is set up where there is no script, so that somebody at a terminal is asked for one.
+    /// Whether the machine has no model without a script, so that the user is asked to choose one.
     is_new: bool,
-    /// Whether plugins in Rust are compiled in the cache, as where nobody says where cargo compiles, and share the SDK there.
+    /// Whether Rust plugins are built in the cache folder, where they share the compiled SDK.
     shares_builds: bool,
 }
 
@@ -114,7 +114,7 @@ impl Default for Rind {
         ] {
             std::fs::create_dir_all(path).unwrap();
         }
-        // Compiling the same component for every test would take most of the time.
+        // Shares the compile cache, because compiling the same component in every test takes long.
         let cache = program().parent().unwrap().join("../tmp/rind-cache");
         std::fs::create_dir_all(&cache).unwrap();
         std::os::unix::fs::symlink(cache.canonicalize().unwrap(), rind.home().join("cache"))
@@ -125,7 +125,7 @@ impl Default for Rind {
 }
 
 impl Rind {
-    /// A machine with this script for its model.
+    /// Creates a machine with this script for its model.
     #[must_use]
     pub fn with_script(script: &str) -> Self {
         let rind = Self::default();
@@ -133,7 +133,7 @@ impl Rind {
         rind
     }
 
-    /// A machine on which the program has the plugins that it carries, and nothing was ever done.
+    /// Creates a machine on which `rind` never ran. The program uses its embedded plugins.
     #[must_use]
     pub fn bare() -> Self {
         let rind = Self::default();
@@ -141,7 +141,7 @@ impl Rind {
         rind
     }
 
-    /// A machine whose user has not chosen a model yet.
+    /// Creates a machine whose user has not chosen a model yet.
     #[must_use]
     pub fn without_model() -> Self {
         Self {
@@ -154,19 +154,19 @@ impl Rind {
         self.folder.path().canonicalize().unwrap()
     }
 
-    /// `RIND_HOME`.
+    /// Path of `RIND_HOME`.
     #[must_use]
     pub fn home(&self) -> PathBuf {
         self.root().join("rind")
     }
 
-    /// `HOME`.
+    /// Path of `HOME`.
     #[must_use]
     pub fn user_home(&self) -> PathBuf {
         self.root().join("user")
     }
 
-    /// The folder that the program works in.
+    /// Folder in which the program runs.
     #[must_use]
     pub fn workspace(&self) -> PathBuf {
         self.root().join("workspace")
@@ -198,13 +198,13 @@ impl Rind {
         self
     }
 
-    /// Puts a guest or first-party plugin among those that come with the program.
+    /// Installs a test guest or a first-party plugin as a managed plugin.
     pub fn managed(&self, guest: &str) -> &Self {
         guests::put(guest, &self.home().join("managed"), |manifest| manifest);
         self
     }
 
-    /// Puts the four first-party plugins there.
+    /// Installs four first-party plugins as managed plugins.
     pub fn first_party(&self) -> &Self {
         for name in [
             "hello",
@@ -217,14 +217,14 @@ impl Rind {
         self
     }
 
-    /// The folder of the plugins that the user installed.
+    /// Folder of the plugins that the user installed.
     #[must_use]
     pub fn user_plugins(&self) -> PathBuf {
         self.home().join("config/plugins")
     }
 
-    /// The program with arguments, ready to run in the workspace with no input. A script is handed over as a flag, to commands
-    /// that take it.
+    /// Returns a command that runs the program in the workspace with empty input. If there is a
+    /// script, commands that accept `--script` get it.
     pub fn command(&self, args: &[impl AsRef<OsStr>]) -> Command {
         let mut command = Command::new(program());
         command
@@ -243,7 +243,7 @@ impl Rind {
         if self.shares_builds {
             command.env_remove("CARGO_TARGET_DIR");
         }
-        // HOME is another one, so cargo and rustup would look for theirs in an empty folder.
+        // The changed HOME would make cargo and rustup use an empty folder.
         let machine_home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
         for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
             let of_toolchain =
@@ -252,7 +252,7 @@ impl Rind {
                 command.env(name, of_toolchain);
             }
         }
-        // The plugins of this folder, and not those that the program carries.
+        // Loads the plugins of this folder instead of the embedded ones.
         let managed = self.home().join("managed");
         if managed.is_dir() {
             command.env("RIND_MANAGED", managed);
@@ -274,20 +274,20 @@ impl Rind {
         self.finish(&mut self.command(args))
     }
 
-    /// Runs a [command](Self::command) that was changed to its end.
+    /// Runs a [command](Self::command) that the test has changed, until the program exits.
     pub fn finish(&self, command: &mut Command) -> Ran {
         self.choose_script(command);
         self.ran(command.output().unwrap())
     }
 
-    /// Lets a script answer where a test names no model: without one no turn is run.
+    /// Selects the scripted provider if the test names no model, because a turn needs a model.
     pub fn choose_script(&self, command: &mut Command) {
         let args: Vec<String> = command
             .get_args()
             .map(|arg| arg.to_string_lossy().into_owned())
             .collect();
         let first = args.first().map(String::as_str);
-        // A file to start from has every section as a comment.
+        // In a generated settings file every section is commented out, so only a line start counts.
         let has_provider = |text: &str| text.lines().any(|line| line.starts_with("[provider"));
         let opens_session = matches!(first, Some("run" | "chat" | "serve" | "acp"));
         let names_model = args.iter().any(|arg| {
@@ -298,7 +298,7 @@ impl Rind {
             let name = name.to_string_lossy();
             name.ends_with("_API_KEY") || name.ends_with("_BASE_URL")
         });
-        // A test may have put a named pipe there.
+        // A test may have put a named pipe there, which must not be read.
         let of_file = |name: &str| {
             let path = self.home().join(name);
             let text = path.is_file().then(|| std::fs::read_to_string(path));
@@ -311,7 +311,7 @@ impl Rind {
         }
     }
 
-    /// Runs the program to its end with this input.
+    /// Runs the program with this standard input, until it exits.
     pub fn run_with_input(&self, args: &[impl AsRef<OsStr>], input: &str) -> Ran {
         let mut command = self.command(args);
         self.choose_script(&mut command);
@@ -322,8 +322,8 @@ impl Rind {
         self.ran(child.wait_with_output().unwrap())
     }
 
-    /// Runs the program at a terminal that `script` of util-linux makes, with somebody who types each of these lines when a
-    /// question stands there. Returns what the terminal shows; `None` where there is no `script`.
+    /// Runs the program at a terminal (`script` of util-linux). Each line of `typed` answers one
+    /// question. Returns the terminal's output; `None` if there is no `script`.
     pub fn at_terminal(&self, args: &[&str], typed: &str) -> Option<String> {
         let lines = typed.split_inclusive('\n');
         let steps: Vec<Step<'_>> = lines
@@ -336,7 +336,7 @@ impl Rind {
         self.at_terminal_with(args, "stty cols 200 rows 50", steps)
     }
 
-    /// The same, with somebody who waits until the terminal shows `asked`, does something else, and then types.
+    /// Runs the program at a terminal, waits for `asked`, calls `meanwhile`, and types `typed`.
     pub fn at_terminal_once(
         &self,
         args: &[&str],
@@ -352,7 +352,7 @@ impl Rind {
         self.at_terminal_with(args, "stty cols 200 rows 50", vec![step])
     }
 
-    /// The same, with a command of the shell that comes after the program.
+    /// Runs the program and then the shell command `then` at a terminal.
     pub fn at_terminal_then(
         &self,
         args: &[&str],
@@ -362,8 +362,8 @@ impl Rind {
         self.at_terminal_in(args, "true", then, steps)
     }
 
-    /// The same, with a command of the shell that comes first, and somebody who does all these steps. Each waits for what
-    /// the terminal shows after the step before.
+    /// Runs the shell command `first` and then the program at a terminal, and does `steps` in
+    /// order. Each step waits only for output after the text of the step before.
     pub fn at_terminal_with(
         &self,
         args: &[&str],
@@ -392,7 +392,7 @@ impl Rind {
             .map(|word| format!("'{}'", word.to_str().unwrap()))
             .collect();
         let command = format!("{first}; {}; {then}", words.join(" "));
-        // Ended after a while, so that a step that is never shown fails with what was shown.
+        // The time limit makes a step whose text never appears fail with the output so far.
         let mut terminal = Command::new("timeout");
         terminal
             .args(["--foreground", "--signal=KILL", "90", "script"])
@@ -440,12 +440,12 @@ impl Rind {
         Some(self.named(&text))
     }
 
-    /// Starts the program and comes back at once.
+    /// Starts the program without waiting for it.
     pub fn start(&self, args: &[impl AsRef<OsStr>]) -> Running<'_> {
         self.begin(&mut self.command(args))
     }
 
-    /// Starts a [command](Self::command) that was changed, and comes back at once.
+    /// Starts a [command](Self::command) that the test has changed, without waiting for it.
     pub fn begin(&self, command: &mut Command) -> Running<'_> {
         self.choose_script(command);
         Running {
@@ -463,7 +463,7 @@ impl Rind {
         }
     }
 
-    /// The text with the names of this machine's folders in place of their paths.
+    /// Replaces the paths of this machine's folders with placeholders.
     fn named(&self, text: &str) -> String {
         let folders = [
             (self.workspace(), "[WORKSPACE]"),
@@ -475,7 +475,7 @@ impl Rind {
         })
     }
 
-    /// The only session: its file, line by line.
+    /// Returns the lines of the only session's file; empty if there is no session.
     #[must_use]
     pub fn session_lines(&self) -> Vec<String> {
         let Ok(sessions) = std::fs::read_dir(self.home().join("data/sessions")) else {
@@ -487,7 +487,7 @@ impl Rind {
             .map(|folder| folder.join("session.jsonl"))
             .collect();
         let file = match &files[..] {
-            // The program has only got so far.
+            // The program has not created the session yet.
             [] => return Vec::new(),
             [file] => file,
             _ => panic!("one session, not {files:?}"),
@@ -496,11 +496,11 @@ impl Rind {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// The only session: its entries of a type.
+    /// Returns the entries of this type in the only session's file.
     #[must_use]
     pub fn entries(&self, kind: &str) -> Vec<Value> {
         let lines = self.session_lines();
-        // A line that is being written is no entry yet.
+        // Skips a line that is only partly written.
         let entries = lines
             .iter()
             .filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -520,8 +520,8 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// All of it, with everything [masked] that no two runs share, and without the notice that this machine cannot confine
-    /// commands.
+    /// Returns exit code, standard output and standard error for a snapshot, [masked] and without
+    /// the notice that this machine cannot confine commands.
     #[must_use]
     pub fn screen(&self) -> String {
         let code = self
@@ -540,14 +540,14 @@ impl Ran {
         screen
     }
 
-    /// Checks the exit code, and shows everything when it is another one.
+    /// Checks the exit code; a failure prints the output.
     #[track_caller]
     pub fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{}\n{}", self.stdout, self.stderr);
         self
     }
 
-    /// Standard output as JSON, one value a line.
+    /// Parses standard output as JSON, one value per line.
     #[must_use]
     pub fn json_lines(&self) -> Vec<Value> {
         let value =
@@ -556,14 +556,14 @@ impl Ran {
     }
 }
 
-/// The program while it runs. Killed when dropped.
+/// The running program. Killed when dropped.
 pub struct Running<'a> {
     rind: &'a Rind,
     child: Option<Child>,
 }
 
 impl Running<'_> {
-    /// Waits until the program has done what `is_done` looks for.
+    /// Waits until `is_done` returns true.
     #[track_caller]
     pub fn wait_until(&mut self, is_done: impl Fn(&Rind) -> bool) {
         let started = Instant::now();
@@ -596,13 +596,13 @@ impl Running<'_> {
         }
     }
 
-    /// Waits for its end without reading what it writes. Returns the exit code.
+    /// Waits until the program exits, without reading its output. Returns the exit code.
     pub fn wait(mut self) -> Option<i32> {
         let mut child = self.child.take().unwrap();
         child.wait().unwrap().code()
     }
 
-    /// Waits for its end.
+    /// Waits until the program exits, and returns its output.
     #[must_use]
     pub fn end(mut self) -> Ran {
         let child = self.child.take().unwrap();
@@ -613,7 +613,7 @@ impl Running<'_> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            // It may have ended by itself; either way nothing is left behind.
+            // The program may have exited already; `wait` removes the zombie process.
             let _ = child.kill();
             let _ = child.wait();
         }

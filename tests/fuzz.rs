@@ -1,5 +1,6 @@
-//! Properties that must hold for any bytes from outside: one function for each place where they come in. Each takes any input
-//! and fails only by panicking, so that a fuzzer finds what is wrong; `it::fuzz` runs them on mutations of the corpus.
+//! Fuzz targets: properties that must hold for any untrusted bytes, one function for each kind of
+//! input. A target accepts any input and fails only by panicking. `it::fuzz` runs the targets on
+//! mutations of the corpus.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -24,7 +25,7 @@ use rind::tool::schema;
 use crate::guests::Host;
 use crate::session::Session;
 
-/// A target: its name, which is that of its corpus, and its function.
+/// A target: its name, which is also the name of its corpus, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
@@ -39,7 +40,8 @@ pub const TARGETS: &[Target] = &[
     ("sse", sse),
 ];
 
-/// A manifest is read or refused with its path, and a good one keeps its limits.
+/// Checks that a manifest is parsed or refused with an error that names its file, and that the name
+/// of a parsed one is not too long.
 pub fn manifest(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match Manifest::parse(&text, Path::new("plugin.toml")) {
@@ -48,18 +50,20 @@ pub fn manifest(data: &[u8]) {
     }
 }
 
-/// An answer of a provider is the same however it is cut.
+/// Checks that a provider's stream is accepted or refused regardless of how it is split into
+/// chunks.
 pub fn sse(data: &[u8]) {
     for wire in Wire::ALL {
         let whole = replay(wire, &[data]).map(|message| message.content);
         let bytes: Vec<&[u8]> = data.chunks(1).collect();
         let cut = replay(wire, &bytes).map(|message| message.content);
-        // Ids that a server leaves out are made up, anew each time.
+        // Compares only success: an id that the server omits is generated at random.
         assert_eq!(whole.is_ok(), cut.is_ok(), "{whole:?} {cut:?}");
     }
 }
 
-/// A session file is read or refused, whatever is in it; one that opens can be opened again with the same conversation.
+/// Checks that a session file of any content is read or refused, and that a session which opens can
+/// be opened again with the same conversation.
 pub fn session(data: &[u8]) {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("s");
@@ -78,7 +82,8 @@ pub fn session(data: &[u8]) {
     };
     let messages = resumed.messages();
     drop(resumed);
-    // Another test of this process may be starting a program: until that has replaced itself it holds a copy of the lock.
+    // A child process that another test of this process is starting holds a copy of the lock's
+    // descriptor until it calls `exec`.
     let again = (0..200)
         .map(|_| store.resume("s", &spec))
         .find(|again| {
@@ -94,7 +99,8 @@ pub fn session(data: &[u8]) {
     store.read("s").unwrap();
 }
 
-/// A pattern of hosts is refused or says what it means: written out it reads as the same.
+/// Checks that a host pattern is refused, or equals itself after printing and parsing and ignores
+/// the case of the host.
 pub fn host_pattern(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (pattern, host) = text.split_once('\n').unwrap_or((&text, "example.com"));
@@ -119,7 +125,8 @@ pub fn host_pattern(data: &[u8]) {
     }
 }
 
-/// JSON is parsed within its bounds, and what is parsed can be taken for a schema or refused.
+/// Checks that parsed JSON is within the limits of size and depth, and that it is accepted or
+/// refused as a schema.
 pub fn json(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let Ok(value) = json::parse_json(&text, 4096) else {
@@ -137,7 +144,7 @@ pub fn json(data: &[u8]) {
     }
 }
 
-/// Checks that masked text holds nothing that the scanner finds.
+/// Checks that the scanner finds no secret in the masked text.
 pub fn secret(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let _ = check_outgoing(&[("URL", data)]);
@@ -149,8 +156,9 @@ pub fn secret(data: &[u8]) {
     assert_eq!(scanner.scan(&masked.text), Vec::new(), "{text:?}");
 }
 
-/// A skill is read or refused with a finding that has a place, faults take rights and give none, and written in either format it
-/// means the same. After a NUL there is `SKILL.json`.
+/// Checks that a skill is parsed or refused with findings that have a position, that a faulty skill
+/// loses permissions and gains none, and that converting it to either format keeps its meaning.
+/// Bytes after a NUL are `SKILL.json`.
 pub fn skill(data: &[u8]) {
     let mut files = data.splitn(2, |byte| *byte == 0);
     let file = SkillFile {
@@ -189,7 +197,7 @@ pub fn skill(data: &[u8]) {
     assert!(v1.is_none() && open.is_none(), "{v1:?} {open:?} {text:?}");
 }
 
-/// The session with the plugin of `outcome.wat`, and a runtime to call it in.
+/// A session with the plugin of `outcome.wat`, and a runtime for its calls.
 struct Lifting {
     runtime: tokio::runtime::Runtime,
     session: Session,
@@ -220,26 +228,27 @@ static LIFTING: LazyLock<Mutex<Lifting>> = LazyLock::new(|| {
     })
 });
 
-/// Address at which `outcome.wat` puts its memory.
+/// Address to which `outcome.wat` copies the memory of the input.
 pub const OUTCOME_BASE: u32 = 32768;
 
-/// Longest memory of a guest that is made up, in bytes.
+/// Longest input in bytes; the rest is cut off.
 const MAX_MEMORY_BYTES: usize = 8 << 10;
 
-/// A guest that returns any memory as its outcome is a failed hook or a lawful outcome, and the next call finds a guest that
-/// works. The input is the pointer that the hook returns (four bytes) and the memory at [`OUTCOME_BASE`].
+/// Checks that a guest that returns any memory as its outcome leads to a failed hook or a valid
+/// outcome, and that the next call succeeds. The input is the pointer that the hook returns (four
+/// bytes) and the memory at [`OUTCOME_BASE`].
 pub fn outcome(data: &[u8]) {
     let data = &data[..data.len().min(MAX_MEMORY_BYTES)];
     let lifting = lifting();
     lifting.call(data);
-    // `pass` with no note and no effects, 36 bytes of zeros.
+    // All zeros are the outcome `pass` with no note and no effects.
     let mut pass = OUTCOME_BASE.to_le_bytes().to_vec();
     pass.extend([0; 40]);
     assert_eq!(lifting.call(&pass), HookVerdict::Pass);
 }
 
-/// Calls a hook that returns these memories, one after another with nobody in between. Why it refused each; empty when it
-/// did not.
+/// Calls a hook that returns these memories, one after another, while the lock keeps other tests
+/// from calling it. Returns the reason of each refusal; empty if the hook refused nothing.
 #[must_use]
 pub fn lift(memories: &[&[u8]]) -> Vec<String> {
     let lifting = lifting();
@@ -255,8 +264,9 @@ fn lifting() -> MutexGuard<'static, Lifting> {
 }
 
 impl Lifting {
-    /// Returns the verdict of the hook. A session of its own for each call would hide an instance that should have been
-    /// dropped, and the dispatcher leaves a hook out for the rest of its turn after a trap, so each call is a turn of its own.
+    /// Calls the hook and returns its verdict. All calls use one session, because a new session
+    /// would hide an instance that should have been dropped. Each call is a turn of its own,
+    /// because the dispatcher skips a hook that trapped for the rest of the turn.
     fn call(&self, data: &[u8]) -> HookVerdict {
         let hex: String = data.iter().map(|byte| format!("{byte:02x}")).collect();
         let call = ProposedCall {

@@ -1,5 +1,5 @@
-//! Parts that the end-to-end tests share: guests compiled once, plugin folders made of them, a session in memory, and the real
-//! program in folders of its own.
+//! Shared parts of the end-to-end tests: guests that are compiled once, plugin folders with them, a
+//! session in memory, and the real program with its own folders.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

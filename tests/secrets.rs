@@ -1,4 +1,4 @@
-//! Secrets as tests need them: put together when they are asked for, so that none stands in the sources.
+//! Secrets for tests. They are assembled at run time, so that no source contains one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ struct Sample {
     rule: String,
     #[serde(default = "alnum")]
     alphabet: String,
-    /// Text, or for how many characters of the alphabet.
+    /// Pieces of the secret: fixed texts, and numbers of characters from the alphabet.
     pieces: Vec<Value>,
     #[serde(default)]
     around: (String, String),
@@ -26,19 +26,19 @@ struct Sample {
 /// Texts that hold no secret.
 #[derive(Deserialize)]
 pub struct Harmless {
-    /// Description of the secrets.
+    /// Kind of the texts.
     pub what: String,
-    /// Texts without one.
+    /// Texts without a secret.
     pub texts: Vec<String>,
 }
 
-/// A secret, and the text that it is found in.
+/// A secret, and the text around it.
 pub struct Secret {
     /// Id of the rule that finds it.
     pub rule: String,
     /// Text before the secret.
     pub before: String,
-    /// Secret that is masked.
+    /// Text that is masked.
     pub secret: String,
     /// Text after the secret.
     pub after: String,
@@ -58,7 +58,8 @@ pub fn secrets() -> Vec<Secret> {
     let samples = samples();
     let secret = |sample: &Sample| {
         let alphabet = &samples.alphabets[&sample.alphabet];
-        // Each piece goes on where the last one ended: a token does not repeat itself.
+        // Each piece continues in the alphabet after the previous one, so that a token does not
+        // repeat.
         let mut random = alphabet.chars().cycle();
         let mut piece = |piece: &Value| match piece {
             Value::Integer(n) => random.by_ref().take(usize::try_from(*n).unwrap()).collect(),
@@ -74,7 +75,7 @@ pub fn secrets() -> Vec<Secret> {
     samples.secrets.iter().map(secret).collect()
 }
 
-/// The first secret of a rule.
+/// Returns the first secret of a rule.
 #[must_use]
 pub fn secret(rule: &str) -> String {
     let found = secrets().into_iter().find(|secret| secret.rule == rule);
@@ -83,13 +84,13 @@ pub fn secret(rule: &str) -> String {
         .secret
 }
 
-/// Texts that must be left alone.
+/// Returns texts that must not be masked.
 #[must_use]
 pub fn harmless() -> Vec<Harmless> {
     samples().harmless
 }
 
-/// Ids of the rules and all of their keywords.
+/// Returns the ids of the rules and all of their keywords.
 #[must_use]
 pub fn rules() -> (BTreeSet<String>, Vec<String>) {
     let rules: toml::Table =

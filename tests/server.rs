@@ -1,5 +1,5 @@
-//! An HTTP server on the loopback address that answers as a test says, and keeps what it was sent; and names that only tests
-//! know.
+//! An HTTP server on the loopback address that answers as a test specifies and records its
+//! requests, and a resolver of host names for tests.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct Received {
     /// First line without the HTTP version.
@@ -26,43 +26,44 @@ pub struct Received {
 }
 
 impl Received {
-    /// Whether this header line was sent.
+    /// Whether the request has this header line.
     pub fn has(&self, header: &str) -> bool {
         self.headers.iter().any(|line| line == header)
     }
 
-    /// Whether a header of this name was sent.
+    /// Whether the request has a header of this name.
     pub fn names(&self, header: &str) -> bool {
         let start = format!("{header}: ");
         self.headers.iter().any(|line| line.starts_with(&start))
     }
 }
 
-/// Header of a connection that has one answer, so that no client sends a second request into its end.
+/// Header of an answer: each connection has only one answer, and no client must send a second
+/// request while it closes.
 const CLOSES: &str = "connection: close\r\n";
 
-/// One answer.
+/// An answer of the server.
 pub enum Reply {
     /// Status, header lines, body.
     Plain(u16, Vec<String>, Vec<u8>),
-    /// One byte of an endless body every so often.
+    /// Sends an endless body, one byte after each pause of this length.
     Drip(Duration),
     /// Sends nothing before [`Server::release`].
     Held,
     /// Sends these bytes and no more.
     Raw(Vec<u8>),
-    /// An event stream: each piece is sent at once, an empty one waits for [`Server::release`].
+    /// Sends an event stream piece by piece; an empty piece waits for [`Server::release`].
     Stream(Vec<String>),
 }
 
 impl Reply {
-    /// Status 200 with this body.
+    /// Returns an answer of status 200 with this body.
     #[must_use]
     pub fn ok(body: &str) -> Self {
         Self::Plain(200, Vec::new(), body.as_bytes().to_vec())
     }
 
-    /// A redirect.
+    /// Returns a redirect with this status.
     #[must_use]
     pub fn to(status: u16, location: &str) -> Self {
         Self::Plain(status, vec![format!("location: {location}")], Vec::new())
@@ -87,7 +88,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Starts one that answers each request so.
+    /// Starts a server that answers each request with this function.
     pub async fn start(answer: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -103,8 +104,8 @@ impl Server {
                         return;
                     };
                     let reply = answer(&request);
-                    // A server on this machine is asked about its model first. That is none of the
-                    // requests of a test, and must not take what a stream waits for.
+                    // The host first asks a local server about its models. Such requests are not
+                    // recorded, and must not use up the releases for which a stream waits.
                     let paths = ["/models", "/props", "/api/ps", "/api/show"];
                     let is_about_models = paths.iter().any(|path| request.line.ends_with(path));
                     if is_about_models && matches!(reply, Reply::Stream(_)) {
@@ -113,7 +114,7 @@ impl Server {
                         return;
                     }
                     log.lock().unwrap().push(request);
-                    // A client that hangs up early is what some tests are about.
+                    // Some tests are about clients that disconnect early.
                     let _ = send(&mut stream, reply, &gate).await;
                 });
             }
@@ -126,29 +127,29 @@ impl Server {
         }
     }
 
-    /// `http://HOST:PORT/path` of this server.
+    /// Returns the URL `http://HOST:PORT/PATH` of this server.
     pub fn at(&self, host: &str, path: &str) -> String {
         format!("http://{host}:{}{path}", self.port)
     }
 
-    /// Every request so far.
+    /// Returns all requests so far.
     #[must_use]
     pub fn received(&self) -> Vec<Received> {
         self.received.lock().unwrap().clone()
     }
 
-    /// The last request.
+    /// Returns the last request.
     #[must_use]
     pub fn last(&self) -> Received {
         self.received().pop().expect("nothing was sent")
     }
 
-    /// Lets the next held piece go.
+    /// Sends the next held piece.
     pub fn release_one(&self) {
         self.held.add_permits(1);
     }
 
-    /// Lets held answers go.
+    /// Sends all held answers and pieces.
     pub fn release(&self) {
         self.held.add_permits(1000);
     }
@@ -160,7 +161,7 @@ async fn receive(stream: &mut TcpStream) -> Option<Received> {
         if stream.read_buf(&mut bytes).await.ok()? == 0 {
             return None;
         }
-        // A client that speaks TLS is told off as real servers do.
+        // A client that speaks TLS gets status 400, as from real servers.
         if bytes[0] == 0x16 {
             let refusal = b"HTTP/1.1 400 Bad Request\r\n\r\n";
             stream.write_all(refusal).await.ok()?;
@@ -239,7 +240,8 @@ async fn send(stream: &mut TcpStream, reply: Reply, held: &Semaphore) -> io::Res
     }
 }
 
-/// Names and what each look-up answers: the first with the first list, the last list for all that come after.
+/// Resolver of host names for tests. Each look-up of a name returns its next list of addresses, and
+/// the last list from then on.
 #[derive(Default)]
 pub struct Names {
     answers: Mutex<BTreeMap<String, Vec<Vec<IpAddr>>>>,
@@ -257,7 +259,7 @@ impl Names {
             .insert(name.to_owned(), answers);
     }
 
-    /// Names in the order in which they were looked up.
+    /// Returns the names in the order of their look-ups.
     pub fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
@@ -279,13 +281,14 @@ impl Resolve for Names {
     }
 }
 
-/// A port of the loopback address where nobody listens.
+/// Returns a port of the loopback address on which no server listens.
 pub async fn closed_port() -> u16 {
     let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await;
     listener.unwrap().local_addr().unwrap().port()
 }
 
-/// A byte and then so many runs of 258 more in the gzip format, which has 13 bits for each: it grows 158 times.
+/// Compresses a byte and `n_runs` runs of 258 more as gzip, which takes 13 bits for each run: the
+/// data grows by a factor of 158 when it is unpacked.
 pub fn gzip(first: u8, n_runs: usize) -> Vec<u8> {
     let mut bytes = bomb(first, n_runs);
     let length = 1 + n_runs * 258;
@@ -294,15 +297,16 @@ pub fn gzip(first: u8, n_runs: usize) -> Vec<u8> {
     bytes
 }
 
-/// The same without the checksum at its end, which takes longer to make than all the rest.
+/// Returns the data of [`gzip`] without the checksum at its end, which takes longer to compute than
+/// the rest.
 pub fn bomb(first: u8, n_runs: usize) -> Vec<u8> {
     let mut bits = Bits::default();
-    // The last block, with the codes of the format itself.
+    // Header of the last block, with the fixed Huffman codes of the format.
     bits.push(1, 1);
     bits.push(1, 2);
     bits.code(0x30 + u32::from(first), 8);
     for _ in 0..n_runs {
-        // A run of 258 bytes, all as the byte before.
+        // A run of 258 bytes that repeat the byte before.
         bits.code(0b1100_0101, 8);
         bits.code(0, 5);
     }
@@ -319,7 +323,7 @@ struct Bits {
 }
 
 impl Bits {
-    /// Numbers begin with their lowest bit.
+    /// Appends the low `count` bits of a number, lowest bit first.
     fn push(&mut self, value: u32, count: u32) {
         for n in 0..count {
             if self.used.is_multiple_of(8) {
@@ -330,7 +334,7 @@ impl Bits {
         }
     }
 
-    /// Codes begin with their highest bit.
+    /// Appends a Huffman code of `count` bits, highest bit first.
     fn code(&mut self, value: u32, count: u32) {
         for n in (0..count).rev() {
             self.push(value >> n, 1);

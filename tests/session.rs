@@ -1,4 +1,4 @@
-//! A session in memory that plugins reach through their handle, and that remembers what they did.
+//! A session in memory that plugins reach through their handle, and that records their actions.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -20,12 +20,12 @@ use rind::tool::{SharedTool, ToolCtx, ToolOutput};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// Actions of plugins in a session.
+/// Recorded actions of plugins in a session, and the data that plugins may read.
 #[derive(Default)]
 pub struct Memory {
-    /// Lines of log with the plugin's name.
+    /// Log lines: plugin, level and text.
     pub log: Mutex<Vec<(String, Level, String)>>,
-    /// Effects with the plugin's name.
+    /// Effects, each with the plugin's name.
     pub effects: Mutex<Vec<(String, Effect)>>,
     /// State by plugin and key.
     pub state: Mutex<BTreeMap<(String, String), String>>,
@@ -39,7 +39,7 @@ pub struct Memory {
     pub messages: Mutex<Vec<Message>>,
     /// Appended entries: plugin, name, value.
     pub appended: Mutex<Vec<(String, String, Value)>>,
-    /// Weak: the dispatcher holds the hooks, which hold this.
+    /// The reference is weak, because the dispatcher owns the hooks, which own this handle.
     points: OnceLock<(Weak<Dispatcher>, DefinedPoints)>,
 }
 
@@ -178,20 +178,20 @@ impl Sink for Memory {
     }
 }
 
-/// Plugins in a session.
+/// Loaded plugins in a session.
 pub struct Session {
     /// Actions of the plugins.
     pub memory: Arc<Memory>,
-    /// Calls their hooks.
+    /// Dispatcher of the plugins' hooks.
     pub dispatcher: Arc<Dispatcher>,
     /// Tools of the plugins.
     pub tools: Vec<SharedTool>,
-    /// Caller: session `s`, turn 1, step 2, agent `main`.
+    /// Caller for hooks: session `s`, turn 1, step 2, agent `main`.
     pub caller: Caller,
 }
 
 impl Session {
-    /// Opens a session with everything that was loaded.
+    /// Opens a session with all loaded plugins.
     #[must_use]
     pub fn open(plugins: &PluginSet) -> Self {
         let memory = Arc::new(Memory::default());

@@ -10,7 +10,7 @@ mod ensure;
 fn main() {
     // Do not watch the folder of the target: rustup would make it newer than this run, and the next
     // build would recompile everything. If the target is removed later, the build script of `rind`
-    // adds it.
+    // adds it again.
     for file in ["build.rs", "ensure.rs", "../crates/author/src/target.rs"] {
         println!("cargo::rerun-if-changed={file}");
     }

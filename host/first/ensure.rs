@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 
 use super::target;
 
-/// Adds the target to the toolchain of `rustc` if it is missing, and tells the user about it.
+/// Adds the target to the toolchain of `rustc` if the target is missing, and tells the user about
+/// it.
 ///
 /// # Errors
 /// The target is missing and cannot be added. The message says how to install it.
@@ -54,11 +55,11 @@ pub(crate) fn ensure(rustc: &OsStr) -> Result<(), String> {
     Ok(())
 }
 
-/// Prints a message once, to the terminal. Cargo repeats a warning at every later build, so a
-/// warning is only the fallback without a terminal.
+/// Prints a message once, to the terminal. Cargo would repeat a warning at every later build, so a
+/// warning is only the fallback if there is no terminal.
 fn tell(text: &str) {
     let terminal = OpenOptions::new().write(true).open("/dev/tty");
-    // The control sequence erases the progress that cargo shows in this line.
+    // The control sequence erases cargo's progress bar, which is in this line.
     let told = terminal.and_then(|mut terminal| writeln!(terminal, "\r\x1b[K  {text}"));
     if told.is_err() {
         println!("cargo::warning={text}");

@@ -1,13 +1,14 @@
-//! Compiles the plugins that the program carries, and puts their files where `program/main.rs`
-//! includes them from.
+//! Compiles the plugins that the program carries, and writes their files to the folder from which
+//! `program/main.rs` includes them.
 //!
-//! Compiled and not committed: a component in the tree could be another than its source, and every
-//! change of the SDK or the contract changes all of them. Compiled here and not when a release is
-//! made: then each way to build the program makes the same one, `cargo install` too. The build is
-//! one call of cargo with the flags and the target folder of `rind plugin build`, so that each
-//! reuses the other's compiled crates. Then their native code is made as well, so that a first
-//! start compiles nothing. All of it is packed. A program that embeds the host, without the feature
-//! `cli`, has none of this.
+//! The plugins are compiled here and not committed, because a committed component could differ from
+//! its source, and every change of the SDK or the contract changes all of them. They are compiled
+//! by this script and not at a release, so that every way to build the program, `cargo install`
+//! included, builds the same program. One call of cargo compiles them, with the flags and the
+//! target folder of `rind plugin build`, so that each can reuse the crates that the other has
+//! compiled. The script then also precompiles the plugins to native code, so that the program
+//! compiles nothing at its first start, and packs everything. Without the feature `cli`, for a
+//! program that embeds the host, the script does none of this.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -31,7 +32,7 @@ use sha2::{Digest, Sha256};
 use target::TARGET;
 use wasmtime::Engine;
 
-/// The core plugins.
+/// Core plugins that the program carries.
 const CORE: [&str; 10] = include!("../../plugins/core.json");
 
 /// Plugins that only demos load.
@@ -40,7 +41,8 @@ const EXAMPLES: [&str; 1] = ["hello"];
 /// Files and folders of a plugin's folder that belong to the plugin, in addition to its component.
 const PARTS: [&str; 4] = ["plugin.toml", "README.md", "prompts", "skills"];
 
-/// Sources of components, in addition to the plugins' own folders.
+/// Sources that the components are compiled from, in addition to the plugins' own folders. Cargo
+/// watches them.
 const SOURCES: [&str; 8] = [
     "Cargo.lock",
     "Cargo.toml",
@@ -52,8 +54,8 @@ const SOURCES: [&str; 8] = [
     "wit",
 ];
 
-/// Additional variables that the call of cargo gets: where programs and the home folder are, and
-/// how many jobs may run at once.
+/// Environment variables that are passed to cargo in addition to [`NAMES`] and [`PREFIXES`]: for
+/// the paths of programs, the home folder and temporary files, and for the number of parallel jobs.
 const PASSED: [&str; 4] = ["PATH", "HOME", "TMPDIR", "CARGO_MAKEFLAGS"];
 
 fn main() {
@@ -88,7 +90,7 @@ fn carry() -> Result<(), Box<dyn Error>> {
         );
     }
     let target_dir = compile(&workspace, &out)?;
-    // Packing well takes seconds, which a build to be tried does not repay.
+    // The best compression takes seconds, which is too long for a debug build.
     let level = if variable("PROFILE")? == "release" {
         rind_embed::SMALLEST
     } else {
@@ -116,8 +118,9 @@ fn carry() -> Result<(), Box<dyn Error>> {
     precompile(&components, level, &out)
 }
 
-/// Writes the native code of components, each in a file named after the digest of its component,
-/// and the Rust expression that includes them. Each is packed beside the first.
+/// Writes the native code of each component to a file named after the component's digest, and the
+/// Rust expression that includes these files. All but the first are packed with the first as a
+/// reference, because they resemble it.
 fn precompile(components: &[Vec<u8>], level: i32, out: &Path) -> Result<(), Box<dyn Error>> {
     let mut list = String::from("&[\n");
     match engine() {
@@ -135,8 +138,8 @@ fn precompile(components: &[Vec<u8>], level: i32, out: &Path) -> Result<(), Box<
                 }
             }
         }
-        // The compiler in this script generates code for the architecture of the build machine
-        // only, so a cross-compilation ends here.
+        // The compiler that is linked into this script generates code for the architecture of the
+        // build machine only, so a cross-compilation gets no native code.
         Err(error) => {
             println!(
                 "cargo::warning=the first start of the program will compile its plugins: {error:#}"
@@ -153,13 +156,15 @@ fn engine() -> Result<Engine, Box<dyn Error>> {
     let mut config = engine_config::config(AddressSpace::of_platform(is_x86_64));
     config.target(variable("TARGET")?.to_str().unwrap_or_default())?;
     if is_x86_64 {
-        // Intel and AMD processors since 2013 and 2015. The engine checks the instructions of the
-        // code that it loads, and an older processor compiles its own.
+        // Allow the instructions that Intel and AMD processors have had since 2013 and 2015. The
+        // engine checks the instructions of code that it loads; on an older processor it compiles
+        // the component again.
         #[expect(
             unsafe_code,
             reason = "the setting names instructions, and code with others than the processor's is refused when it is loaded"
         )]
-        // SAFETY: the preset allows instructions. It changes no rule that generated code relies on.
+        // SAFETY: the preset only allows more instructions. It changes no rule that generated code
+        // relies on.
         unsafe {
             config.cranelift_flag_enable("x86-64-v3");
         }
@@ -167,10 +172,10 @@ fn engine() -> Result<Engine, Box<dyn Error>> {
     Ok(Engine::new(&config)?)
 }
 
-/// Compiles every plugin. Returns the target folder.
+/// Compiles every plugin. Returns the target folder with the components.
 fn compile(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let rustc = variable("RUSTC")?;
-    // `rind-first` did this in the first seconds. The target may have been removed since.
+    // `rind-first` has already done this, but the target may have been removed since.
     ensure::ensure(&rustc)?;
     let sysroot = answer(&rustc, &["--print", "sysroot"])?;
     let sysroot = Path::new(sysroot.trim());
@@ -184,8 +189,8 @@ fn compile(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Error>> {
         cargo_home: env::var_os("CARGO_HOME").map(PathBuf::from).or_else(home),
         has_target_flags: false,
     };
-    // Works even if the folder was passed to cargo as a flag, which cargo does not pass on to build
-    // scripts.
+    // Derive the target folder from the output folder: cargo does not tell build scripts about its
+    // flag `--target-dir`.
     let target_dir = find_target_dir(out)
         .ok_or_else(|| format!("the target folder of {} is not known", out.display()))?;
     let mut cargo = Command::new(variable("CARGO")?);
@@ -217,13 +222,14 @@ fn compile(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Error>> {
     Ok(target_dir.to_owned())
 }
 
-/// Finds the target folder of a build script's output. Cargo marks those that it makes itself; one
-/// that was there before, such as a mounted volume, is known by `PROFILE/build/PACKAGE/out` below it.
+/// Returns the target folder that contains the output folder of a build script. Cargo marks a
+/// target folder that it creates with a tag file; a folder that existed before, such as a mounted
+/// volume, is found from the path `PROFILE/build/PACKAGE/out` below it.
 fn find_target_dir(out: &Path) -> Option<&Path> {
     let marked = |folder: &&Path| folder.join("CACHEDIR.TAG").is_file();
     out.ancestors().find(marked).or_else(|| {
         let above = out.ancestors().nth(4)?;
-        // With `--target`, the directory of the target is one more level.
+        // With `--target`, there is a folder for the target in between.
         let is_of_target = above.file_name() == env::var_os("TARGET").as_deref();
         if is_of_target {
             above.parent()
@@ -233,7 +239,7 @@ fn find_target_dir(out: &Path) -> Option<&Path> {
     })
 }
 
-/// Returns the files of a plugin, with paths below `to`. Cargo watches every one of them.
+/// Returns the files of a plugin, with paths below `to`, and makes cargo watch them.
 fn plugin_files(from: &Path, to: &str) -> io::Result<Vec<rind_embed::PackedFile>> {
     for source in ["src", "Cargo.toml"] {
         println!("cargo::rerun-if-changed={}", from.join(source).display());

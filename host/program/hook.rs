@@ -1,5 +1,5 @@
-//! The binary `rind-guard-hook`: answers at a hook of another agent, as `rind guard hook` does, and
-//! starts faster.
+//! The binary `rind-guard-hook`: answers a hook of another agent like `rind guard hook`, but starts
+//! faster.
 
 use std::process::ExitCode;
 

@@ -1,14 +1,14 @@
-//! The binary `rind`: its allocator, the plugins that it carries, and the entry to [`rind::cli`].
+//! The binary `rind`: its allocator, the plugins that it contains, and the call of [`rind::cli`].
 
 use std::process::ExitCode;
 
 use rind::cli::{Carried, PackedFolder};
 
-/// A step makes many small texts and drops them again.
+/// Chosen because a step of an agent allocates and drops many small texts.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Plugins, as `build.rs` compiled and packed them.
+/// Plugins that `build.rs` compiled and packed.
 static CARRIED: Carried = Carried {
     files: PackedFolder::new(include_bytes!(concat!(env!("OUT_DIR"), "/carried.tar.zst"))),
     native: include!(concat!(env!("OUT_DIR"), "/native.rs")),

@@ -1,13 +1,13 @@
-//! Events of a session, as a stream for observers.
+//! Defines the events of a session, which observers read as a stream.
 //!
-//! Owns the event type, its delivery with time and position (`stream`), and the tree of a turn's
-//! parts (`tree`). It must not know who listens: a terminal, a JSON stream and a test read the same
-//! events. Events carry no authority, and the host never waits for a listener.
+//! Owns the event type, the delivery of events with time and position (`stream`), and the tree of a
+//! turn's parts (`tree`). It must not know who listens: a terminal, a JSON stream and a test read
+//! the same events. Events carry no authority, and the host never waits for a listener.
 //!
 //! Events form a tree: a turn contains its steps, a step its requests and tool calls, and a tool
 //! call the hooks, accesses, requests, tool calls and subagents that name its id. Any other event
-//! belongs to its agent, or to a compaction or archival that is running there. If a turn is cut,
-//! its open parts get no end event of their own: `turn-end` ends them all.
+//! belongs to its agent, or to a compaction or archival that is running there. If a turn is cut
+//! short, its open parts get no end event of their own: `turn-end` ends them all.
 //!
 //! Start from [`Event`].
 
@@ -42,9 +42,9 @@ pub enum Event {
         version: u32,
         /// Session id.
         id: String,
-        /// Whether it was resumed from an earlier run.
+        /// Whether the session was resumed from an earlier run.
         resumed: bool,
-        /// Number of messages in it.
+        /// Number of messages in the session.
         messages: u32,
         /// Name of the provider.
         provider: String,
@@ -60,51 +60,51 @@ pub enum Event {
         /// Folder of the plugin.
         folder: String,
         /// Kind of cause: `failed`, `held` (it needs permissions that were not granted), `shadowed`
-        /// (another has its name) or `switched-off`.
+        /// (another plugin has the same name) or `switched-off`.
         cause: String,
         /// Reason why it does not run, as text.
         reason: String,
     },
-    /// A skill was found and is not used in this session, or only by the user.
+    /// A skill was found, but in this session nobody can use it, or only the user.
     SkillLeftOut {
         /// Name of the skill; empty for a finding about a whole folder of skills.
         skill: String,
         /// Trust: `managed`, `package`, `user`, `project` or `local`.
         trust: String,
-        /// Path of its file.
+        /// Path of the skill's file.
         file: String,
         /// Kind of cause: `unusable` (its file cannot be read as a skill), `user-only` (a fault
-        /// keeps it from the model) or `shadowed` (another has its name).
+        /// keeps it from the model) or `shadowed` (another skill has the same name).
         cause: String,
         /// Reason why it is left out, as text.
         reason: String,
     },
-    /// A plugin took the place of another version of itself; the next step calls it.
+    /// A plugin was replaced by another version of itself, which the next step calls.
     PluginReplaced {
         /// Name of the plugin.
         plugin: String,
-        /// Version of the plugin.
+        /// Version that replaces the other one.
         version: String,
-        /// Digest of its component.
+        /// Digest of the new component.
         digest: String,
-        /// Points of its hooks.
+        /// Points of the plugin's hooks.
         hooks: Vec<String>,
-        /// Names of its tools.
+        /// Names of the plugin's tools.
         tools: Vec<String>,
     },
     /// A turn starts.
     TurnStart {
         /// Number of the turn, from 1.
         turn: u32,
-        /// The text that came in, before any hook.
+        /// Text of the input before any hook.
         input: String,
         /// Source of the input.
         source: Source,
-        /// The slash command that made the input, and its source; absent when it was typed as it
-        /// is.
+        /// Slash command that produced the input, and where the command is from; absent if the text
+        /// was typed directly.
         #[serde(skip_serializing_if = "Option::is_none")]
         command: Option<String>,
-        /// Id that the caller gave the input; absent without one.
+        /// Id that the caller gave the input; absent if it gave none.
         #[serde(skip_serializing_if = "Option::is_none")]
         input_id: Option<String>,
     },
@@ -120,7 +120,7 @@ pub enum Event {
         /// Text for the person, or the reason why it failed; absent where there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
         text: Option<String>,
-        /// Milliseconds that it took.
+        /// Duration of the command in milliseconds.
         duration_ms: u64,
     },
     /// A run of a plugin's loop ended.
@@ -129,14 +129,14 @@ pub enum Event {
         plugin: String,
         /// Result of the run.
         outcome: LoopResult,
-        /// Milliseconds after which the loop wants to run again; absent for other outcomes.
+        /// Milliseconds after which the loop wants to run again; absent unless it does.
         #[serde(skip_serializing_if = "Option::is_none")]
         after_ms: Option<u64>,
         /// Reason for another run, as the plugin wrote it, or for the failure; absent if the loop
         /// is done.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Milliseconds that it took.
+        /// Duration of the run in milliseconds.
         duration_ms: u64,
     },
     /// A plugin's loop waits for its next run.
@@ -145,46 +145,46 @@ pub enum Event {
         plugin: String,
         /// Milliseconds until the next run, which may be more than the loop wants.
         delay_ms: u64,
-        /// Runs that failed one after the other before; 0 when the last one succeeded.
+        /// Number of failed runs since the last successful one; 0 if the last run succeeded.
         failures: u32,
-        /// Reason of the last run, as `loop-run` has it.
+        /// Reason of the last run, as in `loop-run`.
         reason: String,
     },
-    /// The input was judged.
+    /// The input was assessed: how to handle the turn is decided.
     Assessed {
         /// Decision on how to handle the turn.
         decision: Decision,
         /// Confidence from 0 to 1.
         confidence: f64,
-        /// Reasons.
+        /// Reasons for the decision.
         reasons: Vec<String>,
     },
     /// A step starts.
     StepStart {
-        /// Number within the turn, from 1.
+        /// Number of the step within the turn, from 1.
         step: u32,
     },
     /// A step ended: its tool calls have their results.
     StepEnd {
         /// Number of the step.
         step: u32,
-        /// Tool calls that the model made in the turn.
+        /// Number of tool calls in the step.
         tool_calls: u32,
         /// Whether another request to the model follows.
         goes_on: bool,
     },
     /// A request is about to be sent to the model.
     RequestStart {
-        /// Number within the turn of this agent, from 1.
+        /// Number of the request within the turn of this agent, from 1.
         request: u32,
         /// Name of the provider.
         provider: String,
-        /// Name of the model that is asked for.
+        /// Name of the requested model.
         model: String,
-        /// Name of the plugin that asks; absent when it is the step's own.
+        /// Name of the plugin that sends the request; absent for the request of a step.
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<String>,
-        /// Id of the tool call during which the plugin asks.
+        /// Id of the tool call during which the plugin sends the request.
         #[serde(skip_serializing_if = "Option::is_none")]
         call_id: Option<String>,
     },
@@ -192,7 +192,7 @@ pub enum Event {
     RequestEnd {
         /// Number of the request, as in `request-start`.
         request: u32,
-        /// Name of the model that answered, as the provider says it.
+        /// Name of the model that answered, as reported by the provider.
         #[serde(skip_serializing_if = "Option::is_none")]
         model: Option<String>,
         /// Tokens used.
@@ -211,40 +211,40 @@ pub enum Event {
     },
     /// Older messages are about to be replaced by a summary, which may take a while.
     CompactStart {
-        /// Number of messages.
+        /// Number of messages to replace.
         messages: u32,
-        /// Tokens of the request as it would be without, estimated.
+        /// Estimated tokens of the request if the messages were not replaced.
         tokens: u64,
     },
     /// Older messages were replaced by a summary, or a hook refused that.
     CompactEnd {
-        /// Number of messages.
+        /// Number of messages that were to be replaced.
         messages: u32,
-        /// Summary that replaces them; null when it was refused.
+        /// Summary that replaces the messages; null if a hook refused the replacement.
         summary: Option<String>,
-        /// Whether the summary is the one that the host makes without a model.
+        /// Whether the host built the summary without a model, because no hook provided one.
         is_built_in: bool,
-        /// Refusal with its reason; null when there was none.
+        /// Plugin that refused, and its reason; null if none refused.
         refused: Option<String>,
     },
     /// An earlier turn is about to be moved to a holder: its summary is ready.
     ArchiveStart {
-        /// Number of messages.
+        /// Number of messages to move.
         messages: u32,
-        /// Tokens of the messages, estimated.
+        /// Estimated tokens of the messages.
         tokens: u64,
-        /// Reason: `max-steps`, `tool-calls` or `token-threshold`.
+        /// Limit that the turn reached: `max-steps`, `tool-calls` or `token-threshold`.
         reason: String,
     },
-    /// An earlier turn was moved to a holder, or stays as it was.
+    /// An earlier turn was moved to a holder, or stays in the conversation.
     ArchiveEnd {
-        /// Number of messages.
+        /// Number of messages in the turn.
         messages: u32,
         /// Id of the holder; null when the turn stays.
         holder: Option<String>,
-        /// Summary that replaces it; null when it stays.
+        /// Summary that replaces the turn; null if it stays.
         summary: Option<String>,
-        /// Reason why it stays; null when it was moved.
+        /// Reason why the turn stays; null if it was moved.
         refused: Option<String>,
     },
     /// The model wrote more text, as hooks let it through.
@@ -252,68 +252,68 @@ pub enum Event {
         /// Text that was added.
         text: String,
     },
-    /// The model writes and nothing of it is shown yet: hooks judge the complete answer, or
-    /// reasoning is not shown.
+    /// The model writes text that is not shown yet: hooks judge the complete answer first, or the
+    /// text is reasoning that is not shown.
     TextHeld {
-        /// Whether the model reasons, which is shown only where no hook judges the model's text.
+        /// Whether the text is reasoning, which is shown only if no hook judges the model's text.
         is_thinking: bool,
-        /// Plugins that hold text back until it is complete.
+        /// Plugins whose hooks hold the text back until it is complete.
         by: Vec<String>,
     },
-    /// Shown text of an answer is void: hooks changed it later, or the request is sent again.
+    /// Text that was shown is void: hooks changed it later, or the request is sent again.
     Correction {
-        /// Shown text.
+        /// Text that was shown.
         shown: String,
-        /// Replacement; empty if it is not known yet.
+        /// Text that replaces the shown text; empty if it is not known yet.
         text: String,
     },
-    /// The model reasoned on. Not sent where hooks judge the model's text.
+    /// The model wrote more reasoning. Not sent if hooks judge the model's text.
     ThinkingDelta {
         /// Text that was added.
         text: String,
     },
     /// A request is about to be sent again: the streamed part of its answer is void.
     Retry {
-        /// Number of the coming attempt, from 2.
+        /// Number of the next attempt, from 2.
         attempt: u32,
-        /// Milliseconds until then.
+        /// Milliseconds until the next attempt.
         delay_ms: u64,
-        /// Reasons.
+        /// Reason why the request is sent again.
         reason: String,
     },
-    /// A message is finished and in the session.
+    /// A message is complete and was added to the session.
     MessageEnd {
-        /// The message. Where hooks judge the model's text, the message holds the text that they
-        /// let through, or the reason why it is not shown, and its reasoning is left out.
+        /// The message. If hooks judge the model's text, the message holds the text that they let
+        /// through, or the reason why it is not shown, and its reasoning is left out.
         message: Message,
     },
     /// A tool call was made: hooks and policy judge it next.
     ToolCall {
         /// The call with the arguments that were written.
         call: ToolCall,
-        /// Name of the plugin the tool is from; null for a built-in tool, and where there is none
-        /// of that name.
+        /// Name of the plugin that provides the tool; null for a built-in tool, and if no tool has
+        /// this name.
         plugin: Option<String>,
-        /// Name of the plugin that makes the call; absent when it is the model.
+        /// Name of the plugin that makes the call; absent if the model makes it.
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<String>,
         /// Id of the tool call during which the plugin makes it.
         #[serde(skip_serializing_if = "Option::is_none")]
         parent_id: Option<String>,
     },
-    /// A tool call was let through and is about to run.
+    /// A tool call was allowed and is about to run.
     ToolStart {
         /// The call with its final arguments.
         call: ToolCall,
         /// Class of the tool's effects.
         effect_class: EffectClass,
-        /// Name of the plugin the tool is from; null for a built-in tool.
+        /// Name of the plugin that provides the tool; null for a built-in tool.
         plugin: Option<String>,
-        /// Name of the plugin that makes the call; absent when it is the model.
+        /// Name of the plugin that makes the call; absent if the model makes it.
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
-    /// A tool call ended, or was refused: then no tool-start came before.
+    /// A tool call ended, or was refused, in which case there is no tool-start.
     ToolEnd {
         /// Result for the model, or for the plugin that made the call.
         result: ToolResult,
@@ -322,7 +322,7 @@ pub enum Event {
         /// Source of the refusal: `host`, `policy`, `user`, or `plugin NAME`; null when the call
         /// ran.
         refused_by: Option<String>,
-        /// Name of the plugin that made the call; absent when it is the model.
+        /// Name of the plugin that made the call; absent if the model made it.
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
@@ -330,16 +330,16 @@ pub enum Event {
     SubagentStart {
         /// Id of the subagent.
         subagent: String,
-        /// Name of the plugin that runs it; null when it is the model.
+        /// Name of the plugin that runs the subagent; null if the model does.
         plugin: Option<String>,
         /// Task of the subagent.
         task: String,
-        /// Names of its tools.
+        /// Names of the subagent's tools.
         tools: Vec<String>,
-        /// Name of its preset; absent without one.
+        /// Name of the subagent's preset; absent without one.
         #[serde(skip_serializing_if = "Option::is_none")]
         preset: Option<String>,
-        /// Whether it worked before and continues now; `task` is then the further message.
+        /// Whether an earlier subagent continues; `task` is then the further message to it.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_continued: bool,
         /// Id of the tool call that started it.
@@ -354,22 +354,22 @@ pub enum Event {
         answer: String,
         /// Whether it failed.
         is_error: bool,
-        /// Tokens that it used; they count in the turn as well.
+        /// Tokens that the subagent used; they are also counted in the turn of its parent.
         usage: Usage,
-        /// State that it ended in.
+        /// Final state of the subagent.
         state: SubagentState,
-        /// Number of its steps.
+        /// Number of steps that the subagent made.
         steps: u32,
         /// Cost in US dollars of the tokens with a known price.
         cost_usd: f64,
     },
-    /// A hook was called, or left out.
+    /// A hook was called or skipped.
     Hook {
         /// Record of the hook call.
         #[serde(flatten)]
         record: TraceRecord,
     },
-    /// A plugin's code reached out of its sandbox.
+    /// A plugin's code accessed, or tried to access, something outside its sandbox.
     Access {
         /// Record of the access.
         #[serde(flatten)]
@@ -379,21 +379,21 @@ pub enum Event {
     Asked {
         /// Name of the plugin.
         plugin: String,
-        /// Question in the form in which it was shown.
+        /// Question as it was shown.
         question: String,
         /// Answer as text: the user's, or the default.
         answer: String,
-        /// Whether there was no person to ask, so that the plugin's default counts.
+        /// Whether nobody could be asked, so that the plugin's default is the answer.
         is_default: bool,
         /// Id of the tool call during which the plugin asked.
         #[serde(skip_serializing_if = "Option::is_none")]
         call_id: Option<String>,
     },
-    /// A plugin changed its line of status.
+    /// A plugin changed its status line.
     Status {
         /// Name of the plugin.
         plugin: String,
-        /// The line, at most 80 characters; empty when it is taken away.
+        /// Status line of at most 80 characters; empty if the plugin removed it.
         text: String,
     },
     /// A skill became active: from now on only the tools that it allows may be called.
@@ -404,28 +404,28 @@ pub enum Event {
         trust: String,
         /// Digest of the skill.
         hash: String,
-        /// Maker of the call: `user`, `model`, or `plugin NAME`.
+        /// Activator: `user`, `model`, or `plugin NAME`.
         by: String,
-        /// Whether it stays until `/done`, and not only until the end of the turn.
+        /// Whether the skill stays active until `/done` instead of the end of the turn.
         is_conversational: bool,
-        /// Tools that its allow list names; absent without one.
+        /// Tools that the skill's allow list names; absent without such a list.
         #[serde(skip_serializing_if = "Option::is_none")]
         allow: Option<Vec<String>>,
-        /// Tools that it denies.
+        /// Tools that the skill denies.
         deny: Vec<String>,
     },
-    /// A skill ended, and with it its restriction of calls.
+    /// A skill ended, and with it its restriction of tool calls.
     SkillEnded {
         /// Id of the skill.
         skill: String,
-        /// Reason: `turn`, `done`, or `dropped` when the turn before never ended.
+        /// Reason: `turn`, `done`, or `dropped` if the previous turn never ended.
         reason: String,
     },
     /// A line for the person at the terminal.
     Notice {
-        /// Level.
+        /// Severity of the notice.
         level: Level,
-        /// The plugin that speaks; null is the host.
+        /// Name of the plugin that sent the notice; null if the host did.
         plugin: Option<String>,
         /// Line to show.
         text: String,
@@ -443,19 +443,19 @@ pub enum Event {
     Injected {
         /// Name of the plugin.
         plugin: String,
-        /// Text.
+        /// Text of the message.
         text: String,
         /// Whether the message stays in the session.
         keep: bool,
     },
-    /// Text that was queued during the turn was taken for the model to read, or dropped by a hook.
+    /// Text that was queued during the turn was passed to the model, or dropped by a hook.
     SteeringTaken {
         /// Number of the text among those that were queued in this session.
         number: u64,
-        /// Name of the plugin that dropped it; absent when it was taken.
+        /// Name of the plugin that dropped the text; absent if the model receives it.
         #[serde(skip_serializing_if = "Option::is_none")]
         dropped_by: Option<String>,
-        /// Reason why it was dropped, in the plugin's words.
+        /// Reason why the text was dropped, in the plugin's words.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -470,9 +470,9 @@ pub enum Event {
     },
     /// A failure ended the turn.
     Error {
-        /// Place: `provider` or `session`.
+        /// Part that failed: `provider` or `session`.
         place: String,
-        /// Message: the event and the remedy.
+        /// Message that says what failed and how to fix it.
         message: String,
     },
 }

@@ -1,9 +1,10 @@
 //! The library of Rind, an agent host. Programs use it through the crate `rind`, whose first page
-//! says how. The layers above it, up to the command line, are the crates in `host/crates`.
+//! explains how. The outer layers, up to the command line, are the crates in `host/crates`.
 //!
-//! Modules are listed in layers, in reading order. Each may use those above its layer and none
-//! below; a test holds the order. Items that are hidden from these pages are public for the tests
-//! of this repository, and may change in any release.
+//! Modules are listed in layers, in reading order. A module may use the modules of the layers
+//! listed before its own and none of those listed after; a test checks this. Items that are hidden
+//! from these pages are public only for the tests of this repository, and may change in any
+//! release.
 
 // Data: no async, no network, no WebAssembly. Most of it is in the crate `rind-base`.
 #[macro_use]
@@ -17,7 +18,7 @@ pub use rind_base::{
     beneath, clock, disk, front_matter, git, json, lock, near, rank, secret, text, tokens,
 };
 
-// Where plugins act.
+// Extension points, at which plugins act.
 pub mod point;
 
 // Permissions of plugins.
@@ -38,7 +39,7 @@ pub mod provider;
 pub mod session;
 pub mod tool;
 
-// State of files before calls changed them.
+// Checkpoints: the states of files from before calls changed them.
 pub mod checkpoint;
 
 // Skills.
@@ -51,14 +52,14 @@ pub mod egress;
 #[doc(hidden)]
 pub mod prompt;
 
-// The agent loop, the sandbox.
+// The agent loop and the sandbox of plugins.
 pub mod agent;
 pub mod plugin;
 
-// Programs of the operator as hooks.
+// Programs of the operator that run as hooks.
 pub mod script;
 
-// The host, which puts the parts together.
+// The host, which joins the parts.
 pub mod host;
 
 // Loops of plugins, which run concurrently.

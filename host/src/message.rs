@@ -2,7 +2,7 @@
 //! usage.
 //!
 //! Owns the types only. It must not know the wire formats of providers (`provider` converts at the
-//! edge), nor who displays or stores messages or keeps the bytes of blobs.
+//! edge), nor who displays messages, stores them, or stores the bytes of blobs.
 //!
 //! Invariant: `extra` data and reasoning signatures are opaque, and are sent only to the
 //! [writer](Message::writer) that produced them. Start from [`Message`].
@@ -36,15 +36,15 @@ pub enum Role {
 /// One request of the model to run a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {
-    /// Id that the provider gave; the result carries it back.
+    /// Id that the provider assigned; the result refers to the call by this id.
     pub id: String,
     /// Name of the tool as the model sees it.
     pub name: String,
-    /// Arguments, a JSON object. A value that is not an object, or was not even JSON, is kept as
-    /// the string that the model wrote and refused by the schema check.
+    /// Arguments, a JSON object. A value that is not an object, or not even JSON, is stored as the
+    /// string that the model wrote; the schema check refuses it.
     pub arguments: Value,
-    /// Opaque data that the server sent with the call, such as Gemini's `thought_signature`. It
-    /// goes back to the [writer](Message::writer) of the message only.
+    /// Opaque data that the server sent with the call, such as Gemini's `thought_signature`. It is
+    /// sent back only to the [writer](Message::writer) of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub extra: Option<Value>,
@@ -70,11 +70,11 @@ impl ToolCall {
 /// Result of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolResult {
-    /// Id of the call that this answers.
+    /// Id of the call.
     pub call_id: String,
-    /// Name of the tool.
+    /// Name of the called tool.
     pub name: String,
-    /// Text that the model reads.
+    /// Content that the model reads.
     pub content: Parts,
     /// Whether the call failed, was refused or was cancelled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -111,16 +111,16 @@ pub enum Content {
     Thinking {
         /// Text of the reasoning.
         text: String,
-        /// Opaque proof that a provider wants back with the text.
+        /// Opaque signature that a provider requires to be sent back with the text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
         /// Opaque data that the server sent with the reasoning, such as an encrypted reasoning
-        /// item. It goes back to the [writer](Message::writer) of the message only.
+        /// item. It is sent back only to the [writer](Message::writer) of the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(skip)]
         extra: Option<Value>,
     },
-    /// Bytes that the session keeps, such as an image.
+    /// Reference to bytes that the session stores, such as an image.
     Blob(Blob),
     /// A tool call; only in assistant messages.
     ToolCall(ToolCall),
@@ -146,47 +146,50 @@ impl Content {
 
 /// The model that wrote a message, and the server that ran it.
 ///
-/// Reasoning, its signatures and all `extra` data mean something to this model at this server only,
-/// so a request to another one leaves them out.
+/// Reasoning, signatures of reasoning and all `extra` data have a meaning only for this model at
+/// this server, so requests to any other model or server omit them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Writer {
     /// Name of the provider, as in settings.
     pub provider: String,
-    /// Name of the wire that the answer came over, such as `anthropic-messages`.
+    /// Name of the API format of the answer, such as `anthropic-messages`.
     pub wire: String,
-    /// Requested name of the model.
+    /// Name of the model as requested.
     pub model: String,
 }
 
-/// Author of a message's text, if neither its role nor its plugin identifies the author.
+/// Author of a message's text, for messages whose role and plugin do not identify the author.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// A model, a plugin or the host, in place of messages that were compacted or archived.
+    /// A model, a plugin or the host, which wrote the text as a summary of compacted or archived
+    /// messages.
     Summary,
-    /// A model, a plugin or the host that sent an answer, or a part of it, back.
+    /// A model, a plugin or the host, which wrote the text because an answer was not accepted, or
+    /// not completely.
     Reflection,
-    /// The agent that gave this one its task.
+    /// The parent agent, which wrote the text as the task of this subagent.
     Agent,
 }
 
-/// Part of a skill that the host put into a message, with the id of the skill, or a context file.
+/// Part of a skill, or a context file, that the host added to a message. A skill is named by its
+/// id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkillPart {
-    /// Description, because of a file that the skill is about.
+    /// Description of a skill, added because the message concerns a file that the skill is about.
     Description(String),
-    /// Text, or a page of it.
+    /// Text of a skill, or one page of the text.
     Text(String),
-    /// Context file of a subfolder, by its path from the workspace: no part of a skill, and kept
-    /// with the message as such.
+    /// Context file of a subfolder, by its path relative to the workspace. Not part of a skill, but
+    /// recorded in the same list.
     ContextFile(String),
 }
 
 /// One entry of the conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
-    /// Unique within the session.
+    /// Id, unique within the session.
     pub id: String,
     /// Role of the sender.
     pub role: Role,
@@ -195,19 +198,19 @@ pub struct Message {
     /// Name of the plugin that added the message; `None` for the user, the model and the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
-    /// Author, where it differs from the sender.
+    /// Author of the text, if it differs from the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// Parts of skills that the host put into it. Its text alone never proves it: files and tools
-    /// may contain any text.
+    /// Parts of skills that the host added to the message. Only this list proves that the host
+    /// added them: files and tools may contain any text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<SkillPart>,
-    /// The model that wrote an assistant message; `None` where no model did, and in sessions of
-    /// older versions.
+    /// Model that wrote an assistant message; `None` if no model did, and in sessions of older
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writer: Option<Writer>,
-    /// Opaque data that the server sent with the message, such as `reasoning_details`. It goes back
-    /// to the [writer](Self::writer) only.
+    /// Opaque data that the server sent with the message, such as `reasoning_details`. It is sent
+    /// back only to the [writer](Self::writer).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub extra: Option<Value>,
@@ -250,8 +253,8 @@ impl Message {
         }
     }
 
-    /// Removes the opaque data that only the writer's server understands, so that the message may
-    /// be shown.
+    /// Removes the opaque data that only the writer's server understands, so that the message can
+    /// be displayed.
     pub(crate) fn drop_extra(&mut self) {
         self.extra = None;
         for part in &mut self.content {
@@ -277,13 +280,14 @@ impl Message {
         Self { skills, ..self }
     }
 
-    /// Whether the user wrote the message.
+    /// Whether the user wrote the message: no plugin added it, and the host records no other
+    /// author.
     #[must_use]
     pub fn is_users(&self) -> bool {
         self.role == Role::User && self.plugin.is_none() && self.origin.is_none()
     }
 
-    /// Whether it is input: written by the user, or the task that another agent gave.
+    /// Whether the message is input: text of the user, or the task from a parent agent.
     #[must_use]
     pub(crate) fn is_input(&self) -> bool {
         self.is_users() || self.origin == Some(Origin::Agent)
@@ -299,8 +303,8 @@ impl Message {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// Replaces all texts of the message by `text`, at the position of the first one. Other parts
-    /// stay.
+    /// Replaces all texts of the message with one text, `text`, at the position of the first one.
+    /// All other parts stay.
     pub fn set_text(&mut self, text: String) {
         let is_text = |part: &Content| matches!(part, Content::Text { .. });
         // No text is removed before the first text, so its index stays valid.
@@ -338,7 +342,7 @@ impl Message {
     }
 }
 
-/// Returns the calls in `messages` that have no result in `messages`.
+/// Returns the calls that have no result in the same `messages`.
 pub(crate) fn unanswered_calls(messages: &[Message]) -> impl Iterator<Item = &ToolCall> {
     let results = messages.iter().flat_map(Message::tool_results);
     let answered: HashSet<&str> = results.map(|result| result.call_id.as_str()).collect();
@@ -404,7 +408,7 @@ pub enum Finish {
     ToolCalls,
     /// The token limit was reached; the message is cut.
     MaxTokens,
-    /// The provider held the answer back.
+    /// The provider withheld the answer.
     Refused,
     /// The provider interrupted a long answer, and continues when it is asked again (Anthropic's
     /// `pause_turn`).
@@ -414,14 +418,14 @@ pub enum Finish {
 /// Tokens of one or more provider calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
-    /// Tokens of the prompt, cached ones included.
+    /// Tokens of the prompt, including cached tokens.
     pub input_tokens: u64,
     /// Tokens that the model wrote.
     pub output_tokens: u64,
-    /// Part of the input that was read from the provider's cache.
+    /// Input tokens that were read from the provider's cache; included in `input_tokens`.
     #[serde(default)]
     pub cache_read_tokens: u64,
-    /// Part of the input that was written to the provider's cache.
+    /// Input tokens that were written to the provider's cache; included in `input_tokens`.
     #[serde(default)]
     pub cache_write_tokens: u64,
     /// Whether some of the usage was estimated, because the provider did not report it.

@@ -1,4 +1,4 @@
-//! Tables of tests, written as text.
+//! Parses tables of test cases, written as text.
 
 /// Reads a table: one row per line, with fields separated by `=>`. `⏎` in a field stands for a line
 /// break.

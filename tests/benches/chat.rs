@@ -1,5 +1,6 @@
-//! The chat at a terminal: from a piece of the answer to the screen, from a key to the screen while 200 pieces a second come, and
-//! until a session of 5,000 messages is open. `cargo bench -p rind-benches --bench chat`.
+//! Latency of the chat at a terminal: from an event with a piece of the answer to the screen, from
+//! a key press to the screen while 200 pieces per second arrive, and until a session of 5,000
+//! messages is open. Run with `cargo bench -p rind-benches --bench chat`.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -15,13 +16,13 @@ use serde_json::{Value, json};
 /// Size of the terminal.
 const SIZE: (u16, u16) = (100, 30);
 
-/// Pieces of the answer, one each 5 ms.
+/// Pieces of the answer; the scripted model sends one every 5 ms.
 const PIECES: usize = 1_000;
 
-/// Keys that are typed meanwhile.
+/// Keys that are typed while the answer streams.
 const KEYS: usize = 60;
 
-/// Messages of the long session.
+/// Number of messages in the long session.
 const MESSAGES: usize = 5_000;
 
 fn main() {
@@ -29,7 +30,7 @@ fn main() {
     open();
 }
 
-/// Streams an answer while somebody types.
+/// Measures the latency of pieces and keys while an answer streams and somebody types.
 fn stream() {
     let words: Vec<String> = (0..PIECES).map(|n| format!("w{n:04}")).collect();
     let script = format!("[[reply]]\nword_ms = 5\ntext = \"{}\"\n", words.join(" "));
@@ -42,7 +43,7 @@ fn stream() {
     let mut keys = Vec::new();
     let mut typed = String::new();
     for n in 0..KEYS {
-        // Letters that nothing else on the screen has.
+        // Letters that appear nowhere else on the screen.
         let key = char::from(b"XZQVY"[n % 5]);
         typed.push(key);
         let (at, before) = (Instant::now(), terminal.n_bytes());
@@ -61,7 +62,7 @@ fn stream() {
     told("a key to the screen meanwhile", keys);
 }
 
-/// Time from an event with a piece of text to its bytes at the terminal.
+/// Returns the time from an event with a piece of text until its bytes reach the terminal.
 fn piece(terminal: &Terminal<'_>, line: &str) -> Option<Duration> {
     let event: Value = serde_json::from_str(line).ok()?;
     let text = event["text"]
@@ -72,7 +73,7 @@ fn piece(terminal: &Terminal<'_>, line: &str) -> Option<Duration> {
     arrived.duration_since(SystemTime::from(at)).ok()
 }
 
-/// Opens a long session.
+/// Measures how long the chat needs to open a long session.
 fn open() {
     let rind = Rind::with_script("[[reply]]\ntimes = 0\ntext = \"You said: {input}\"\n");
     rind.run(&["run", "--no-plugins", "first"]).exits(0);

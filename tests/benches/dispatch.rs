@@ -1,6 +1,7 @@
-//! Cost of a hook: through Rind's dispatch, as the bare call of the same component, as a native trait object, and as a process.
-//! `cargo bench -p rind-benches` runs all of it; each group compares within one run. The first lines compare a hook with the bare call
-//! in turns, so that a machine whose speed changes from second to second changes both alike.
+//! Cost of calling a hook: through Rind's dispatch, as the bare call of the same component, as a
+//! native trait object, and as a process. `cargo bench -p rind-benches` runs every bench; each
+//! group compares within one run. The first lines of the output alternate between a dispatched hook
+//! and the bare call, so that changes in the machine's speed affect both alike.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -39,7 +40,8 @@ use tokio::runtime::Runtime;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod bare {
-    //! The component called by wasmtime alone, with the engine's settings and limits that plugins get.
+    //! Bindings for calling the component with wasmtime alone, with the same engine settings and
+    //! limits as plugins.
     wasmtime::component::bindgen!({
         path: "../../wit",
         inline: "package bench:echo; world echo { export rind:plugin/after-system-prompt@0.1.1; }",
@@ -48,7 +50,7 @@ mod bare {
     });
 }
 
-/// Bytes that one call may hand over, as for plugins.
+/// Maximum bytes that one call may pass between host and guest, the same as for plugins.
 const HOSTCALL_BYTES: usize = 32 << 20;
 
 const SIZES: [(&str, usize); 3] = [("100 B", 100), ("10 KB", 10_000), ("1 MB", 1_000_000)];
@@ -78,8 +80,8 @@ fn conversation() -> Arc<Vec<Message>> {
     Arc::new((0..1_000).map(message).collect())
 }
 
-/// A dispatcher over `n` echoing plugins. Its sink forgets: what is kept of a trace is the session's, and a list that grows
-/// for the whole run would be measured with it.
+/// Returns a dispatcher over `n` echoing plugins. Its sink discards traces, because a list that
+/// grows for the complete run would be part of the measurement.
 fn dispatcher(runtime: &Runtime, n: usize) -> Dispatcher {
     let mut host = Host::default();
     for at in 0..n {
@@ -97,7 +99,8 @@ fn dispatcher(runtime: &Runtime, n: usize) -> Dispatcher {
     Dispatcher::new(Arc::new(open.registry), Arc::new(NoSink))
 }
 
-/// The time of `iters` dispatches of a text of `size` bytes. The payload is made outside of the clock: a turn has it anyway.
+/// Returns the time of `iters` dispatches of a text of `size` bytes. The payload is created before
+/// the clock starts, because a turn has it in any case.
 fn time_dispatch(runtime: &Runtime, dispatcher: &Dispatcher, size: usize, iters: u64) -> Duration {
     let caller = caller();
     runtime.block_on(async {
@@ -243,13 +246,14 @@ fn time_process(size: usize, iters: u64) -> Duration {
     started.elapsed()
 }
 
-/// Pairs of a measurement in turns.
+/// Pairs of samples in the alternating measurement.
 const PAIRS: usize = 400;
 
-/// Bytes that the calls of one sample carry in all; small payloads make 500 calls.
+/// Total payload bytes of the calls in one sample. A sample has at least 10 and at most 500 calls.
 const SAMPLE_BYTES: usize = 10_000_000;
 
-/// A hook through dispatch and the bare call, in turns: the median of the ratios of neighbors, and the lowest time of each.
+/// Alternates between a dispatched hook and the bare call. Prints the median ratio of adjacent
+/// samples and the lowest time of each.
 fn in_turns(_: &mut Criterion) {
     let runtime = runtime();
     let mut bare = bare_instance(&runtime);
@@ -308,7 +312,8 @@ fn hook(c: &mut Criterion) {
     }
 }
 
-/// Parts of a large payload: a hook that reads the last of a thousand messages beside one that copies all of them.
+/// Compares two hooks on a thousand messages: one reads the last message through a handle, the
+/// other receives a copy of all messages.
 fn handle(c: &mut Criterion) {
     let runtime = runtime();
     let mut host = Host::default();
@@ -335,7 +340,7 @@ fn handle(c: &mut Criterion) {
     });
     group.finish();
 
-    // The same hook reads a message that shows an image and never asks for its bytes.
+    // Measures the same hook on a message with an image whose bytes it never requests.
     let mut image = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x04\0\0\0\x04\0".to_vec();
     image.resize(2 << 20, 0);
     let text = || Content::Text {
@@ -384,7 +389,7 @@ fn load(c: &mut Criterion) {
     group.finish();
 }
 
-/// Measures the scan for secrets alone, over a text in which nothing looks like a keyword and over code, in which much does.
+/// Measures the secret scanner alone, on text without any keyword and on code with many keywords.
 fn scan(c: &mut Criterion) {
     let code = include_str!("dispatch.rs");
     let scanner = Scanner::shared();

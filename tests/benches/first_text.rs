@@ -1,5 +1,6 @@
-//! Latency of the first words of an answer from the model's stream to the event, with the ten core plugins and
-//! without, one after the other in one run. `cargo bench -p rind-benches --bench first_text`.
+//! Latency of the first words of an answer, from the model's stream to the event that shows them.
+//! Runs with the ten core plugins and without plugins alternate. Run with `cargo bench -p
+//! rind-benches --bench first_text`.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -26,16 +27,17 @@ use tokio_util::sync::CancellationToken;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Turns with the plugins and turns without.
+/// Number of pairs; each pair is one run with the plugins and one without.
 const PAIRS: usize = 40;
 
-/// The first piece of the answer.
+/// First piece of the answer.
 const FIRST: &str = "Here is what I found ";
 
-/// Time until the model writes the rest. Nothing of the rest is needed to show the first words.
+/// Pause before the model sends the rest, which is not needed to show the first words.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A model that writes a piece, waits and writes another, and keeps when the first one left it.
+/// A model that sends one piece, pauses and sends another. It stores the time at which it sent the
+/// first piece.
 #[derive(Default)]
 struct Slow(Mutex<Option<Instant>>);
 
@@ -74,7 +76,8 @@ impl Provider for Slow {
     }
 }
 
-/// Milliseconds from the first piece to the event that shows it, in the second turn of a session: every instance is there.
+/// Returns the milliseconds from the model's first piece to the event that shows it, in the second
+/// turn of a session, when all plugin instances exist.
 fn first_text(runtime: &Runtime, plugins: &Arc<PluginSet>) -> f64 {
     let provider = Arc::new(Slow::default());
     let host = Host::builder()
@@ -83,7 +86,7 @@ fn first_text(runtime: &Runtime, plugins: &Arc<PluginSet>) -> f64 {
     let host = runtime.block_on(host.build()).unwrap();
     let mut session = host.session().create().unwrap();
     let mut events = session.events();
-    // In a thread of its own, as a terminal is.
+    // Receives events on a thread of its own, as a terminal does.
     let shown = std::thread::spawn(move || {
         let mut shown = Vec::new();
         while let Some(stamped) = events.blocking_recv() {
@@ -111,7 +114,7 @@ fn first_text(runtime: &Runtime, plugins: &Arc<PluginSet>) -> f64 {
     (shown[1] - written[1]).as_secs_f64() * 1000.0
 }
 
-/// A quarter, the half, three quarters and all of the way through the sorted values.
+/// Prints the median, the first and third quartile and the maximum.
 fn print(what: &str, values: impl Iterator<Item = f64>) {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

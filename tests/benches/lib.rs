@@ -1,1 +1,1 @@
-//! Benches of Rind; each is a file beside this one.
+//! Benches of Rind, one in each of the other files of this folder.

@@ -1,6 +1,6 @@
-//! Start, rounds and memory of the program `rind` itself: the same turn with the ten core plugins and with `--no-plugins`, one
-//! after the other in one run. The first start is on a machine where the program never ran. `cargo bench -p rind-benches --bench
-//! program`.
+//! Startup time, time per round and memory of the program `rind`: runs of the same turn with the
+//! ten core plugins and with `--no-plugins` alternate. The first run is measured on a machine where
+//! the program has never run. Run with `cargo bench -p rind-benches --bench program`.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -17,23 +17,24 @@ use rind_tests::cli::Rind;
 use rind_tests::guests::CORE;
 use serde_json::Value;
 
-/// Runs with the plugins and runs without.
+/// Number of pairs; each pair is one run with the plugins and one without.
 const PAIRS: usize = 20;
 
-/// Requests of a turn: each but the last reads a file.
+/// Model requests of a turn. Every answer but the last one reads a file.
 const ROUNDS: usize = 20;
 
-/// A run of the program.
+/// Measurements of one run of the program.
 struct Measured {
-    /// Milliseconds from its start to its first request.
+    /// Milliseconds from the start of the program to its first model request.
     start: f64,
-    /// Milliseconds from one request to the next, the median.
+    /// Median of the milliseconds between two model requests.
     round: f64,
-    /// Most memory it held, in MB.
+    /// Peak memory (resident set size) in MB.
     peak: f64,
 }
 
-/// Reads a file of 3.6 kB in every round. The last answer is late, so that the memory of all that came before is seen.
+/// Returns a script that reads a file of 3.6 kB in every round. The last answer is delayed, so that
+/// peak memory can be read while the process is still running.
 fn script() -> String {
     let mut script = String::new();
     for n in 1..ROUNDS {
@@ -59,7 +60,7 @@ fn measure(rind: &Rind, args: &[&str]) -> Measured {
             if requests.is_empty() {
                 start = millis(started, now);
             }
-            // By its own time: several events arrive together.
+            // Uses the event's own timestamp, because several events may arrive together.
             let at: Timestamp = event["at"].as_str().unwrap().parse().unwrap();
             requests.push(at);
             if requests.len() == ROUNDS {
@@ -83,7 +84,7 @@ fn millis(from: Instant, to: Instant) -> f64 {
     (to - from).as_secs_f64() * 1000.0
 }
 
-/// Megabytes of the most memory that a process held so far.
+/// Returns the peak memory of a process so far, in MB.
 fn peak_of(process: u32) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -97,7 +98,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Writes the script and the files that it has the model read.
+/// Writes the script and the files that the script reads.
 fn prepare(rind: &Rind) {
     rind.script(&script());
     for n in 1..ROUNDS {
@@ -105,7 +106,7 @@ fn prepare(rind: &Rind) {
     }
 }
 
-/// Measures a run on a machine without a home of Rind, with the plugins that the program carries.
+/// Measures the first run on a machine without `RIND_HOME`, with the embedded plugins.
 fn measure_first(args: &[&str]) -> Measured {
     let rind = Rind::bare();
     prepare(&rind);
@@ -119,11 +120,11 @@ fn main() {
     for name in CORE {
         rind.managed(name);
     }
-    // Components are compiled once.
+    // The first run fills the compile cache.
     measure(&rind, &[]);
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for n in 0..PAIRS {
-        // Whoever comes second finds caches warmer.
+        // The second run of a pair finds warmer caches, so the order alternates.
         if n % 2 == 0 {
             with.push(measure(&rind, &[]));
             without.push(measure(&rind, &["--no-plugins"]));

@@ -1,5 +1,5 @@
-//! Cost of installed skills: the start of the program `rind` with 500 of them and without any, one after the other in one run.
-//! `cargo bench -p rind-benches --bench skills`.
+//! Cost of installed skills: startup time of the program `rind` with 500 skills and without any, in
+//! alternating runs. Run with `cargo bench -p rind-benches --bench skills`.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -13,13 +13,13 @@ use std::time::Instant;
 use rind_tests::cli::Rind;
 use serde_json::Value;
 
-/// Starts with the skills and starts without.
+/// Number of pairs; each pair is one start with the skills and one without.
 const PAIRS: usize = 40;
 
-/// Skills of the user.
+/// Number of skills in the user's folder.
 const SKILLS: usize = 500;
 
-/// A text of the median length in the wild, 7 KB.
+/// Returns a skill of 7 KB, the median length of published skills.
 fn skill(n: usize) -> String {
     let front = format!(
         "---\nname: skill-{n}\ndescription: Does the {n}th thing with care. Use it when the user asks for thing {n}, or names \
@@ -29,7 +29,7 @@ fn skill(n: usize) -> String {
     front + &"Say what is to be done, do it, and check what was done.\n".repeat(125)
 }
 
-/// Milliseconds from the start of the program to its first request.
+/// Returns the milliseconds from the start of the program to its first model request.
 fn start(rind: &Rind) -> f64 {
     let mut command = rind.command(&["run", "--no-plugins", "--json", "Go on."]);
     let started = Instant::now();
@@ -64,7 +64,7 @@ fn main() {
     start(&with);
     let (mut many, mut none) = (Vec::new(), Vec::new());
     for n in 0..PAIRS {
-        // Whoever comes second finds caches warmer.
+        // The second start of a pair finds warmer caches, so the order alternates.
         for is_many in [n % 2 == 0, n % 2 != 0] {
             match is_many {
                 true => many.push(start(&with)),

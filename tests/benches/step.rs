@@ -1,5 +1,5 @@
-//! Cost of the ten core plugins in a step of the loop: the same turn with them and without, one after the other in one run.
-//! `cargo bench -p rind-benches --bench step`.
+//! Cost of the ten core plugins per step of the agent loop: runs of the same turn with them and
+//! without alternate. Run with `cargo bench -p rind-benches --bench step`.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -27,18 +27,19 @@ use tokio::sync::mpsc::UnboundedReceiver;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Steps of a turn: each but the last reads a file.
+/// Steps of a turn. Every step but the last reads a file.
 const STEPS: u32 = 20;
 
-/// Turns with the plugins and turns without.
+/// Number of pairs; each pair is one turn with the plugins and one without.
 const PAIRS: usize = 40;
 
 /// An agent on a new session in a folder of its own.
 struct Bench {
     session: Session,
-    /// Kept open, so that events are made as they are with somebody watching.
+    /// Receiver of the events. It stays open, so that the session emits events as it does for a
+    /// client.
     events: UnboundedReceiver<Stamped>,
-    /// Microseconds in the hooks of each plugin at each point.
+    /// Microseconds spent in hooks, by plugin and point.
     hooks: BTreeMap<String, f64>,
     _folder: tempfile::TempDir,
 }
@@ -89,7 +90,7 @@ impl Bench {
         }
     }
 
-    /// Measures one turn and returns the time of a step.
+    /// Measures one turn and returns the average time per step.
     fn turn(&mut self, runtime: &Runtime) -> Took {
         let (started, cpu) = (Instant::now(), cpu_time());
         let outcome = runtime.block_on(self.session.turn("Read the file."));
@@ -112,7 +113,7 @@ impl Bench {
     }
 }
 
-/// The second turn of a session, when every instance is there.
+/// Returns a bench that has run one turn, so that all plugin instances exist.
 fn warm(runtime: &Runtime, plugins: &Arc<PluginSet>) -> Bench {
     let mut bench = Bench::new(runtime, plugins, 2);
     bench.turn(runtime);
@@ -120,7 +121,7 @@ fn warm(runtime: &Runtime, plugins: &Arc<PluginSet>) -> Bench {
     bench
 }
 
-/// Milliseconds of a step.
+/// Time per step, in milliseconds.
 #[derive(Clone, Copy)]
 struct Took {
     wall: f64,
@@ -138,7 +139,7 @@ fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-/// A quarter, the half and three quarters of the way through the sorted values.
+/// Returns the first quartile, the median and the third quartile.
 fn quartiles(values: impl Iterator<Item = f64>) -> [f64; 3] {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -149,8 +150,8 @@ fn print(what: &str, [low, middle, high]: [f64; 3]) {
     println!("{what:<46} {middle:>7.3} ms  ({low:.3} to {high:.3})");
 }
 
-/// Measures without criterion, which compares what ran minutes apart: a machine that is slow for a while is slow for one of the
-/// two.
+/// Measures without criterion, which runs each benchmark in one block: a machine that is slow for
+/// some time would slow down only one side of the comparison.
 fn main() {
     let runtime = Runtime::new().unwrap();
     let none = Arc::new(PluginSet::default());
@@ -169,7 +170,7 @@ fn main() {
         }
         took
     };
-    // Whoever comes second finds caches warmer: each comes first half of the time.
+    // The second turn of a pair finds warmer caches, so the order alternates.
     let pairs: Vec<(Took, Took)> = (0..PAIRS)
         .map(|n| {
             if n % 2 == 0 {
@@ -187,7 +188,8 @@ fn main() {
     row("no plugins", &|pair| pair.0.wall);
     row("ten core plugins", &|pair| pair.1.wall);
     row("the difference", &|pair| pair.1.wall - pair.0.wall);
-    // On a machine that does other things as well, waiting for a core is in the first and not in the second.
+    // Time spent waiting for a busy processor counts in the wall-clock difference above, not in
+    // this one.
     row("the difference, processor time", &|pair| {
         pair.1.cpu - pair.0.cpu
     });

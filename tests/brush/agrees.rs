@@ -1,4 +1,5 @@
-//! Agreement of two readers: of every line that rules may allow, the parser of brush must see the same words and files.
+//! Compares the host's reader of shell commands with the parser of the shell brush: both must find
+//! the same words and files in every line that permission rules may allow.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod brush;
@@ -7,12 +8,13 @@ mod lines;
 
 use rind_brush::tool::command::Command;
 
-/// Lines that are made, of which those are compared that rules may allow.
+/// Number of generated lines. Only lines that permission rules may allow are compared.
 const N_LINES: usize = 60_000;
 
 #[test]
 fn a_parser_that_is_kept_elsewhere_reads_alike_what_rules_may_allow() {
-    // Each day has other lines. The same ones are tried again with the seed that a failure names.
+    // The default seed changes every day. `RIND_SHELLS_SEED` repeats the run of a seed that a
+    // failure printed.
     let clock = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
     let day = || clock.as_secs() / (24 * 60 * 60);
     let seed =
@@ -22,7 +24,8 @@ fn a_parser_that_is_kept_elsewhere_reads_alike_what_rules_may_allow() {
     for _ in 0..N_LINES {
         let text = lines.next();
         let command = Command::read(&text);
-        // The check of characters and the reader are of one mind.
+        // The check of characters comes last and must not be the only one that rejects a line: the
+        // reader must reject these characters by itself.
         let by_alphabet = Some("a character that not every shell takes alike");
         assert_ne!(command.why_asked(), by_alphabet, "seed {seed}, {text:?}");
         if command.why_asked().is_none() {
@@ -32,6 +35,6 @@ fn a_parser_that_is_kept_elsewhere_reads_alike_what_rules_may_allow() {
         }
     }
     println!("{n_plain} of {N_LINES} lines from seed {seed}");
-    // Otherwise nothing was tried.
+    // Fails if too few lines were compared.
     assert!(n_plain > N_LINES / 20, "{n_plain}");
 }

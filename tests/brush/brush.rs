@@ -1,4 +1,5 @@
-//! A second opinion: the parser of the shell brush, which is maintained apart from this project.
+//! Comparison with the parser of the shell brush, which is maintained independently of this
+//! project.
 
 use brush_parser::ast::{
     Command as Parsed, CommandPrefixOrSuffixItem as Item, CompoundList, IoFileRedirectKind,
@@ -8,7 +9,8 @@ use brush_parser::word::{WordPiece, WordPieceWithSource};
 use brush_parser::{Parser, ParserOptions};
 use rind_brush::tool::command::{Command, Part, Word};
 
-/// Returns where the parser sees other commands, words or files than were read of a line that rules may allow.
+/// Returns a description if brush finds a program or a written file that `command`, which the host
+/// read from the same text, does not have.
 pub(super) fn disagreement(command: &Command, text: &str) -> Option<String> {
     let options = ParserOptions::default();
     let program = Parser::new(text.as_bytes(), &options).parse_program();
@@ -29,7 +31,8 @@ pub(super) fn disagreement(command: &Command, text: &str) -> Option<String> {
         });
         words.collect::<Vec<_>>()
     };
-    // What programs start stands among the parts as well.
+    // The parts of `command` also include programs that other programs start, so brush's programs
+    // need only occur among them, in the same order.
     let mut parts = command.parts.iter().filter(|part| !part.is_redirection());
     let missing = seen.programs.iter().find(|program| {
         let program: Vec<_> = program.iter().cloned().map(Some).collect();
@@ -114,7 +117,7 @@ impl Seen {
     }
 }
 
-/// The text of a word without its quotes.
+/// Returns the text of a word without its quotes.
 fn literal(word: &Raw, options: &ParserOptions) -> Result<String, String> {
     let pieces = brush_parser::word::parse(&word.value, options);
     let pieces = pieces.map_err(|error| format!("a word: {error:?}"))?;

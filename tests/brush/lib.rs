@@ -1,4 +1,4 @@
-//! The host's reader of shell commands, compiled by itself.
+//! The host's reader of shell commands, compiled as a crate of its own.
 #![allow(
     unused_imports,
     dead_code,
@@ -6,20 +6,20 @@
     reason = "it is a module of another crate, which uses the rest"
 )]
 
-/// The reader, at its place in the host.
+/// Source of the reader in the host crate.
 #[path = "../../host/src/tool"]
 pub mod tool {
     pub mod command;
 
     pub mod subject {
-        //! The part of `tool::subject` that the reader needs.
+        //! The items of `tool::subject` that the reader uses.
 
         /// A path in a workspace.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum WorkspacePath {
-            /// The path from the workspace.
+            /// A path relative to the workspace.
             Known(String),
-            /// The path is unknown, or outside.
+            /// A path that is unknown or outside the workspace.
             Unknown,
         }
     }

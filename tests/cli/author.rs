@@ -1,4 +1,5 @@
-//! A machine of somebody who has built a plugin in Rust before: the SDK is compiled, in a folder that outlasts the tests.
+//! A machine of an author who has built a Rust plugin before: the SDK is already compiled, in a
+//! folder that is kept between test runs.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -7,7 +8,8 @@ use std::sync::Once;
 use super::Rind;
 
 impl Rind {
-    /// A machine on which a plugin was built before, so that another one compiles itself alone.
+    /// Creates a machine on which a plugin was built before, so that building another one compiles
+    /// only that plugin.
     #[must_use]
     pub fn author() -> Self {
         static BUILT: Once = Once::new();
@@ -30,7 +32,7 @@ impl Rind {
             shares_builds: true,
             ..Self::default()
         };
-        // Cargo compiles the SDK again where it is in another place.
+        // Cargo compiles the SDK again if its path changes, so all machines share one path.
         let sdks = rind.home().join("cache/sdks");
         fs::create_dir_all(&sdks).unwrap();
         symlink(sdks.canonicalize().unwrap(), rind.home().join("rind-sdk")).unwrap();

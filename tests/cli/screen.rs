@@ -1,11 +1,11 @@
-//! Text of the program with everything masked that no two runs share.
+//! Masks the parts of the program's output that differ between runs.
 
-/// A mask: how much of the beginning of a text it covers, and what stands there then.
+/// Returns the length in bytes of the prefix that it masks, and the text that replaces the prefix.
 type Mask = fn(&str) -> Option<(usize, &'static str)>;
 
 const MASKS: [Mask; 7] = [session_id, agent_id, digest, tokens, duration, share, load];
 
-/// The text with ids, digests, durations and token counts masked.
+/// Masks ids, digests, durations, shares, token counts and how components were loaded.
 #[must_use]
 pub fn masked(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -15,7 +15,8 @@ pub fn masked(text: &str) -> String {
         let mask = MASKS.iter().find_map(|mask| mask(rest));
         match mask {
             Some((length, mask)) if !is_in_word => {
-                // Numbers are right-aligned: how many spaces stand before one depends on it.
+                // Numbers are right-aligned, so the number of spaces before one depends on its
+                // length.
                 while out.ends_with("  ") {
                     out.pop();
                 }
@@ -91,7 +92,7 @@ fn duration(text: &str) -> Option<(usize, &'static str)> {
     is_whole.then_some((end, "[T]"))
 }
 
-/// Removes how a component was loaded: compiled by the first run, from the cache by the others.
+/// Masks how a component was loaded: the first run compiles it, later ones find it in the cache.
 fn load(text: &str) -> Option<(usize, &'static str)> {
     let words = ["from the cache", "compiled"];
     let word = words.into_iter().find(|word| text.starts_with(word))?;

@@ -1,6 +1,7 @@
-//! A terminal with somebody who types at it, and an emulator that says what that person sees.
+//! A terminal at which a test types, and a terminal emulator that shows what a user would see.
 //!
-//! `script` of util-linux makes the terminal; its size is changed from outside, as a window manager does.
+//! `script` of util-linux creates the terminal; a test resizes it from outside with `stty`, as a
+//! window manager does.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -10,10 +11,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::{PATIENCE, Rind, masked};
 
-/// Rows above the screen that are kept.
+/// Rows of scrollback that the emulator keeps.
 const SCROLLBACK_ROWS: usize = 10_000;
 
-/// Interval at which the screen is looked at.
+/// Interval at which a test checks the screen.
 const GLANCE: Duration = Duration::from_millis(5);
 
 /// The program at a terminal. Killed when dropped.
@@ -28,12 +29,12 @@ pub struct Terminal<'a> {
 struct Shown {
     parser: vt100::Parser,
     bytes: Vec<u8>,
-    /// Number of bytes that had come at a time.
+    /// Times at which output arrived, each with the total number of bytes by then.
     arrivals: Vec<(SystemTime, usize)>,
 }
 
 impl Rind {
-    /// Starts the program at a terminal of this size; `None` where there is no `script` of util-linux.
+    /// Starts the program at a terminal of this size; `None` if there is no `script` of util-linux.
     #[allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
     pub fn terminal(
         &self,
@@ -52,7 +53,8 @@ impl Rind {
             .collect();
         let told = self.root().join("tty");
         let _ = std::fs::remove_file(&told);
-        // What comes after the program is what a shell would have been typed.
+        // The commands after the program run in its terminal, as if a user had typed them in a
+        // shell.
         let command = format!(
             "trap : INT; stty cols {columns} rows {rows}; tty > {told}; {}; code=$?; stty -a | grep -ow -e '-\\?icanon' -e '-\\?echo'; exit $code",
             words.join(" "),
@@ -61,7 +63,8 @@ impl Rind {
         let mut terminal = Command::new("timeout");
         terminal
             .args(["--foreground", "--signal=KILL"])
-            // Longer than anything is waited for: the test says what did not come.
+            // The limit is longer than every wait of a test, so that a failing test reports first
+            // what it waited for.
             .arg((2 * PATIENCE.as_secs()).to_string())
             .arg("script")
             .args(["-q", "-e", "-c", &command, "/dev/null"])
@@ -96,7 +99,7 @@ impl Rind {
             loop {
                 let n_read = stdout.read(&mut bytes).unwrap_or(0);
                 pending.extend_from_slice(&bytes[..n_read]);
-                // A person does not see the middle of a synchronized update.
+                // Holds back an unfinished synchronized update, which a terminal would not show.
                 let n_whole = match n_read {
                     0 => pending.len(),
                     _ => whole(&pending),
@@ -135,7 +138,7 @@ impl Terminal<'_> {
         self
     }
 
-    /// Waits until the screen is as `is_so` says.
+    /// Waits until `is_so` accepts the screen.
     #[track_caller]
     pub fn until(&mut self, what: &str, is_so: impl Fn(&str) -> bool) -> &mut Self {
         let started = Instant::now();
@@ -160,19 +163,20 @@ impl Terminal<'_> {
         self.until(text, |screen| screen.contains(text))
     }
 
-    /// Waits until the screen shows a text no more.
+    /// Waits until the screen no longer shows a text.
     #[track_caller]
     pub fn sees_no(&mut self, text: &str) -> &mut Self {
         self.until(&format!("no {text}"), |screen| !screen.contains(text))
     }
 
-    /// Waits for this long: for keys that change nothing, or that mean something else when they come at once.
+    /// Sleeps: before keys that would mean something else if they came at once, or where nothing
+    /// visible changes.
     pub fn waits(&mut self, millis: u64) -> &mut Self {
         std::thread::sleep(Duration::from_millis(millis));
         self
     }
 
-    /// Gives the terminal another size.
+    /// Resizes the terminal.
     pub fn resize(&mut self, columns: u16, rows: u16) -> &mut Self {
         let device = std::fs::read_to_string(&self.device).unwrap();
         let mut stty = Command::new("stty");
@@ -183,7 +187,7 @@ impl Terminal<'_> {
         self
     }
 
-    /// Returns the screen as it is: the rows without blanks at their ends.
+    /// Returns the current screen, with trailing blanks of rows removed.
     #[must_use]
     pub fn screen(&self) -> String {
         let shown = self.shown();
@@ -192,7 +196,7 @@ impl Terminal<'_> {
         trimmed(screen.rows(0, columns))
     }
 
-    /// Returns everything that was written, from the first row of the scrollback on.
+    /// Returns the scrollback and the screen.
     #[must_use]
     pub fn all(&self) -> String {
         let mut shown = self.shown();
@@ -212,19 +216,20 @@ impl Terminal<'_> {
         trimmed(all.into_iter())
     }
 
-    /// Returns the bytes that the terminal got.
+    /// Returns all bytes that the program wrote to the terminal.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         self.shown().bytes.clone()
     }
 
-    /// Returns the number of bytes that the terminal got.
+    /// Returns the number of bytes that the program wrote to the terminal.
     #[must_use]
     pub fn n_bytes(&self) -> usize {
         self.shown().bytes.len()
     }
 
-    /// Returns the time at which a text first came, of the bytes from an offset on.
+    /// Returns the time at which a text had arrived completely, searching the output from byte
+    /// offset `from`.
     #[must_use]
     pub fn arrived(&self, from: usize, text: &str) -> Option<SystemTime> {
         let shown = self.shown();
@@ -237,14 +242,14 @@ impl Terminal<'_> {
         arrivals.find(|(_, n)| *n >= end).map(|(at, _)| *at)
     }
 
-    /// Returns the screen for a snapshot: without what no two runs share.
+    /// Returns the screen for a snapshot, with the parts masked that differ between runs.
     #[must_use]
     pub fn picture(&self) -> String {
         masked(&self.rind.named(&self.screen()))
     }
 
-    /// Returns all that was written from the last place of a text on, for a snapshot. How far the screen has scrolled depends on
-    /// what stood there for a moment.
+    /// Returns everything from the last occurrence of a text, for a snapshot. A snapshot of the
+    /// screen alone would depend on how far it has scrolled, which temporary rows can change.
     #[track_caller]
     #[must_use]
     pub fn picture_from(&self, text: &str) -> String {
@@ -259,7 +264,8 @@ impl Terminal<'_> {
         self.shown().parser.screen().cursor_position()
     }
 
-    /// Waits for the end of the program. Returns its exit code; the terminal must be as it was.
+    /// Waits until the program exits and checks that the terminal's modes are restored. Returns the
+    /// exit code.
     #[track_caller]
     pub fn ends(&mut self) -> Option<i32> {
         let started = Instant::now();
@@ -274,7 +280,7 @@ impl Terminal<'_> {
             );
             std::thread::sleep(GLANCE);
         };
-        // The reader has its end when it has seen all.
+        // Waits until the reader thread has received the remaining output.
         let mut n_seen = 0;
         while n_seen < self.shown().bytes.len() {
             n_seen = self.shown().bytes.len();
@@ -291,8 +297,9 @@ impl Terminal<'_> {
 
 impl Drop for Terminal<'_> {
     fn drop(&mut self) {
-        // Not killed at once: `timeout` hands this signal on, and with the end of `script` the chat loses its terminal. It may have
-        // ended by itself.
+        // Sends SIGTERM instead of killing: `timeout` forwards it to `script`, and when `script`
+        // exits, the chat loses its terminal and exits as well. The process may have exited
+        // already.
         let id = self.child.id().to_string();
         let _ = Command::new("kill")
             .args(["-s", "TERM", &id])
@@ -307,13 +314,13 @@ fn trimmed(rows: impl Iterator<Item = String>) -> String {
     rows.join("\n").trim_end().to_owned()
 }
 
-/// Returns the bytes before an update that is still open.
+/// Returns the length of the prefix of `bytes` without an unfinished synchronized update.
 fn whole(bytes: &[u8]) -> usize {
     let last = |mark: &[u8]| bytes.windows(mark.len()).rposition(|found| found == mark);
     match (last(b"\x1b[?2026h"), last(b"\x1b[?2026l")) {
         (Some(begin), Some(end)) if end > begin => bytes.len(),
         (Some(begin), _) => begin,
-        // The mark itself may have come in part.
+        // The start mark itself may have arrived only in part.
         (None, _) => bytes
             .iter()
             .rposition(|byte| *byte == 0x1b)
@@ -327,20 +334,20 @@ fn whole(bytes: &[u8]) -> usize {
     }
 }
 
-/// Marks around a paste, as a terminal sends it.
+/// Adds the marks that a terminal sends around a paste (bracketed paste).
 #[must_use]
 pub fn pasted(text: &str) -> String {
     format!("\u{1b}[200~{text}\u{1b}[201~")
 }
 
-/// Whether a path is a file that nobody else may read.
+/// Whether only the owner may read a file.
 #[must_use]
 pub fn is_private(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o077 == 0)
 }
 
-/// Sends a signal to the chat of a machine, by name.
+/// Sends a signal, by name, to the chat that runs in this machine's workspace.
 pub fn signal_chat(rind: &Rind, name: &str) {
     let workspace = rind.workspace();
     let is_chat = |process: &Path| {

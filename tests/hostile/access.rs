@@ -1,4 +1,4 @@
-//! Attacks on files, the network and tools: by plugins that were granted a little of each.
+//! Attacks on files, the network and tools, by plugins that have few permissions.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -39,7 +39,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
     ]
 }
 
-/// A host whose managed plugin, the attacker, has this manifest.
+/// Returns a host with the attacker as a managed plugin with this manifest.
 fn host(guest: &'static str, manifest: &str) -> Host {
     let mut host = Host::default();
     let path = host.folder().join("managed");

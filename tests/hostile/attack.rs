@@ -1,4 +1,4 @@
-//! One attack: a program as a plugin, how it is set off, and the refusal that it must meet.
+//! One attack: a hostile program that runs as a plugin, its trigger, and the expected refusal.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use crate::programs::Program;
 
 /// Trigger of an attack.
 pub(crate) enum Stage {
-    /// Loading it is enough.
+    /// The plugin is loaded.
     Load,
-    /// A call of its tool `attack`.
+    /// The plugin's tool `attack` is called.
     Tool,
-    /// Two calls of its hook on `pre-tool`.
+    /// The plugin's hook on `pre-tool` is called twice.
     Gate,
-    /// More than that.
+    /// A function sets up and runs the attack, and returns the refusal.
     Own(fn() -> BoxFuture<'static, String>),
 }
 
@@ -33,17 +33,17 @@ pub(crate) struct Attack {
     pub(crate) what: &'static str,
     /// Program to run.
     pub(crate) program: Program,
-    /// Lines of its manifest after the first four.
+    /// Lines of the manifest after the name, version, description and component.
     pub(crate) manifest: String,
     /// Trust of the plugin.
     pub(crate) trust: Trust,
     /// Trigger of the attack.
     pub(crate) stage: Stage,
-    /// Words of the refusal.
+    /// Text that the refusal must contain.
     pub(crate) meets: &'static str,
 }
 
-/// An attack by a managed plugin, the most trusted there is.
+/// Returns an attack by a managed plugin, the highest trust.
 pub(crate) fn attack(
     what: &'static str,
     program: Program,
@@ -61,7 +61,7 @@ pub(crate) fn attack(
 }
 
 impl Attack {
-    /// The same with other lines in its manifest.
+    /// Replaces the lines of the manifest.
     pub(crate) fn with(self, manifest: &str) -> Self {
         Self {
             manifest: manifest.to_owned(),
@@ -69,12 +69,12 @@ impl Attack {
         }
     }
 
-    /// The same from another place.
+    /// Replaces the trust of the plugin.
     pub(crate) fn from(self, trust: Trust) -> Self {
         Self { trust, ..self }
     }
 
-    /// Carries it out. Returns what it met.
+    /// Runs the attack. Returns the refusal, or a text with `PWNED` if it succeeded.
     pub(crate) async fn carry_out(&self) -> String {
         if let Stage::Own(run) = self.stage {
             return run().await;
@@ -110,7 +110,8 @@ pub(crate) async fn load(program: &Program, manifest: &str, trust: Trust) -> Plu
     host.load().await
 }
 
-/// Loads `raw_tools` with a setting, and offers its tools beside the built-in ones. Returns the first refusal.
+/// Loads `raw_tools` with the setting `how`, and registers its tools next to the built-in ones.
+/// Returns the first refusal.
 pub(crate) async fn raw_tools(how: &str) -> String {
     let mut host = Host::default();
     let folder = host.folder().join("managed");
@@ -128,7 +129,8 @@ pub(crate) async fn raw_tools(how: &str) -> String {
     }
 }
 
-/// Offers the tools of plugins beside the built-in ones. Returns why the first that is refused is.
+/// Registers the tools of plugins next to the built-in ones. Returns the reason of the first
+/// refusal.
 pub(crate) fn offered(plugins: &PluginSet) -> String {
     let session = Session::open(plugins);
     let folder = tempfile::tempdir().unwrap();
@@ -142,7 +144,7 @@ pub(crate) fn offered(plugins: &PluginSet) -> String {
     refused.map_or("PWNED: all were taken".to_owned(), |e| e.to_string())
 }
 
-/// Writes a plugin's folder.
+/// Writes the attacker's component and manifest into a folder.
 pub(crate) fn put(folder: &std::path::Path, program: &Program, manifest: &str) {
     std::fs::create_dir_all(folder).unwrap();
     program.write(&folder.join("attacker.wasm"));
@@ -161,7 +163,7 @@ pub(crate) async fn tool(session: &Session, name: &str) -> String {
     session.tool(&name, json!({})).await.content.to_string()
 }
 
-/// Lets the hooks judge a call.
+/// Dispatches a proposed call to the hooks on `pre-tool`, and returns their verdict as text.
 pub(crate) async fn gate(session: &Session) -> String {
     let call = ProposedCall {
         call: ToolCall::new("c", "read_file", json!({"path": "a"})),

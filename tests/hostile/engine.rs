@@ -1,4 +1,4 @@
-//! Attacks on time, memory and what the engine holds.
+//! Attacks on time limits, memory limits and the resources of the engine.
 
 use futures_util::FutureExt;
 use rind::grant::Trust;
@@ -210,7 +210,8 @@ fn lifting(
     attack(what, Program::Guest("counts"), Stage::Own(run), meets)
 }
 
-/// A pointer to where outcomes stand, and an outcome that begins with these bytes; the rest of it is zeros.
+/// Returns an input for [`fuzz::lift`]: the pointer [`OUTCOME_BASE`], then an outcome that begins
+/// with `start` and is padded with zeros.
 fn outcome(start: &[u8]) -> Vec<u8> {
     let mut memory = OUTCOME_BASE.to_le_bytes().to_vec();
     memory.extend(start);
@@ -218,7 +219,7 @@ fn outcome(start: &[u8]) -> Vec<u8> {
     memory
 }
 
-/// Lets a hook return this memory.
+/// Calls a hook that returns this memory, and returns the refusal.
 fn lift(memory: &[u8]) -> impl Future<Output = String> + use<> {
     let memory = memory.to_vec();
     async move {
@@ -247,7 +248,7 @@ fn instances() -> Program {
     Program::Wat(format!("(component (core module $m) {modules})"))
 }
 
-/// Makes handles of a resource of its own in a loop.
+/// Creates handles of the guest's own resource type in an endless loop.
 fn resources() -> Program {
     Program::Wat(
         "(component
@@ -283,7 +284,7 @@ async fn sessions() -> String {
     said.join(" then ")
 }
 
-/// The call's future is dropped while the guest waits in the host.
+/// Drops the future of a call while the guest waits in a function of the host.
 async fn cancelled() -> String {
     let plugins = load(&Program::Guest("counts"), "", Trust::Managed).await;
     let session = Session::open(&plugins);

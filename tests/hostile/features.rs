@@ -1,8 +1,10 @@
-//! Attacks by instructions and types of proposals that this build of the engine has no runtime for.
+//! Attacks with instructions and types of WebAssembly proposals that this build of the engine does
+//! not support at run time.
 //!
-//! The engine is built without its cargo features `gc` and `threads`. Its compiler still knows the instructions, and the
-//! runtime functions that they call end the process: their bodies are `unreachable!()` behind `extern "C"`. Each attack must be
-//! refused before it runs; one that is not ends this test with SIGABRT.
+//! The engine is built without its cargo features `gc` and `threads`. Its compiler still accepts
+//! the instructions, and the runtime functions that they call abort the process: their bodies are
+//! `unreachable!()` behind `extern "C"`. Each attack must be refused before it runs; one that is
+//! not refused ends this test with SIGABRT.
 
 use crate::attack::{Attack, Stage, attack};
 use crate::programs::started;
@@ -10,7 +12,8 @@ use crate::programs::started;
 const SUB: &str = "was built for garbage collection (GC); this host";
 const THREADS: &str = "was built for threads; this host";
 
-/// Declarations before the instruction under attack: a function type, a type below it, and a table with a function of the latter.
+/// Declarations before the instruction under attack: a function type, its subtype, and a table with
+/// a function of the subtype.
 const SUBTYPES: &str = "(type $above (sub (func))) (type $below (sub $above (func)))
     (table $t 1 funcref) (func $callee (type $below)) (elem $e func $callee)
     (elem (table $t) (i32.const 0) func $callee)";

@@ -1,4 +1,4 @@
-//! Attacks on what was granted, and on what the host keeps about it.
+//! Attacks on granted permissions and on the data that the host stores about a plugin.
 
 use std::fs;
 use std::path::Path;
@@ -53,7 +53,8 @@ pub(crate) fn attacks() -> Vec<Attack> {
     ]
 }
 
-/// A host with the attacker as a local plugin, which gets nothing by itself.
+/// Returns a host with the attacker as a local plugin, which has no permissions unless they are
+/// granted.
 fn local(program: &Program, manifest: &str) -> Host {
     let mut host = Host::default();
     let path = host.folder().join("attacker");
@@ -63,7 +64,8 @@ fn local(program: &Program, manifest: &str) -> Host {
     host
 }
 
-/// Loads, and says yes for always to whatever is held.
+/// Loads the plugin, which must be held, grants everything it requests permanently, and loads it
+/// again. Returns a text with `PWNED` if it was not held at first.
 async fn granted(host: &mut Host) -> String {
     let plugins = host.load().await;
     let Some(Why::Held(plugin)) = plugins.left_out.first().map(|left| &left.why) else {
@@ -107,7 +109,8 @@ async fn other_bytes() -> String {
     wrong + &outcome(&host.load().await)
 }
 
-/// The bytes and the request are the same; what the plugin does follows its settings.
+/// Changes a default of the plugin's settings, which can change its behavior although component and
+/// requested permissions are the same.
 async fn other_manifest() -> String {
     let mut host = local(&Program::Guest("counts"), SESSION);
     let wrong = granted(&mut host).await;
@@ -133,7 +136,8 @@ async fn wider() -> String {
     wrong + &outcome(&host.load().await)
 }
 
-/// The bytes are the same; what the tool says of itself follows the settings.
+/// Changes a setting, which makes the tool describe itself differently although the component is
+/// the same.
 async fn other_words() -> String {
     let mut host = local(&Program::Guest("raw_tools"), SESSION);
     let wrong = granted(&mut host).await;
@@ -141,7 +145,7 @@ async fn other_words() -> String {
     wrong + &outcome(&host.load().await)
 }
 
-/// Every entry of the cache is replaced; the component is compiled anew and works.
+/// Tampers with every entry of the compile cache; the host must compile the component again.
 async fn planted() -> String {
     let mut host = local(&Program::Guest("counts"), "side_effects = [\"none\"]\n");
     host.options.cache = host.folder().join("cache");
@@ -158,7 +162,7 @@ async fn planted() -> String {
     "compiled again".to_owned()
 }
 
-/// Changes one byte of the code in each entry.
+/// Changes one byte in the middle of each cache entry.
 fn plant(cache: &Path) {
     for entry in fs::read_dir(cache).unwrap() {
         let path = entry.unwrap().path();
@@ -169,7 +173,8 @@ fn plant(cache: &Path) {
     }
 }
 
-/// A local plugin kept something; one of the same name from another folder looks for it.
+/// Stores a value with a local plugin, then lets a plugin of the same name in another folder look
+/// for it.
 async fn inherits() -> String {
     let manifest = "side_effects = [\"none\"]\n";
     let mut host = local(&Program::Guest("remembers"), manifest);

@@ -1,4 +1,5 @@
-//! Attacks through the handle on a payload: it ends with its call, whatever the guest does with its number.
+//! Attacks with the handle of a payload, which must become invalid at the end of its call, whatever
+//! the guest does with it.
 
 use futures_util::future::BoxFuture;
 use rind::grant::Trust;
@@ -13,7 +14,7 @@ use crate::programs::Program;
 
 const PROGRAM: Program = Program::Guest("misuses_handles");
 
-/// Manifest of a plugin that may change the conversation, and has 300 ms.
+/// Manifest of a plugin that may change the conversation and has a deadline of 300 ms.
 const MANIFEST: &str = "side_effects = [\"session\"]\n[limits]\ntimeout = \"300ms\"\n";
 
 pub(crate) fn attacks() -> Vec<Attack> {
@@ -61,7 +62,7 @@ async fn misuser(how: &str) -> PluginSet {
     host.load().await
 }
 
-/// Lets the hooks see a conversation of three messages. Returns why the attacker failed.
+/// Dispatches a conversation of three messages to the hooks. Returns the attacker's failure.
 async fn shown(session: &Session) -> String {
     let messages: Vec<Message> = ["a", "b", "c"]
         .iter()

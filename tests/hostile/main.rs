@@ -1,6 +1,7 @@
-//! Attacks of plugins on their host: one hostile program for each known attack, all in one process, beside a plugin that
-//! behaves. `cargo test --test hostile` prints the table; an attack that does not meet its named refusal, a neighbour that does
-//! not answer after it, or memory that stays taken is a failure.
+//! Attacks of plugins on their host: one hostile program for each known attack. All run in one
+//! process, next to a plugin that behaves well. `cargo test --test hostile` prints the table. The
+//! test fails if an attack is not refused with the expected text, if the other plugin does not
+//! answer afterwards, or if memory is not released.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -29,12 +30,13 @@ use serde_json::json;
 
 use attack::Attack;
 
-/// Maximum growth of the process's memory over all attacks. What allocators and caches keep is less; a guest that was not freed
-/// has 64 MiB, a store that was not emptied more.
+/// Maximum growth of the process's memory over all attacks, in bytes. Allocators and caches keep
+/// less; a leaked guest has 64 MiB, a leaked store more.
 const MEMORY_LEFT: u64 = 60 << 20;
 
 fn main() -> ExitCode {
-    // What `cargo test` passes on: a filter, or flags of the test harness, which mean nothing here.
+    // Arguments that `cargo test` passes on: a filter, or flags of the test harness, which are
+    // ignored except `--list`.
     let filter = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
     let is_list = std::env::args().any(|arg| arg == "--list");
     let attacks: Vec<Attack> = [
@@ -81,7 +83,8 @@ async fn run(attacks: &[Attack]) -> usize {
     let neighbour = Session::open(&plugins);
     programs::built();
     answers(&neighbour).await;
-    // The first attack pays for what is only made once.
+    // Runs the first attack once before measuring, so that memory for one-time initialization is
+    // not counted.
     if let Some(first) = attacks.first() {
         first.carry_out().await;
     }
@@ -90,7 +93,8 @@ async fn run(attacks: &[Attack]) -> usize {
     let mut failed = 0;
     for attack in attacks {
         let started = Instant::now();
-        // Some limits are reached only after seconds of work, which take many times as long on a busy machine.
+        // The limit is generous, because some refusals take seconds and far longer on a busy
+        // machine.
         let limit = tokio::time::timeout(PATIENCE, attack.carry_out());
         let met = limit
             .await
@@ -131,13 +135,13 @@ async fn run(attacks: &[Attack]) -> usize {
     failed
 }
 
-/// Whether the plugin beside the attacker answers.
+/// Whether the well-behaved plugin answers.
 async fn answers(neighbour: &Session) -> bool {
     let output = neighbour.tool("greet", json!({"name": "Ada"})).await;
     output.content == "Hello, Ada!"
 }
 
-/// Memory of this process in bytes; 0 where that cannot be read.
+/// Returns the resident memory of this process in bytes; 0 if it cannot be read.
 fn memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -145,7 +149,7 @@ fn memory() -> u64 {
     kib.unwrap_or_default() << 10
 }
 
-/// A message from where the expected words stand in it, on one line.
+/// Joins a message into one line and cuts off what precedes the expected text `from`.
 fn one_line(text: &str, from: &str) -> String {
     let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let at = flat.find(from).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Attacks on the network, by plugins that were granted a host or two.
+//! Attacks on the network, by plugins that have permission for one or two hosts.
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
     ]
 }
 
-/// Lets the program ask for these URLs with these hosts granted.
+/// Loads the guest with these network permissions, lets it request `urls`, and returns the result.
 async fn fetch(guest: &'static str, network: &str, urls: &str, names: Arc<Names>) -> String {
     let mut host = Host::default();
     host.options.egress = EgressOptions {
@@ -99,7 +99,7 @@ async fn fetch(guest: &'static str, network: &str, urls: &str, names: Arc<Names>
     tool(&Session::open(&plugins), "attack").await
 }
 
-/// The same with the servers on loopback among the hosts.
+/// Does the same as [`fetch`], with permission for these servers on loopback.
 async fn fetch_from(servers: &[&Server], urls: &str) -> String {
     let hosts = servers
         .iter()
@@ -137,7 +137,8 @@ async fn metadata() -> String {
     left.map_or("PWNED".to_owned(), |left| format!("{:?}", left.why))
 }
 
-/// The name leads outside at the first look-up, where nobody answers, and to a server inside at the second.
+/// Resolves the name to an outside address at the first lookup and to a server on loopback at the
+/// second (DNS rebinding).
 async fn rebinding() -> String {
     let server = Server::start(|_| Reply::ok("inside")).await;
     let names = Arc::new(Names::default());
@@ -186,7 +187,7 @@ async fn many() -> String {
     fetch_from(&[&server], &urls).await
 }
 
-/// The secret is made up here: a token that stands in a file would be taken for a real one by those who look for them.
+/// Joins the fake token from two strings, so that secret scanners do not report this file.
 async fn secret() -> String {
     let server = Server::start(|_| Reply::ok("inside")).await;
     let token = format!("ghp_{}", "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fI3kL6");

@@ -7,15 +7,15 @@ use std::sync::OnceLock;
 
 use rind_tests::guests::workspace;
 
-/// One program.
+/// A program that an attack runs as a plugin's component.
 pub(crate) enum Program {
-    /// An example of `tests/guests/hostile`.
+    /// Name of an example in `tests/guests/hostile`.
     Guest(&'static str),
-    /// A component as text.
+    /// A component in the text format.
     Wat(String),
-    /// Bytes as they are.
+    /// Raw bytes of the component file.
     Bytes(Vec<u8>),
-    /// A file with nothing in it that is this large.
+    /// A sparse file of this size in bytes.
     Hole(u64),
 }
 
@@ -33,11 +33,11 @@ impl Program {
     }
 }
 
-/// The folder of the compiled examples; the first caller compiles them. Each is a component of its own.
+/// Returns the folder of the compiled examples, one component each. The first caller compiles them.
 pub(crate) fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        // Where everything else is built, so that what was compiled once is found again.
+        // Uses the regular target folder, so that later runs find the compiled examples.
         let target = std::env::var_os("CARGO_TARGET_DIR")
             .map_or_else(|| workspace().join("target"), |path| workspace().join(path))
             .join("hostile");
@@ -70,7 +70,7 @@ pub(crate) fn built() -> &'static Path {
     })
 }
 
-/// A component with one core module that is instantiated: its start function runs.
+/// Returns a component that instantiates one core module, whose start function runs.
 pub(crate) fn started(module: &str) -> Program {
     Program::Wat(format!(
         "(component (core module $m {module}) (core instance (instantiate $m)))"

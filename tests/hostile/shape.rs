@@ -1,4 +1,5 @@
-//! Attacks by what a component is: bytes that are none, imports that it may not have, features that are off.
+//! Attacks by the structure of a component: bytes that are no component, imports that the host
+//! refuses, disabled features.
 
 use futures_util::FutureExt;
 use rind::grant::Trust;
@@ -172,7 +173,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
     ]
 }
 
-/// Compiled as the program does it: in a process of its own, which is stopped.
+/// Compiles in a helper process, as the program does; the helper is stopped at its time limit.
 async fn compile() -> String {
     let mut host = Host::default();
     let path = host.folder().join("managed");
@@ -189,7 +190,7 @@ async fn compile() -> String {
     }
 }
 
-/// Tools under two names: one list could be looked at, and the other one called.
+/// Exports the tools under two versions: the host could check one list and call the other.
 const TOOLS_TWICE: &str = r#"(component
   (core module $code (func (export "nothing")))
   (core instance $core (instantiate $code))
@@ -198,7 +199,7 @@ const TOOLS_TWICE: &str = r#"(component
   (export "rind:plugin/tools@0.1.0" (instance $tools))
   (export "rind:plugin/tools@0.1.1" (instance $tools)))"#;
 
-/// A hook that is exported under two names: one of them could be judged, and the other one called.
+/// Exports a hook under two versions: the host could check one and call the other.
 fn twice() -> Program {
     let once = "(export \"rind:plugin/context@0.1.0\" (instance $context))";
     let wat = include_str!("keeps_handle.wat");
@@ -214,7 +215,7 @@ fn truncated() -> Program {
 }
 
 fn nested() -> Program {
-    // By hand: the text parser would need as much stack as it is meant to take from the host.
+    // Built by hand, because the text parser would overflow its own stack on this nesting.
     let header = [0, b'a', b's', b'm', 0x0d, 0, 1, 0];
     let mut bytes = header.to_vec();
     for _ in 0..10_000 {
@@ -225,7 +226,7 @@ fn nested() -> Program {
     Program::Bytes(bytes)
 }
 
-/// A type section with two million entries `u8`.
+/// Returns a component whose type section has two million entries `u8`.
 fn types() -> Program {
     const N: usize = 2_000_000;
     let mut types = leb(N);
@@ -235,14 +236,15 @@ fn types() -> Program {
     Program::Bytes(bytes)
 }
 
-/// The head of an ELF file, as compiled components have it.
+/// Returns the header of an ELF file, the format of components compiled to native code.
 fn native() -> Program {
     let mut bytes = b"\x7fELF\x02\x01\x01\xc8".to_vec();
     bytes.resize(4096, 0);
     Program::Bytes(bytes)
 }
 
-/// A component that imports the log, with a section as SDKs stamp it into the module within.
+/// Returns a component that imports the log and has the contract version in a custom section, as
+/// SDKs write it.
 fn stamped(version: &str, stamp: &str) -> Program {
     let mut content = leb("rind:contract".len());
     content.extend(b"rind:contract");

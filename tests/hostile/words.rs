@@ -1,4 +1,4 @@
-//! Attacks by what a plugin says: names, descriptions, schemas, arguments, texts.
+//! Attacks with the texts of a plugin: names, descriptions, schemas, arguments and results.
 
 use futures_util::FutureExt;
 use rind::grant::Trust;

@@ -1,5 +1,5 @@
-//! Loops of plugins that order the turns of the agent: a hostile one meets the gates that the model
-//! meets, and two that are useful.
+//! Plugins that replace the agent loop: a hostile one, which must pass the same gates as the model,
+//! and two useful ones.
 
 mod answers;
 mod limits;
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::harness::check_pairs;
 
-/// A host whose turns the guest `orderer` orders.
+/// A host whose turns are run by the agent loop of the guest `orderer`.
 struct Setup {
     host: Host,
     model: Arc<Scripted>,
@@ -65,13 +65,13 @@ fn write(path: &str) -> Reply {
     Reply::call("write_file", json!({"path": path, "content": "x"}))
 }
 
-/// A reply that is given again and again.
+/// Makes a reply repeat without limit.
 fn always(mut reply: Reply) -> Reply {
     reply.times = Some(0);
     reply
 }
 
-/// A policy that allows every call that it would ask about.
+/// Returns a policy that approves every call about which it would ask.
 fn yes() -> Arc<ToolPolicy> {
     Arc::new(ToolPolicy {
         mode: PolicyMode {
@@ -155,7 +155,7 @@ impl Setup {
     }
 }
 
-/// A model that writes a file and says so.
+/// Script of a model that writes a file and reports it.
 fn script() -> Vec<Reply> {
     vec![write("a.txt"), Reply::text("written")]
 }
@@ -270,7 +270,7 @@ async fn a_loop_that_makes_no_sense_ends_the_turn_with_its_name_and_the_reason()
         assert!(!output.contains('\u{1b}'), "{how}: {output:?}");
         let is_told = |event: &Event| matches!(event, Event::Error { place, message } if place == "loop" && message.contains(expected));
         assert!(ran.events.iter().any(is_told), "{how}");
-        // The last text of the model is given out.
+        // The turn's output includes the last text of the model.
         assert_eq!(
             output.contains("written"),
             how == "leave",
@@ -281,7 +281,7 @@ async fn a_loop_that_makes_no_sense_ends_the_turn_with_its_name_and_the_reason()
             matches!(how, "calls-twice" | "trap" | "leave"),
             "{how}"
         );
-        // The session goes on.
+        // The session can be used for another turn.
         let again = setup.turn_in(&mut session, &CancellationToken::new()).await;
         assert_eq!(again.outcome.turn, 2);
         session.close().await.unwrap();
@@ -316,7 +316,7 @@ async fn a_fault_after_the_end_of_the_turn_changes_nothing_about_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_deadline_stands_still_in_primitives_and_steering_is_taken() {
-    // The loop may compute for two seconds.
+    // The reply takes longer than the loop's deadline of two seconds of its own computation.
     let slow = Reply {
         delay_ms: 3_000,
         ..Reply::text("slept well")
@@ -361,7 +361,7 @@ async fn requests_without_end_stop_at_the_limit_of_steps_and_of_cost() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_gates_and_hooks_of_input_answer_and_output_hold_in_every_order() {
-    // There is no one to approve.
+    // No person is there to approve the call.
     let setup = Setup::with("plain", script(), |host| {
         host.config(ordered_by("orderer"))
             .policy(Arc::new(ToolPolicy::default()))
@@ -580,7 +580,7 @@ async fn an_answer_aside_is_not_shown_and_does_nothing_unless_it_is_accepted() {
         !shown.contains("the first") && !shown.contains("the judge"),
         "{shown}"
     );
-    // The note is in the request of the judge and in no other.
+    // Only the request of the judge contains the note.
     let bodies: Vec<String> = setup.model.bodies().iter().map(Value::to_string).collect();
     let with_note: Vec<bool> = bodies
         .iter()
@@ -617,7 +617,7 @@ async fn an_interrupt_ends_a_loop_that_does_not_let_go() {
             "{how}: {:?}",
             started.elapsed()
         );
-        // The answer whose calls were open has results.
+        // In the case `hold`, the session has the answer with its calls and their results.
         assert_eq!(ran.lines().len() > 2, how == "hold", "{how}");
     }
 }
@@ -635,7 +635,7 @@ async fn a_turn_that_was_cut_off_goes_on_with_the_loop_and_loses_nothing() {
     assert_eq!(ran.outcome.summary.stop, StopReason::Failed);
     let id = session.id().to_string();
     session.close().await.unwrap();
-    // The work that was done is in the conversation of the next turn.
+    // The messages of the failed turn are part of the conversation in the next turn.
     let Setup {
         host,
         _folder: folder,
@@ -648,7 +648,7 @@ async fn a_turn_that_was_cut_off_goes_on_with_the_loop_and_loses_nothing() {
     .await;
     let mut session = setup.host.session().resume(&id).unwrap();
     assert!(session.messages().len() >= 3);
-    // A turn whose future is dropped while the loop computes was cut off.
+    // Dropping the future of a turn while the loop computes cuts off the turn.
     let turn = session.turn("and once more");
     let cut = tokio::time::timeout(Duration::from_millis(700), turn).await;
     assert!(cut.is_err());
@@ -748,11 +748,11 @@ async fn a_loop_that_is_missing_or_was_not_granted_keeps_the_host_from_starting(
     }
 }
 
-/// The folder of the demo, with the script of its model after these replies.
+/// Sets up the files of the demo, and a script with `before` in front of the demo's replies.
 fn demo(plugin: &str, before: &str, each: bool) -> Rind {
     let script = include_str!("../../host/crates/cli/src/demo/script.toml");
     let script = match each {
-        // Two models give every answer.
+        // Repeats each reply, because two models request it.
         true => {
             let replies = script.split("[[reply]]\n").skip(1);
             replies
@@ -799,7 +799,7 @@ fn plan_execute_runs_the_task_of_the_demo() {
         .iter()
         .filter(|entry| entry["plugin"] == "plan-execute");
     assert_eq!(by_loop.count(), 2);
-    // The guards of the demo were there.
+    // The guard plugins of the demo ran.
     assert!(ran.stderr.contains("loop-detection"), "{}", ran.stderr);
 }
 
@@ -857,7 +857,7 @@ fn the_operator_sees_the_permission_the_order_and_the_reason_of_a_refusal() {
         "{}",
         doctor.stdout
     );
-    // A loop that fails is told of on the screen, and its turn fails.
+    // The program reports a failed loop, and the turn fails.
     rind.config("[agent]\nloop = \"orderer\"\n[plugins.orderer.config]\nhow = \"leave\"\n");
     let ran = rind.run(&["run", "hi"]);
     assert!(ran.code != Some(0));

@@ -1,7 +1,9 @@
-//! The provider layer against aimock, a mock model server that somebody else wrote and checks against the real APIs.
+//! Tests the provider layer against aimock, a third-party mock model server whose authors check it
+//! against the real APIs.
 //!
-//! It comes from npm and is installed once under the target folder. A machine without npm, or without a way to the
-//! registry, skips the conversation; that it was the installation which failed is asserted.
+//! The npm package is installed once under the target folder. On a machine without npm or without
+//! access to the registry the tests are skipped; they assert that the package is really not
+//! installed then.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -26,13 +28,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::provider::client_with;
 
-/// The version whose behavior is asserted here.
+/// Package with the version whose behavior the tests expect.
 const PACKAGE: &str = "@copilotkit/aimock@1.43.0";
 
-/// Time that the server has to listen; it needs about a second.
+/// Maximum time until the server listens; it needs about a second.
 const MAX_START: Duration = Duration::from_secs(20);
 
-/// The program that starts the server, installed if need be; otherwise why it cannot be had.
+/// Returns the path of the server program, and installs it if needed; otherwise the reason why it
+/// cannot be installed.
 fn install() -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("aimock");
     let program = folder.join("node_modules/.bin/llmock");
@@ -68,7 +71,7 @@ struct Aimock {
 
 impl Drop for Aimock {
     fn drop(&mut self) {
-        // It may have ended by itself; either way nothing is left behind.
+        // The server may have exited already; `wait` removes the zombie process.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -76,7 +79,8 @@ impl Drop for Aimock {
 
 impl Aimock {
     fn start(program: &Path, fixtures: &Path) -> Self {
-        // The port is free when asked for. Should somebody take it before the server does, the start fails loudly.
+        // Another process may take the free port before the server does; then the server fails to
+        // start.
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .unwrap()
             .local_addr()
@@ -133,7 +137,7 @@ async fn send(
     (result, events)
 }
 
-/// A question, the tool call, its result, and the answer.
+/// Checks a conversation with one tool call: question, call, result and answer.
 async fn talk(wire: Wire, provider: &dyn Provider) {
     let name = wire.name();
     let mut messages = vec![Message::text(Role::User, "How is the weather?")];
@@ -174,9 +178,10 @@ async fn talk(wire: Wire, provider: &dyn Provider) {
     assert_eq!(used, (21, 6), "{name}");
 }
 
-/// The server with these fixtures. `None`, with the reason on standard error, where it cannot be had.
+/// Starts the server with these fixtures. Returns `None`, and prints the reason to standard error,
+/// if it cannot be installed.
 fn serve(folder: &Path, fixtures: &serde_json::Value) -> Option<Aimock> {
-    // Two tests want it; npm does not like to be run twice at once in one folder.
+    // Two tests need the server, and two concurrent runs of npm in one folder fail.
     static INSTALLED: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     match INSTALLED.get_or_init(install) {
         Ok(program) => {
@@ -194,7 +199,7 @@ fn serve(folder: &Path, fixtures: &serde_json::Value) -> Option<Aimock> {
     }
 }
 
-/// The base URL of a wire on this server.
+/// Base URL of the server for a wire.
 fn base_url(wire: Wire, server: &Aimock) -> String {
     match wire {
         Wire::AnthropicMessages | Wire::Gemini => server.url.clone(),
@@ -240,7 +245,8 @@ async fn all_wires_agree_with_a_mock_server_that_is_not_ours() {
     }
 }
 
-/// The program itself, in the folder of this repository: it looks around as the model asks, and prints the model's answer.
+/// Runs the program in the folder of this repository: it makes the tool calls that the scripted
+/// model requests, and prints the model's answer.
 #[test]
 fn the_program_works_through_all_wires_with_a_mock_server_that_is_not_ours() {
     let answer = "Rind is an agent host whose plugins are sandboxed components.";

@@ -1,5 +1,5 @@
-//! Archival in a running agent: which turns are moved out of the conversation, what stays of them, who keeps the rest, and how
-//! the model gets at it.
+//! Archival in a running agent: which turns are removed from the conversation, what replaces them,
+//! which holder keeps the messages, and how the model queries the holder.
 
 mod cli;
 mod compacted;
@@ -22,12 +22,12 @@ use crate::harness::{Running, Setup, session_spec};
 /// Summary that the model writes by default.
 const SUMMARY: &str = r#"{"outcome":"read it","key_findings":["alpha"],"files_touched":["a.txt"],"tools_used":["read_file"],"open_questions":[]}"#;
 
-/// An agent that archives, with this script and a model that sums up whenever it is asked to.
+/// Sets up an agent with archival and this script. The model answers every request for a summary.
 pub(crate) fn archiving(script: Vec<Reply>) -> Setup {
     with_summary(script, Reply::text(SUMMARY))
 }
 
-/// The same with this answer to the question for a summary.
+/// Does the same as [`archiving`], with this answer to requests for a summary.
 fn with_summary(mut script: Vec<Reply>, summary: Reply) -> Setup {
     script.push(Reply {
         when: Some(When {
@@ -47,7 +47,7 @@ fn read(path: &str) -> Reply {
     Reply::call("read_file", json!({"path": path}))
 }
 
-/// A turn with so many calls, one a step, then `done`.
+/// Script of a turn with `n` calls, one per step, and the answer `done`.
 fn reads(n: usize) -> Vec<Reply> {
     let mut script: Vec<Reply> = (0..n).map(|_| read("a.txt")).collect();
     script.push(Reply::text("done"));
@@ -70,7 +70,7 @@ fn ends(running: &Running) -> Vec<End> {
     running.events.iter().filter_map(end).collect()
 }
 
-/// The id of the only holder.
+/// Returns the id of the only holder.
 fn holder(running: &Running) -> String {
     let ends = ends(running);
     assert_eq!(ends.len(), 1, "{ends:?}");
@@ -100,7 +100,8 @@ fn store(running: &Running) -> SessionStore {
     SessionStore::new(running.folder.path().join("sessions"))
 }
 
-/// The entries of a session; `below` is empty or `/agents/ID`.
+/// Returns the entries of a session; `below` is empty for the session itself or `/agents/ID` for an
+/// agent below it.
 fn entries(running: &Running, below: &str) -> Vec<Body> {
     let id = format!("{}{below}", running.session.id());
     let (entries, notices) = store(running).read(&id).unwrap();
@@ -116,7 +117,7 @@ fn messages(entries: Vec<Body>) -> Vec<Message> {
     entries.into_iter().filter_map(message).collect()
 }
 
-/// The system prompt of a request.
+/// Returns the system prompt of request `n`.
 fn system(running: &Running, n: usize) -> String {
     let bodies = running.provider.bodies();
     let blocks = bodies[n]["system"].as_array().unwrap().clone();
@@ -124,7 +125,7 @@ fn system(running: &Running, n: usize) -> String {
     texts.join("\n\n")
 }
 
-/// The names of the tools of a request.
+/// Returns the names of the tools in request `n`.
 fn tools(running: &Running, n: usize) -> Vec<String> {
     let bodies = running.provider.bodies();
     let tools = bodies[n]["tools"].as_array().cloned().unwrap_or_default();
@@ -132,14 +133,14 @@ fn tools(running: &Running, n: usize) -> Vec<String> {
     tools.iter().map(name).collect()
 }
 
-/// The last result that the model was told.
+/// Returns the last tool result in the conversation.
 fn last_result(running: &Running) -> String {
     let messages = running.session.messages();
     let results = messages.iter().flat_map(Message::tool_results);
     results.last().unwrap().content.to_string()
 }
 
-/// Goes on with the session of an agent in a new one, whose settings are `setup`'s.
+/// Resumes the session of a stopped agent with the settings and the model of `setup`.
 fn again(running: Running, mut setup: Setup) -> Running {
     let (store, id) = (store(&running), running.session.id().to_string());
     setup.folder = running.folder;

@@ -1,4 +1,5 @@
-//! Building plugins with the real toolchain. The crates have no dependencies, so that nothing is downloaded.
+//! Tests of building plugins with the real toolchain. The crates have no dependencies, so that
+//! cargo downloads nothing.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -191,8 +192,8 @@ async fn manifests_that_cannot_be_built_are_told_with_file_and_reason() {
     );
 }
 
-/// A crate whose code shows where it was compiled: its own places, those of a crate within, and of code that a build script
-/// wrote.
+/// Writes a crate whose component contains source paths: of the crate itself, of a crate in it, and
+/// of code that a build script generated.
 fn put_telling_crate(dir: &Path) {
     let code = r#"
 include!(concat!(env!("OUT_DIR"), "/made.rs"));
@@ -234,7 +235,7 @@ async fn the_same_source_gives_the_same_bytes_in_any_folder() {
                 .windows(text.len())
                 .any(|part| part == text.as_bytes())
         };
-        // A place is in there, so that the comparison is one.
+        // Some path is in the component, so that the comparison below means something.
         assert!(has("made.rs"), "made");
         for place in [folder.path(), &guests_target()] {
             assert!(!has(place.to_str().unwrap()), "{}", place.display());
@@ -246,7 +247,7 @@ async fn the_same_source_gives_the_same_bytes_in_any_folder() {
 
 #[tokio::test]
 async fn settings_of_cargo_bring_no_place_of_this_machine_into_a_component() {
-    // The code is another one where the settings count, so that a test in which they do not fails.
+    // The settings change the code, so that a test whose settings have no effect fails.
     let marked = "#[cfg(marked)]\n#[unsafe(no_mangle)]\npub extern \"C\" fn marked() -> usize { file!().len() }\n";
     let flags = "[\"--cfg\", \"marked\"]";
     let of_target = format!("[target.wasm32-wasip2]\nrustflags = {flags}\n");
@@ -289,7 +290,8 @@ async fn settings_of_cargo_bring_no_place_of_this_machine_into_a_component() {
     }
 }
 
-/// The environment must not say where cargo builds, and cannot be changed safely within a test, so the test runs itself again.
+/// Runs itself again without `CARGO_TARGET_DIR`, because changing the environment within a test
+/// process is unsafe.
 #[tokio::test]
 async fn a_target_folder_of_cargos_settings_is_not_in_a_component() {
     const FOLDER: &str = "RIND_TEST_TARGET_SETTING";
@@ -331,7 +333,7 @@ async fn a_target_folder_of_cargos_settings_is_not_in_a_component() {
     }
 }
 
-/// The folder that cargo builds in here.
+/// Returns the target folder of this build.
 fn guests_target() -> std::path::PathBuf {
     let here = std::env::current_exe().unwrap();
     here.ancestors().nth(3).unwrap().to_owned()
@@ -385,7 +387,7 @@ async fn a_folder_without_a_language_or_with_two_is_told() {
 #[tokio::test]
 async fn a_missing_javascript_tool_is_told_with_the_command_that_brings_it() {
     if crate::examples::has("esbuild") {
-        // It is found on the search path, where nobody wants it removed.
+        // Skipped: esbuild is on the search path and cannot be hidden safely within a test.
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -404,7 +406,7 @@ async fn a_missing_javascript_tool_is_told_with_the_command_that_brings_it() {
     assert_eq!(report.failed[0].to_string(), expected);
 }
 
-/// A component with nothing in it, which cargo is made to say it compiled.
+/// An empty component, which the fake cargo reports as its build result.
 const EMPTY_COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
 const RUSTC: &str = "echo \"${0%/*}/../toolchains/made\"";
@@ -414,13 +416,14 @@ const RUSTUP: &str =
 
 const RUSTUP_WITHOUT_NETWORK: &str = "echo 'error: could not download' >&2\nexit 1";
 
-/// Says that it compiled what lies in the plugin's folder already.
+/// Fake cargo that reports a component which the plugin's folder already contains.
 const CARGO: &str = r#"case "$1" in
 locate-project) echo "$PWD/Cargo.toml" ;;
 build) echo "{\"reason\":\"compiler-artifact\",\"manifest_path\":\"$PWD/Cargo.toml\",\"target\":{\"kind\":[\"cdylib\"]},\"filenames\":[\"$PWD/made.wasm\"]}" ;;
 esac"#;
 
-/// The search path cannot be changed safely within a test, so the test runs itself again for each toolchain it makes up.
+/// Runs itself again with each fake toolchain on the search path, because changing the environment
+/// within a test process is unsafe.
 #[tokio::test]
 async fn a_missing_target_is_added_and_a_missing_toolchain_is_told() {
     const FOLDER: &str = "RIND_TEST_TOOLCHAIN";
@@ -493,7 +496,7 @@ async fn with_toolchain(folder: &Path) {
                 lines.starts_with("adding the wasm32-wasip2 target"),
                 "{lines}"
             );
-            // What rustup says is said when it fails, and then once.
+            // Output of rustup is shown only if rustup fails.
             assert!(!lines.contains("installing"), "{lines}");
         }
         Err(error) if has("cargo") => {

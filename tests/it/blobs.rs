@@ -1,4 +1,5 @@
-//! Content that is not text before plugins: what a hook is shown of it, who gets the bytes, what a tool answers.
+//! Binary content and plugins: what a hook sees of it, which hook may read the bytes, and how a
+//! tool returns it.
 
 use rind::message::{Blob, Content, Message, Part, Parts, Role, ToolCall, ToolResult};
 use rind::point::catalog::{Context, MessageEnd, PostTool};
@@ -10,7 +11,7 @@ use serde_json::json;
 
 const DOT: &[u8] = include_bytes!("../recorded/dot.png");
 
-/// A session with this guest, which keeps the image.
+/// Opens a session with this guest, whose store has the bytes of the image.
 async fn session(guest: &str) -> (Session, Blob) {
     let mut host = Host::default();
     host.guest(guest);
@@ -40,7 +41,7 @@ fn result(content: impl Into<Parts>) -> ToolResult {
     }
 }
 
-/// Lines that the guest logged since the last time.
+/// Returns the lines that the guest has logged since the last call.
 fn logged(session: &Session) -> Vec<String> {
     let lines = std::mem::take(&mut *session.memory.log.lock().unwrap());
     lines.into_iter().map(|(_, _, text)| text).collect()
@@ -58,7 +59,8 @@ async fn a_hook_on_context_sees_blobs_without_bytes_and_gets_them_when_it_asks()
         .dispatch::<Context>(&session.caller, messages.clone())
         .await;
     let seen = "image/png of 70 bytes; image/png of 70 bytes";
-    // There were no bytes to be had: a look at a conversation does not ask for them.
+    // The hook ran although the bytes were missing, because reading a conversation does not load
+    // them.
     assert_eq!(session.state("viewer", "seen"), seen);
     let bytes = (blob.id.clone(), DOT.to_vec());
     session.memory.blobs.lock().unwrap().extend([bytes]);
@@ -83,7 +85,8 @@ async fn a_plugin_reads_the_blobs_that_it_is_shown_and_no_others_unless_it_may_r
         logged(&session),
         ["image/png of 70 bytes", "Ok(true) Ok([80, 78, 71]) Ok([])"]
     );
-    // The same blob, in a message that does not show it: what another call was shown does not count.
+    // Refers to the same blob in a message that does not show it: blobs of earlier calls are
+    // denied.
     let asks = user(&blob.id, None);
     session
         .dispatcher
@@ -94,7 +97,7 @@ async fn a_plugin_reads_the_blobs_that_it_is_shown_and_no_others_unless_it_may_r
     let denied = session.memory.accesses.lock().unwrap()[0].clone();
     assert_eq!(denied.outcome, AccessOutcome::Denied);
     assert_eq!(denied.target, format!("read blob {}", blob.id));
-    // One that is shown and gone is another error.
+    // Shows a blob whose bytes are gone, which is a different error.
     session.memory.blobs.lock().unwrap().clear();
     let gone = user(&blob.id, Some(&blob));
     session
@@ -119,7 +122,7 @@ async fn a_tool_answers_parts_and_images_are_told_by_their_bytes() {
     );
     let failed = draw("failed").await;
     assert!(failed.is_error && !failed.is_fault && failed.bytes.len() == 1);
-    // Text does not become an image because its tool says so.
+    // The type of an image is detected from its bytes; the tool's own claim is ignored.
     assert_eq!(
         draw("text").await.content.text(),
         "[application/octet-stream, 8 B]"

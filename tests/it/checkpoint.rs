@@ -1,4 +1,4 @@
-//! Checkpoints on real folders: what comes back after calls of tools and commands, and what stays.
+//! Checkpoints on real folders: which files a rewind restores, and which it keeps.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use rind::checkpoint::{
     CallOrigin, CheckpointConfig, CheckpointReader, CheckpointSpec, Checkpoints, RewindResult,
 };
 
-/// A session's folder, a workspace, and the checkpoints of both.
+/// A session's folder and a workspace, both below `folder`, and the checkpoints of the workspace.
 struct Place {
     folder: tempfile::TempDir,
     checkpoints: Arc<Checkpoints>,
@@ -38,7 +38,7 @@ impl Place {
         self.folder.path().join("session")
     }
 
-    /// Ends the process, as far as the checkpoints can tell, and begins another one.
+    /// Simulates a restart of the process by opening the checkpoints again.
     fn begin_again(&mut self) {
         self.checkpoints = open(self.folder.path(), CheckpointConfig::default());
     }
@@ -287,7 +287,7 @@ fn an_edit_between_two_calls_is_asked_about() {
     let result = place.rewind(1, false);
     assert_eq!(result.kept.len(), 1, "{result:?}");
     assert!(result.kept[0].1.contains("between two calls"), "{result:?}");
-    // The last turn alone leads back to the person's text.
+    // Rewinding only the last turn restores the person's text.
     let result = place.rewind(2, false);
     assert_eq!(result.kept.len(), 0, "{result:?}");
     assert_eq!(place.tree()["a"], "file 644 mine");
@@ -306,7 +306,7 @@ fn files_that_cannot_be_kept_are_named_and_ignored_ones_stay() {
         fs::write(p.at("large"), "small").unwrap();
         fs::write(p.at(".git/config"), "c2").unwrap();
     });
-    // A file tool is kept exactly, even where git ignores the file.
+    // A file written by a file tool is always saved, even if git ignores it.
     place.write(1, "ignored", "i3");
     let plan = place.checkpoints.plan_rewind(1).unwrap();
     let lost: Vec<String> = plan
@@ -364,9 +364,26 @@ fn contents_that_find_no_room_are_lost_and_the_calls_go_on() {
 }
 
 #[test]
+fn a_file_without_room_takes_none_from_the_files_that_come_later() {
+    let place = Place::new(CheckpointConfig {
+        max_total_bytes: 10,
+        ..CheckpointConfig::default()
+    });
+    fs::write(place.at("a"), "a".repeat(7)).unwrap();
+    fs::write(place.at("b"), "b".repeat(7)).unwrap();
+    // Waits, because recently changed files are read again even if their timestamps match.
+    std::thread::sleep(std::time::Duration::from_millis(120));
+    place.command(1, |_| {});
+    fs::write(place.at("c"), "new").unwrap();
+    place.command(2, |p| fs::remove_file(p.at("c")).unwrap());
+    let result = place.rewind(2, false);
+    assert_eq!(place.tree()["c"], "file 644 new", "{result:?}");
+}
+
+#[test]
 fn a_folder_that_cannot_be_written_is_told_of_once_and_stops_no_call() {
     let place = Place::new(CheckpointConfig::default());
-    // A file in place of the folder fails for every user, root included.
+    // A file in place of the folder makes writing fail for every user, including root.
     fs::write(place.session().join("checkpoints"), "").unwrap();
     for turn in 1..3 {
         place.command(turn, |p| fs::write(p.at("a"), turn.to_string()).unwrap());
@@ -470,7 +487,7 @@ fn a_record_that_leads_out_of_the_workspace_changes_nothing_there() {
     }
 }
 
-/// An operation on a few paths.
+/// An operation on the files in [`PATHS`].
 #[derive(Clone, Debug)]
 enum Op {
     Write(usize, u8),
@@ -486,7 +503,7 @@ const PATHS: [&str; 7] = ["a", "b", "d", "d/a", "d/b", "d/e/a", "f"];
 fn do_op(place: &Place, op: &Op) {
     let at = |n: usize| place.at(PATHS[n]);
     let make_parent = |n: usize| fs::create_dir_all(at(n).parent().unwrap()).is_ok();
-    // An operation that the present files do not allow does nothing.
+    // An operation that is impossible with the present files has no effect.
     match *op {
         Op::Write(n, text) => {
             if make_parent(n) && !at(n).is_symlink() {
@@ -539,7 +556,7 @@ fn an_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Work of a turn: each call is a command with some operations, or a write by a tool.
+/// A call in a turn: a command with several operations, or a write by a file tool.
 #[derive(Clone, Debug)]
 enum Call {
     Command(Vec<Op>),
@@ -558,7 +575,7 @@ fn do_call(place: &Place, turn: u32, call: &Call) {
         Call::Command(ops) => place.command(turn, |place| {
             ops.iter().for_each(|op| do_op(place, op));
         }),
-        // The tools resolve links before they write.
+        // Skips paths with symlinks, because the real tools resolve them before they write.
         Call::Write(n, text) => {
             let target = place.at(PATHS[*n]);
             let has_link = target.ancestors().take(3).any(Path::is_symlink);
@@ -576,7 +593,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Without a person's changes, every turn can be gone back to, one after the other.
+    /// Checks that rewinding turn by turn restores all files if no person changed any.
     #[test]
     fn every_turn_leads_back_to_the_files_before_it(
         before in prop::collection::vec(an_op(), 0..6),
@@ -601,7 +618,7 @@ proptest! {
         }
     }
 
-    /// No file that a person wrote after the last call is changed.
+    /// Checks that a rewind changes no file that a person wrote after the last call.
     #[test]
     fn a_rewind_keeps_every_file_of_a_person(
         turns in prop::collection::vec(prop::collection::vec(a_call(), 1..3), 1..3),
@@ -624,7 +641,7 @@ proptest! {
         let before = mine(&place);
         place.rewind(turn, false);
         prop_assert_eq!(mine(&place), before);
-        // What stays is what is planned again, and nothing is undone a second time.
+        // A second rewind of the same turn restores nothing more.
         let again = place.rewind(turn, false);
         prop_assert_eq!(&again.restored, &Vec::new());
     }

@@ -27,7 +27,7 @@ use rind_tests::guests;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// A person who answers every question after a while.
+/// A person who gives the same answer to every question, after a delay.
 struct Somebody {
     after: Duration,
     answer: PersonAnswer,
@@ -57,12 +57,12 @@ struct Open {
     _folder: TempDir,
 }
 
-/// A session with the guest, and with somebody who answers, or nobody.
+/// Opens a session with the guest `asker`. `None` for `somebody` means that nobody can answer.
 async fn open(replies: Vec<Reply>, somebody: Option<(Duration, PersonAnswer)>) -> Open {
     open_with("asker", replies, somebody, |manifest| manifest, |host| host).await
 }
 
-/// The same with any guest under a changed manifest, and a host that has more.
+/// Opens a session with any guest, a changed manifest, and a host that `more` extends.
 async fn open_with(
     guest: &str,
     replies: Vec<Reply>,
@@ -196,7 +196,7 @@ async fn an_interrupted_command_ends() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_deadline_stands_still_while_the_person_thinks() {
-    // Longer than the second that the manifest gives a call.
+    // The delay is longer than the one second that the manifest allows for a call.
     let after = Duration::from_millis(2_500);
     let mut open = open(Vec::new(), Some((after, PersonAnswer::Yes(true)))).await;
     assert_eq!(open.text("confirm", "Go\u{1b}[2K on?").await, "true");
@@ -285,7 +285,7 @@ async fn hooks_of_session_start_are_interrupted_with_the_first_command() {
     assert!(why.contains("interrupted"), "{why}");
 }
 
-/// A guard that fails after a while.
+/// A guard that fails after a delay.
 struct Blind(Duration);
 
 impl Hook<SessionStart> for Blind {
@@ -301,7 +301,8 @@ impl Hook<SessionStart> for Blind {
     }
 }
 
-/// A session with the guest and the guard, which must see everything.
+/// Opens a session with the guest and a guard that blocks when it fails. The guard fails after this
+/// delay.
 async fn guarded(
     somebody: Option<(Duration, PersonAnswer)>,
     after: Duration,
@@ -323,7 +324,7 @@ async fn a_command_does_not_run_when_a_guard_has_failed_before_it() {
     let why = open.run("name", "{}").await.unwrap_err().to_string();
     assert!(why.contains("stopped") && why.contains("guard"), "{why}");
     assert!(open.asked.lock().unwrap().is_empty());
-    // The failure was told, and counts no longer.
+    // The failure was reported and does not block later commands.
     assert_eq!(open.text("name", "{}").await, "Ada");
 }
 
@@ -393,7 +394,7 @@ async fn questions_are_bounded_in_number_and_size() {
     let mut open = open(Vec::new(), None).await;
     let often = open.text("often", "{}").await;
     assert!(often.contains("5 questions to the person"), "{often}");
-    // Each command has its own.
+    // The limit on questions applies to each command separately.
     assert_eq!(open.text("name", "{}").await, "nobody");
     let wrongly = open.text("wrongly", "{}").await;
     for part in ["is empty", "at most 1000 bytes", "2 to 9 options"] {
@@ -411,7 +412,7 @@ async fn nobody_is_asked_once_the_turn_or_the_command_is_over() {
         } else {
             open.session.turn("go").await.unwrap();
         }
-        // Its hook of `session-end` asks.
+        // The guest's `session-end` hook asks a question.
         open.session.close().await.unwrap();
         assert_eq!(open.asked.lock().unwrap().len(), usize::from(is_command));
     }

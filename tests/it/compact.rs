@@ -1,4 +1,5 @@
-//! Compaction in a running agent: what the model is sent from then on, what hooks may say to it, what is left on disk.
+//! Compaction in a running agent: later requests to the model, the outcomes of hooks, and the
+//! session on disk.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,10 +19,10 @@ use serde_json::{Value, json};
 
 use crate::harness::{Hang, NativeTool, Running, Setup, check_pairs, session_spec};
 
-/// Mark of a request that holds a summary.
+/// Beginning of the message with the summary in a request.
 const MARK: &str = "user: [summary of earlier messages";
 
-/// A tool whose every answer has some 2,000 tokens.
+/// A tool whose answers have some 2,000 tokens each.
 fn look() -> impl rind::tool::Tool {
     let text = "a line of text\n".repeat(530);
     NativeTool::new("look", EffectClass::Read, move |_| {
@@ -30,12 +31,12 @@ fn look() -> impl rind::tool::Tool {
     })
 }
 
-/// An agent that looks so many times, asked at 20,000 tokens to shorten its conversation.
+/// An agent that calls `look` `n` times and compacts its conversation at 20,000 tokens.
 fn looking(n: usize) -> Setup {
     compacting(looks(n))
 }
 
-/// Replies of a turn that looks so many times.
+/// Replies of a turn with `n` calls of `look`.
 fn looks(n: usize) -> Vec<Reply> {
     let mut script: Vec<Reply> = (0..n).map(|_| Reply::call("look", json!({}))).collect();
     script.push(Reply::text("done"));
@@ -62,7 +63,8 @@ fn summary(text: &str) -> Result<o::SliceOutcome, Failure> {
     })
 }
 
-/// Returns the outcome of every compaction: number of messages, summary, whether the host made it, refusal.
+/// Outcome of every compaction: number of messages, summary, whether the host wrote the summary,
+/// and refusal.
 fn ends(running: &Running) -> Vec<(u32, Option<String>, bool, Option<String>)> {
     let end = |event: &Event| match event.clone() {
         Event::CompactEnd {
@@ -76,7 +78,8 @@ fn ends(running: &Running) -> Vec<(u32, Option<String>, bool, Option<String>)> {
     running.events.iter().filter_map(end).collect()
 }
 
-/// Checks that no body has a result without its call right before, or a call without its results right after.
+/// Checks that each call in a request's body is followed directly by its results, and that no
+/// result lacks a call.
 fn check_body(body: &Value) {
     let mut open: Vec<String> = Vec::new();
     for message in body["messages"].as_array().unwrap() {
@@ -129,7 +132,7 @@ async fn two_hundred_steps_stay_within_the_budget_and_every_request_is_whole() {
         Body::Step { usage, .. } => Some(usage.input_tokens),
         _ => None,
     });
-    // The tokens that the provider counted, not those that were estimated.
+    // Tokens as the provider counted them, not as they were estimated.
     assert!(used.clone().max().unwrap() <= 21_000, "{:?}", used.max());
     let ends = ends(&running);
     assert!((10..60).contains(&ends.len()), "{}", ends.len());
@@ -147,7 +150,8 @@ async fn two_hundred_steps_stay_within_the_budget_and_every_request_is_whole() {
         .unwrap();
     assert!(n_looks > 180, "{text}");
 
-    // The file keeps every message, and what it adds up to is what the model is sent.
+    // The file keeps every message, and rebuilding the conversation from it yields what the model
+    // is sent.
     let n_kept = entries
         .iter()
         .filter(|body| matches!(body, Body::Message { .. }))
@@ -180,7 +184,7 @@ async fn the_input_of_a_later_turn_stays_word_for_word_unless_it_fills_the_windo
         assert!(running.request(n).contains(&asked), "{n}");
     }
 
-    // An input of more than a quarter of the threshold is replaced with the rest.
+    // An input of more than a quarter of the threshold is summarized with the other messages.
     let long = format!("look at this: {}", "one more word ".repeat(2000));
     running.turn(&long).await;
     let last = running.request(running.provider.bodies().len() - 1);
@@ -232,7 +236,8 @@ async fn a_hook_may_refuse_and_is_asked_again_only_after_the_conversation_has_gr
     let mut running = setup.build();
     running.turn("go on").await;
     let ends = ends(&running);
-    // From 20,000 to 40,000 tokens in steps of a tenth and more: not at each of the ten steps.
+    // The hook is called again only after the conversation has grown by a tenth, so not at each of
+    // the ten steps from 20,000 to 40,000 tokens.
     assert!((3..=7).contains(&ends.len()), "{ends:?}");
     let refused = ends[0].3.as_deref();
     assert_eq!(refused, Some("plugin keeper held it back: I need it all"));
@@ -339,7 +344,8 @@ async fn over_the_hard_limit_results_are_sent_cut_and_kept_whole() {
     assert!(running.events.iter().any(is_told));
 }
 
-/// An agent with the plugin; the answer of the model to the plugin's question comes after ten looks.
+/// Runs a turn with the plugin `summarization`. `answer` is the model's reply to the plugin's
+/// request for a summary, after nine calls of `look`.
 async fn summarizing(answer: Reply) -> Running {
     let mut host = Host::default();
     host.guest("summarization");

@@ -1,4 +1,5 @@
-//! Compiling in a process of its own: it is stopped when it takes too long or too much, and what it did is kept.
+//! Compilation in a child process: it is stopped at its limits of time and memory, and finished
+//! work is kept.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use rind_tests::bytes::compile_bomb;
 use rind_tests::cli::program;
 use rind_tests::guests::Host;
 
-/// A host that compiles in a process, into a cache of its own.
+/// A host that compiles in a child process, into its own cache.
 fn host() -> Host {
     let mut host = Host::default();
     host.options.cache = host.folder().join("cache");
@@ -19,7 +20,7 @@ fn host() -> Host {
     host
 }
 
-/// Puts a plugin with this component beside the others.
+/// Adds a plugin with this component to the host's plugins.
 fn component(host: &mut Host, bytes: &[u8]) {
     let folder = host.plugin(Trust::Managed, "hello", |manifest| {
         let manifest = manifest.replace("name = \"hello\"", "name = \"bomb\"");
@@ -28,7 +29,7 @@ fn component(host: &mut Host, bytes: &[u8]) {
     fs::write(folder.join("bomb.wasm"), bytes).unwrap();
 }
 
-/// Returns the reason why the only plugin that does not run does not.
+/// Returns the error of the only plugin that was not loaded.
 fn failure(plugins: &PluginSet) -> String {
     let [left] = &plugins.left_out[..] else {
         panic!("{:?}", plugins.left_out)
@@ -45,7 +46,7 @@ fn cached(host: &Host) -> Vec<PathBuf> {
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
-/// Whether a process has this text in its command line.
+/// Whether a running process has this text in its command line.
 fn is_running(text: &Path) -> bool {
     let text = text.to_str().unwrap();
     let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -185,7 +186,7 @@ async fn native_code_that_was_not_used_for_a_month_is_removed_once_a_day_and_not
     assert!(young.exists() && foreign.exists() && used.exists());
 }
 
-/// A component of 5 MiB with some functions, one of which returns `number`.
+/// A component of 5 MiB with several functions, one of which returns `number`.
 fn large_component(number: u32) -> Vec<u8> {
     let data = "a".repeat(5 << 20);
     let text = format!(
@@ -212,7 +213,7 @@ async fn functions_of_a_large_component_are_kept_for_its_author_alone() {
         3,
         "native code of two, and functions: {before:?}"
     );
-    // A store that somebody else wrote is no store; the component is still compiled.
+    // Cache entries that something else overwrote are ignored, and the component is compiled.
     for entry in &before {
         fs::write(entry, b"written by somebody else").unwrap();
     }

@@ -1,4 +1,4 @@
-//! The contract in `wit/` and the catalog of points in the host are the same, both ways.
+//! The contract in `wit/` and the host's catalog of points list the same points.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

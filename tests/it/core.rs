@@ -10,7 +10,8 @@ use rind_tests::guests::Host;
 use crate::harness::{Running, Setup};
 use rind::provider::scripted::Reply;
 
-/// An agent that follows this script and is let do everything, with the plugins of `host`.
+/// An agent that follows this script under a policy that allows everything, with the plugins of
+/// `host`.
 async fn setup_of(host: &Host, script: Vec<Reply>) -> Setup {
     let mut setup = Setup::new(script);
     setup.plugins = host.load().await;
@@ -19,7 +20,7 @@ async fn setup_of(host: &Host, script: Vec<Reply>) -> Setup {
     setup
 }
 
-/// The notices of a plugin so far.
+/// Texts of a plugin's notices so far.
 fn notices(running: &Running, of: &str) -> Vec<String> {
     let notice = |event: &Event| match event {
         Event::Notice {

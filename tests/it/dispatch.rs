@@ -99,7 +99,7 @@ impl Sink for Recorder {
 }
 
 impl Recorder {
-    /// `plugin outcome changed,changed` for each record so far, which are forgotten.
+    /// Drains the records: `plugin outcome changed,changed` for each.
     fn take(&self) -> Vec<String> {
         let traces = std::mem::take(&mut *self.traces.lock().unwrap());
         let line = |t: TraceRecord| {
@@ -388,7 +388,7 @@ async fn hooks_are_called_only_about_the_tools_results_and_answers_of_their_cond
     };
     answers::<PostReason>(&mut registry, judge, |_| Ok(ReplyOutcome::default()));
     let (dispatcher, recorder) = dispatcher(registry);
-    // The gate fails, and is not asked any more in this turn: it refuses its own tools only.
+    // The failed gate is not called again in this turn, and refuses only the tools that it matches.
     for (tool, is_refused) in [
         ("read_file", false),
         ("write_file", true),
@@ -578,7 +578,7 @@ async fn collect_hooks_run_side_by_side_and_are_taken_in_order() {
             spec::<SystemPrompt>(plugin, priority),
             Arc::new(Native(move |_| -> BoxFuture<'static, _> {
                 let barrier = barrier.clone();
-                // Each waits for the other: one after another they would both hang.
+                // Each hook waits for the other one, so run in sequence they would hang.
                 Box::pin(async move {
                     barrier.wait().await;
                     Ok(part(plugin))
@@ -690,7 +690,7 @@ async fn hooks_of_a_plugin_do_not_fire_on_what_it_causes_and_nesting_is_capped()
         .dispatch::<PreTool>(&caused, call(json!({"path": "a"})))
         .await;
     assert_eq!(recorder.take(), ["b Pass"]);
-    // While a guard asks the model, say, a plugin that is hooked there must not get past it.
+    // A call that `b` causes while it judges one of `a` skips only `b`'s hook, not that of `a`.
     let within = caused.caused_by(&Arc::from("b"));
     dispatcher
         .dispatch::<PreTool>(&within, call(json!({"path": "a"})))
@@ -736,7 +736,7 @@ async fn a_refused_outcome_has_no_effects() {
 }
 
 proptest! {
-    /// Any mix of hooks in any order: one block is enough, and without a block one ask is enough.
+    /// Any combination of hooks: one block blocks the call, and otherwise one ask asks.
     #[test]
     fn the_verdict_is_the_strongest_that_any_hook_gave(answers_given in proptest::collection::vec(0u8..4, 0..8)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -758,7 +758,7 @@ proptest! {
             }
             HookVerdict::Block(_) => 2,
         };
-        // A gate that fails refuses.
+        // A gate that fails counts as a block.
         let expected = answers_given.iter().map(|a| (*a).min(2)).max().unwrap_or(0);
         prop_assert_eq!(strongest, expected);
     }

@@ -1,5 +1,6 @@
-//! Components of two versions of the contract in one turn: one that was compiled from version 0.1.0 and is kept as it was, and
-//! one of the version that `tests/evolution/next.wit` makes of it.
+//! Components of two versions of the contract in one turn: one that was compiled against version
+//! 0.1.0 and is kept unchanged, and one of the next version, which `tests/evolution/next.wit`
+//! defines.
 
 use std::io::Read;
 
@@ -12,7 +13,7 @@ use serde_json::json;
 
 use crate::harness::Setup;
 
-/// Puts the component of a released version in the place of the one that was compiled just now.
+/// Installs the guest with its component of a released version instead of the newly compiled one.
 fn put_released(host: &mut Host, version: &str) {
     let folder = host.guest("contract-now");
     let kept = workspace().join(format!("tests/evolution/contract-{version}.wasm"));
@@ -38,15 +39,16 @@ async fn components_of_two_versions_run_in_one_turn_and_each_gets_what_it_was_bu
         [
             "contract-next/pre-output=done",
             "contract-now/pre-output=done",
-            // A further point, and a function more in an import.
+            // The new contract has one more point, and one more function in an import.
             "contract-next/turn-done=done, read by the old and 2 keys",
             "contract-now/post-output=done, read by the old",
-            // A case more in an enum and a field more in a record; the old gets neither.
+            // The new contract has one more enum case and one more record field, which the old
+            // guest does not see.
             "contract-next/turn-end=StopReason::Worked with 0.5 calls a step",
             "contract-now/turn-end=StopReason::Done after 1 calls",
         ]
     );
-    // An option more in an outcome.
+    // The new contract has one more optional field in an outcome.
     let notices = running.events.iter().filter_map(|event| match event {
         Event::Notice { plugin, text, .. } => Some((plugin.as_deref(), text.as_str())),
         _ => None,
@@ -57,7 +59,8 @@ async fn components_of_two_versions_run_in_one_turn_and_each_gets_what_it_was_bu
     assert_eq!(results[0].0, "kept in turn 1: [\"tool\"]");
 }
 
-/// Puts the plugin of another language with its component of a released version, which is kept compressed.
+/// Installs the guest of another language with its component of a released version, which is stored
+/// compressed.
 fn put_released_in(host: &mut Host, language: &str, version: &str) {
     let kept = workspace().join("tests/evolution");
     let folder = host
@@ -100,7 +103,7 @@ async fn the_released_components_in_javascript_and_python_run_as_they_are() {
         assert_eq!(
             stored,
             [
-                // A handle that is read and given back in time.
+                // This hook reads a handle and returns it in time.
                 format!("{name}/post-tool=kept: kept in turn 1: tool"),
                 format!("{name}/pre-output=done"),
                 format!("{name}/post-output=done, read by the old"),
@@ -125,6 +128,6 @@ async fn the_released_component_says_what_it_was_built_with() {
     assert_eq!(stamp_of_old.contract, "0.1.0");
     assert_eq!(stamp_of_old.language, "rust");
     assert_eq!(stamp_of_old.sdk, "rind-sdk 0.1.0");
-    // Without an SDK there is none, and the names of its interfaces are enough.
+    // A component without an SDK has no stamp, and its contract is recognized by its interfaces.
     assert_eq!(stamp("contract-next"), None);
 }

@@ -1,7 +1,5 @@
-//! The three example plugins, each in three languages that read the same cases, and the reach of each SDK.
-//!
-//! Rust is always built. JavaScript and Python are built where their compilers are on the search path; otherwise the test says
-//! that it leaves them out.
+//! The three example plugins, each in three languages with the same cases, and the part of the
+//! contract that each SDK covers.
 
 mod given;
 mod misspelt;
@@ -17,10 +15,10 @@ use rind::cases::{self, CaseFile, CaseRunner, SeenTurn};
 use rind_tests::cli::Rind;
 use rind_tests::guests::{self, Host};
 
-/// The examples: the folder, which is also the name of the plugin.
+/// Names of the example plugins and of their folders.
 const EXAMPLES: [&str; 3] = ["redactor", "github", "steering-policy"];
 
-/// The languages, with the programs that building takes besides cargo.
+/// Languages, each with the programs that a build needs besides cargo.
 pub(crate) const LANGUAGES: [(&str, &[&str]); 3] = [
     ("rust", &[]),
     ("js", &["esbuild", "componentize-qjs"]),
@@ -31,7 +29,7 @@ fn examples() -> PathBuf {
     guests::workspace().join("sdk/examples")
 }
 
-/// Whether a tool is on the search path; the reason is printed when it is not.
+/// Whether a tool is on the search path. Prints that the test is skipped if it is not.
 #[allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
 pub(crate) fn has(tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").output();
@@ -42,7 +40,7 @@ pub(crate) fn has(tool: &str) -> bool {
     is_there
 }
 
-/// A folder `sdk` like that of the tree, in which examples can be built without changing the tree.
+/// A copy of the folder `sdk`, in which examples can be built without changing the source tree.
 pub(crate) fn tree() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let sdk = guests::workspace().canonicalize().unwrap().join("sdk");
@@ -55,7 +53,7 @@ pub(crate) fn tree() -> tempfile::TempDir {
     folder
 }
 
-/// Copies a folder without what was built in it; links are followed.
+/// Copies a folder without build outputs, and follows links.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -73,7 +71,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Builds plugins as their authors do.
+/// Builds plugins with `rind plugin build`, as their authors would.
 pub(crate) fn build(folders: &[PathBuf]) {
     let rind = Rind::default();
     let mut args = vec!["plugin", "build"];
@@ -83,7 +81,7 @@ pub(crate) fn build(folders: &[PathBuf]) {
     assert!(output.status.success(), "{folders:?}: {said}");
 }
 
-/// Folders of the examples of a language, built; none where its compiler is missing.
+/// Builds the examples in a language and returns their folders; none if its compiler is missing.
 fn built(tree: &Path, language: &str, tools: &[&str]) -> Vec<PathBuf> {
     if !tools.iter().all(|tool| has(tool)) {
         return Vec::new();
@@ -91,7 +89,8 @@ fn built(tree: &Path, language: &str, tools: &[&str]) -> Vec<PathBuf> {
     let folder = |name: &&str| tree.join("examples").join(name).join(language);
     let folders: Vec<PathBuf> = EXAMPLES.iter().map(folder).collect();
     if language == "rust" {
-        // Members of the workspace: what they depend on is compiled once.
+        // The Rust examples are built in their workspace first, which compiles their dependencies
+        // once.
         let own: Vec<PathBuf> = EXAMPLES
             .iter()
             .map(|name| examples().join(name).join(language))
@@ -112,7 +111,7 @@ fn built(tree: &Path, language: &str, tools: &[&str]) -> Vec<PathBuf> {
     folders
 }
 
-/// Means of running cases, with the compile cache of all tests.
+/// A runner of cases with the compile cache that all tests share.
 fn runner() -> CaseRunner {
     let options = Host::default().options;
     CaseRunner {
@@ -122,7 +121,7 @@ fn runner() -> CaseRunner {
     }
 }
 
-/// Runs the cases of a plugin: what was seen in each, under its name.
+/// Runs the cases of a plugin. Returns the name of each and what its turn did.
 async fn outcomes(name: &str, folder: &Path) -> Vec<(String, SeenTurn)> {
     let runner = runner();
     let mut all = Vec::new();
@@ -163,7 +162,7 @@ async fn the_examples_have_identical_outcomes_on_the_same_cases_in_each_language
 fn the_languages_of_an_example_share_its_cases_and_have_one_manifest() {
     for name in EXAMPLES {
         let folder = examples().join(name);
-        // All but what Python's standard library imports and nobody uses.
+        // Only Python has `compat`, which makes unused imports of its standard library inert.
         let manifest = |language: &str| {
             let text = fs::read_to_string(folder.join(language).join("plugin.toml")).unwrap();
             let mut manifest: toml::Table = toml::from_str(&text).unwrap();

@@ -1,5 +1,5 @@
-//! Tests of plugins that act through a running agent: ask a model, call tools, run subagents. Real components in a real
-//! session.
+//! Tests of plugins that act through a running agent: they ask a model, call tools, and run
+//! subagents. Real components in a real session.
 
 mod agents;
 mod model;
@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 
 use crate::harness::{Running, Setup};
 
-/// A host with the guest under each of these names, which do something of their own as `settings` says: plugin, point, what.
-/// Only the first has its tool: two of one name would be refused.
+/// A host with the guest installed under each of these names. `settings` make a plugin act at a
+/// point: plugin, point, action. Only the first plugin's tool is offered, since all tools have the
+/// same name.
 pub(crate) fn host(names: &[&str], settings: &[(&str, &str, Value)]) -> Host {
     let mut host = Host::default();
     for name in names {
@@ -31,7 +32,7 @@ pub(crate) fn host(names: &[&str], settings: &[(&str, &str, Value)]) -> Host {
     host
 }
 
-/// An agent that is let do everything, with the guest as `host` has it.
+/// An agent under a policy that allows everything, with the plugins of `host`.
 async fn setup_of(host: &Host, script: Vec<Reply>) -> Setup {
     let mut setup = Setup::new(script);
     setup.plugins = host.load().await;
@@ -43,12 +44,12 @@ async fn setup_of(host: &Host, script: Vec<Reply>) -> Setup {
     setup
 }
 
-/// The same with the guest as it is.
+/// An agent with the guest `external` and no settings.
 async fn setup(script: Vec<Reply>) -> Setup {
     setup_of(&host(&["external"], &[]), script).await
 }
 
-/// The model calls the guest's tool.
+/// The model's call of the guest's tool.
 fn act(arguments: Value) -> Reply {
     Reply::call("act", arguments)
 }
@@ -57,33 +58,33 @@ fn done() -> Reply {
     Reply::text("done")
 }
 
-/// The guest asks the model.
+/// Action: ask the model.
 fn ask(prompt: &str) -> Value {
     json!({"what": "ask", "text": prompt})
 }
 
-/// The guest calls a tool.
+/// Action: call a tool.
 fn call(name: &str, arguments: Value) -> Value {
     json!({"what": "call", "text": name, "arguments": arguments})
 }
 
-/// The guest reads a file of the workspace.
+/// Action: read a file of the workspace.
 fn read(path: &str) -> Value {
     call("read_file", json!({"path": path}))
 }
 
-/// The guest runs a subagent.
+/// Action: run a subagent.
 fn run(prompt: &str, tools: &[&str]) -> Value {
     json!({"what": "run", "text": prompt, "tools": tools})
 }
 
-/// Runs one turn in which the model calls the guest's tool, and says what came of that.
+/// Runs one turn in which the model calls the guest's tool, and returns that call's result.
 async fn acted(running: &mut Running) -> String {
     running.turn("go on with the work").await;
     last_result(running)
 }
 
-/// The last result that the model was told.
+/// The last tool result of the conversation.
 fn last_result(running: &Running) -> String {
     let messages = running.session.messages();
     let results = messages.iter().flat_map(|m| m.tool_results());
@@ -98,7 +99,7 @@ fn accesses(running: &Running) -> Vec<AccessRecord> {
     running.events.iter().filter_map(access).collect()
 }
 
-/// `target outcome` of every access.
+/// Each access of a plugin as `target outcome`.
 fn access_lines(running: &Running) -> Vec<String> {
     let line = |record: AccessRecord| {
         let outcome = serde_json::to_value(record.outcome).unwrap();

@@ -1,4 +1,4 @@
-//! Files through both faces of a grant: Rust's standard library over WASI, and the `files` import.
+//! Files through both interfaces: Rust's standard library over WASI, and the `files` import.
 
 mod python;
 
@@ -18,7 +18,7 @@ use rind_tests::guests::Host;
 use rind_tests::session::Session;
 use serde_json::json;
 
-/// A plugin with these grants, and the folders around it.
+/// A plugin with certain grants, and the folders around it.
 struct Setup {
     host: Host,
     session: Session,
@@ -97,7 +97,7 @@ async fn a_granted_folder_is_read_by_relative_path_by_absolute_path_and_by_our_o
     assert_eq!(setup.records(), [], "what works is not recorded");
 }
 
-/// Every name below a folder, with what a file holds and where a link leads.
+/// Every path below a folder, with the content of a file or the target of a link.
 fn tree(folder: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut left = vec![folder.to_owned()];
@@ -126,7 +126,7 @@ fn tree(folder: &Path) -> BTreeMap<String, String> {
     found
 }
 
-/// Folders that lead out in every way there is, and things outside that must not be seen.
+/// Adds links that lead out of the workspace in every way, and files outside that must not be read.
 fn traps(host: &mut Host) {
     let workspace = host.folder().join("workspace");
     let link = |target: &str, name: &str| {
@@ -206,7 +206,7 @@ async fn nothing_outside_of_the_granted_folders_is_read_and_each_attempt_is_reco
     );
 }
 
-/// The tree, with the plugin's own folder that was made meanwhile.
+/// The tree with the plugin's own folders, if they were created since.
 fn tree_with(mut before: BTreeMap<String, String>, folder: &Path) -> BTreeMap<String, String> {
     for made in ["data/files", "data/files/files"] {
         if folder.join(made).is_dir() {
@@ -608,7 +608,7 @@ async fn a_link_swapped_while_it_is_read_never_shows_what_is_outside() {
     ] {
         let before = n_swaps.load(Ordering::Relaxed);
         let (mut is_read, mut is_refused) = (false, false);
-        // Until links were swapped often enough while it read, and it met both: otherwise nothing was tried.
+        // Runs until reads and refusals both occurred during many swaps, to test the race.
         while !(is_read && is_refused && n_swaps.load(Ordering::Relaxed) - before > 200) {
             let seen = setup.call(face, "watch", path, "300").await;
             assert!(!seen.contains("outside"), "{face} {path}: {seen}");
@@ -917,7 +917,7 @@ async fn a_plugin_cannot_make_a_repository_of_a_folder() {
     assert!(said.contains("files named `HEAD`"), "{said}");
     assert!(!setup.workspace().join("HEAD").exists());
     assert_eq!(setup.call("std", "write", "HEADER", "x").await, "ok: ");
-    // A repository of any other name that is there.
+    // An existing repository without a work tree, under any name.
     for folder in ["bare/objects", "bare/refs", "bare/hooks"] {
         std::fs::create_dir_all(setup.workspace().join(folder)).unwrap();
     }
@@ -980,7 +980,7 @@ proptest! {
     }
 }
 
-/// Paths of names that are there, that are not, and that mean something to somebody.
+/// Paths of names that exist, that do not exist, and that have a special meaning.
 fn path() -> impl Strategy<Value = String> {
     let name = prop_oneof![
         4 => Just("..".to_owned()),
@@ -1008,7 +1008,7 @@ struct World {
     _folder: tempfile::TempDir,
 }
 
-/// A granted folder with folders and links in it that lead everywhere.
+/// A granted folder with subfolders, and with links that lead inside and outside.
 fn world() -> &'static World {
     static WORLD: OnceLock<World> = OnceLock::new();
     WORLD.get_or_init(|| {
@@ -1052,7 +1052,7 @@ fn world() -> &'static World {
     })
 }
 
-/// A plugin that asks for one folder alone makes it, whichever of the two ways it goes, and a yes is true.
+/// A plugin that may write only missing folders can create them, through either interface.
 #[tokio::test]
 async fn a_folder_that_was_granted_and_is_not_there_is_made_by_whoever_may_write_it() {
     let write = "write = [\"workspace/out\", \"workspace/a/b\"]";

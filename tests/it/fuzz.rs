@@ -1,4 +1,4 @@
-//! The fuzz targets without a fuzzer: the corpus as it is, mutations of it, and bytes from nowhere.
+//! The fuzz targets without a fuzzer: the corpus unchanged, mutations of it, and random bytes.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// One change of bytes.
+/// One change of a file of the corpus.
 #[derive(Clone, Debug)]
 enum Mutation {
     Insert(Index, Vec<u8>),
@@ -149,7 +149,7 @@ fn any_memory_of_a_guest_is_an_outcome_or_a_failure() {
     run_named("outcome", 1500);
 }
 
-/// Compares the host's errors for memory that is no outcome, for each way to be none.
+/// Memory that is not a valid outcome gets a distinct error for each fault.
 #[test]
 fn memory_that_is_no_outcome_is_told_apart_and_never_taken_for_one() {
     let at = OUTCOME_BASE;
@@ -159,7 +159,7 @@ fn memory_that_is_no_outcome_is_told_apart_and_never_taken_for_one() {
             .flat_map(|word| word.to_le_bytes())
             .collect::<Vec<u8>>()
     };
-    // Lawful outcomes, to see that memory is read at all, and by an instance that stays as long as all goes well.
+    // Valid outcomes, which show that the instance's memory is read at all.
     for (file, bytes) in corpus("outcome") {
         let expected = [("block", "because"), ("error", "no")];
         for (name, expected) in expected.iter().filter(|(name, _)| file.ends_with(name)) {

@@ -1,4 +1,5 @@
-//! The decision: what may never happen, whatever a plugin asks and wherever it is from.
+//! Decisions about grants: what must never happen, whatever a plugin requests and whatever its
+//! trust is.
 
 use proptest::prelude::*;
 use rind::grant::answers::{AnswerLifetime, Answers, GrantAnswer};
@@ -53,7 +54,7 @@ fn request() -> impl Strategy<Value = Request> {
         })
 }
 
-/// A file of policy with some lists in it.
+/// A policy with random lists of patterns.
 fn policy() -> impl Strategy<Value = Policy> {
     let pattern = prop::sample::select(vec![
         "session",
@@ -76,7 +77,7 @@ fn policy() -> impl Strategy<Value = Policy> {
     })
 }
 
-/// Answers that nobody reads from a file.
+/// Answers that grant these requests, made without reading a file.
 fn answers(of: &[&Request]) -> Answers {
     let folder = tempfile::tempdir().unwrap();
     let mut answers = Answers::read(&folder.path().join("grants.json")).unwrap();

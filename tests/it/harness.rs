@@ -1,4 +1,5 @@
-//! Harness for tests of the loop: an agent over a scripted model, native hooks, a real workspace and a real session.
+//! Harness for tests of the agent loop: an agent over a scripted model, native hooks, a real
+//! workspace and a real session.
 
 mod model;
 mod native;
@@ -32,15 +33,15 @@ pub(crate) use model::ProxyProvider;
 use native::Native;
 pub(crate) use native::{Answers, Hang, NativeTool};
 
-/// Binds a hook.
+/// Adds a hook to the builder of the host.
 type Bind = Box<dyn FnOnce(HostBuilder) -> HostBuilder>;
 
-/// Settings of a test before a turn.
+/// Settings of a test, from which the agent is built.
 pub(crate) struct Setup {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) script: Vec<Reply>,
     hooks: Vec<Bind>,
-    /// Loaded plugins, which reach the agent as those of `rind run` do.
+    /// Loaded plugins, which run in the agent as they do in `rind run`.
     pub(crate) plugins: PluginSet,
     pub(crate) tools: Vec<SharedTool>,
     pub(crate) skills: Skills,
@@ -54,7 +55,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// An agent with the built-in tools that is let do everything.
+    /// An agent with the built-in tools, under a policy that allows everything.
     pub(crate) fn new(script: Vec<Reply>) -> Self {
         let policy = ToolPolicy {
             mode: PolicyMode {
@@ -91,7 +92,7 @@ impl Setup {
         self.bind::<P>(plugin, P::KIND.default_on_failure(), Arc::new(Native(run)))
     }
 
-    /// Binds a hook whose failure refuses what it judges.
+    /// Binds a hook whose failure blocks.
     pub(crate) fn hook_blocking<P: Point>(
         self,
         plugin: &str,
@@ -100,7 +101,7 @@ impl Setup {
         self.bind::<P>(plugin, OnFailure::Block, Arc::new(Native(run)))
     }
 
-    /// Binds a hook with a failure policy of its own.
+    /// Binds a hook with this failure policy.
     pub(crate) fn bind<P: Point>(
         self,
         plugin: &str,
@@ -110,7 +111,7 @@ impl Setup {
         self.add_hook(plugin, on_failure, None, hook)
     }
 
-    /// Binds a hook that keeps only these rights.
+    /// Binds a hook that has only the rights in `may`.
     pub(crate) fn narrowed<P: Point>(
         self,
         plugin: &str,
@@ -145,7 +146,7 @@ impl Setup {
         self
     }
 
-    /// A policy that asks, with somebody there to answer.
+    /// A policy that asks, with an approver who gives these answers in turn.
     pub(crate) fn asking(mut self, answers: Vec<ApprovalAnswer>) -> Self {
         self.policy.mode = PolicyMode {
             has_terminal: true,
@@ -199,7 +200,7 @@ impl Setup {
             });
         let host = self.tools.into_iter().fold(host, HostBuilder::tool);
         let host = self.hooks.into_iter().fold(host, |host, bind| bind(host));
-        // With plugins that are loaded it waits for nothing.
+        // The plugins are loaded already, so `build` is ready at the first poll.
         let host = host.build().now_or_never().unwrap().unwrap();
         let agent = host.session().on(session.clone()).unwrap();
         let receiver = agent.events();
@@ -217,7 +218,7 @@ impl Setup {
     }
 }
 
-/// An agent that is ready to run, and what came of it so far.
+/// An agent that is ready to run, and the events and effects that it has had so far.
 pub(crate) struct Running {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) agent: rind::Session,
@@ -240,7 +241,7 @@ impl Running {
         outcome.unwrap()
     }
 
-    /// The same; what is due for archival after it is archived at once.
+    /// Runs one turn and waits for the archival that is due after it.
     pub(crate) async fn archived_turn(&mut self, input: &str) -> TurnOutcome {
         let outcome = self.turn(input).await;
         self.agent.finish_archival().await;
@@ -248,7 +249,7 @@ impl Running {
         outcome
     }
 
-    /// Takes in what happened since the last time.
+    /// Collects the events since the last call.
     pub(crate) fn drain(&mut self) {
         while let Ok(stamped) = self.receiver.try_recv() {
             self.stream.push(stamped);
@@ -257,7 +258,8 @@ impl Running {
         self.events = main.map(|stamped| stamped.event.clone()).collect();
     }
 
-    /// Names of the events, deltas put together; left out are hooks, and what only says where something ends or begins.
+    /// Names of the events. Adjacent text deltas are merged, and hooks and events that only mark a
+    /// start or an end are left out.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         let mut names: Vec<&'static str> = self.events.iter().map(Event::name).collect();
         let structure = [
@@ -272,19 +274,19 @@ impl Running {
         names
     }
 
-    /// The messages of a request as it was sent, in short.
+    /// Messages of request `n` as it was sent, one short line each.
     pub(crate) fn request(&self, n: usize) -> Vec<String> {
         let bodies = self.provider.bodies();
         let messages = bodies[n]["messages"].as_array().unwrap().clone();
         messages.iter().map(wire_line).collect()
     }
 
-    /// The conversation in the session, in short.
+    /// Messages of the session's conversation, one short line each.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.session.messages().iter().map(line).collect()
     }
 
-    /// The tool results that events told of: content and who refused.
+    /// Tool results in the events: content, whether it is an error, and who refused the call.
     pub(crate) fn results(&self) -> Vec<(String, bool, Option<String>)> {
         let result = |event: &Event| match event {
             Event::ToolEnd {
@@ -299,7 +301,7 @@ impl Running {
         self.events.iter().filter_map(result).collect()
     }
 
-    /// Returns the outcomes of hooks: `point plugin outcome`.
+    /// Outcomes of hooks as `point plugin outcome`.
     pub(crate) fn traces(&self) -> Vec<String> {
         let trace = |event: &Event| match event {
             Event::Hook { record } => {
@@ -313,7 +315,8 @@ impl Running {
     }
 }
 
-/// Runs one turn and compares the whole list of events (hooks left out, deltas put together).
+/// Runs one turn and compares the complete list of events. Hooks are left out, and text deltas are
+/// merged.
 pub(crate) async fn check_turn(
     setup: Setup,
     input: &str,
@@ -326,7 +329,7 @@ pub(crate) async fn check_turn(
     (running, outcome)
 }
 
-/// Every call has exactly one result, right after it, and no result is without a call.
+/// Checks that every call has exactly one result, right after it, and that no result lacks a call.
 pub(crate) fn check_pairs(messages: &[Message]) {
     let mut open: Vec<String> = Vec::new();
     for message in messages {

@@ -1,4 +1,4 @@
-//! The host as a library: what embedders rely on, through its public door alone.
+//! The host as a library: what embedders rely on, through the public API alone.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,7 +36,7 @@ fn write(path: &str) -> Reply {
     Reply::call("write_file", json!({"path": path, "content": "x"}))
 }
 
-/// Result of the only tool call of a session: its text, and whether it is an error.
+/// Text of the session's only tool result, and whether it is an error.
 fn result(session: &Session) -> (String, bool) {
     let messages = session.messages();
     let message = messages.iter().find(|message| message.role == Role::Tool);
@@ -102,7 +102,7 @@ async fn sessions_run_side_by_side_over_the_same_compiled_plugins() {
     assert_eq!(host.store().list().unwrap().len(), 6);
 }
 
-/// A managed guard without its component.
+/// Writes a managed plugin with a gate, whose component is missing.
 fn broken_guard(folder: &Path) {
     let guard = folder.join("guard");
     std::fs::create_dir(&guard).unwrap();
@@ -147,13 +147,13 @@ fn own_tool(runs: &Arc<AtomicUsize>) -> SharedTool {
 async fn native_hooks_and_tools_go_the_way_that_those_of_plugins_go() {
     let runs = Arc::new(AtomicUsize::new(0));
     let call = || vec![Reply::call("own", json!({})), Reply::text("done")];
-    // Nobody can be asked, and the default asks about what is not reading.
+    // No person can be asked, so the default policy refuses a tool that does more than read.
     let careful = host(call()).tool(own_tool(&runs)).build().await.unwrap();
     let mut session = careful.session().create().unwrap();
     session.turn("go on").await.unwrap();
     let (text, is_error) = result(&session);
     assert!(is_error && text.contains("refused by policy"), "{text}");
-    // A hook refuses before any policy is asked.
+    // A hook's refusal comes before the policy.
     let guarded = host(call())
         .tool(own_tool(&runs))
         .policy(Arc::new(Everything))
@@ -217,7 +217,8 @@ async fn what_does_not_fit_together_is_refused_by_name() {
     assert!(matches!(inside.build().await, Err(Error::Overlap { .. })));
 }
 
-/// A policy of one's own: notes may be written, and what a hook asks about may not run.
+/// An embedder's policy that allows writing notes, and denies calls that a hook wants to have
+/// approved.
 struct NotesOnly;
 
 impl Policy for NotesOnly {
@@ -305,7 +306,7 @@ async fn a_dropped_session_ends_everything_that_it_runs() {
     };
     let gone = tokio::time::timeout(Duration::from_secs(30), gone);
     gone.await.expect("its command is stopped");
-    // What was open is closed by whoever goes on.
+    // Resuming the session closes the call that was open.
     let session = host.session().resume(&id).unwrap();
     assert!(
         result(&session).0.starts_with("[interrupted: "),

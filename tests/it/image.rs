@@ -1,4 +1,4 @@
-//! Images on their way: from a file through a tool, the session and the program to a model, on both wire formats.
+//! Images from a file through a tool, the session and the program to a model, on both wire formats.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 pub(crate) const DOT: &[u8] = include_bytes!("../recorded/dot.png");
 
-/// The same in base64.
+/// Content of `DOT` in base64.
 const BASE64: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAA\
                       DUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
@@ -21,7 +21,7 @@ enum Format {
 }
 
 impl Format {
-    /// An answer that reads two files, or says that it has seen them.
+    /// A reply with two calls that read files, or the final text once `is_done`.
     fn answer(self, is_done: bool) -> String {
         let of_event = |event: Value| {
             let name = event["type"].as_str().unwrap_or_default().to_owned();
@@ -77,7 +77,7 @@ impl Format {
         }
     }
 
-    /// A server that has two files read and then answers.
+    /// A server whose model reads two files and then answers.
     async fn server(self) -> Server {
         Server::start(move |received: &Received| {
             let body = String::from_utf8_lossy(&received.body);
@@ -89,7 +89,7 @@ impl Format {
         .await
     }
 
-    /// Runs against a server.
+    /// Runs the program against the server.
     fn run(self, rind: &Rind, server: &Server, args: &[&str]) -> Ran {
         let name = match self {
             Self::Anthropic => "anthropic",
@@ -108,7 +108,7 @@ impl Format {
     }
 }
 
-/// A workspace with an image and a text.
+/// A machine with an image and a text file in the workspace.
 fn machine() -> Rind {
     let rind = Rind::default();
     fs::write(rind.workspace().join("dot.png"), DOT).unwrap();
@@ -116,7 +116,7 @@ fn machine() -> Rind {
     rind
 }
 
-/// The messages of the last request, from the answers of the tools on.
+/// Messages of the last request, from the first tool result on.
 fn last_results(server: &Server) -> Value {
     let body: Value = serde_json::from_slice(&server.last().body).unwrap();
     let messages = body["messages"].as_array().unwrap();
@@ -238,7 +238,7 @@ fn a_page_of_a_session_has_its_images_in_it() {
         "[[reply]]\ntool_calls = [{ name = \"read_file\", arguments = { path = \"other.png\" } }]\n[[reply]]\ntext = \"Seen.\"\n",
     );
     fs::write(rind.workspace().join("dot.png"), DOT).unwrap();
-    // Another image of the same look.
+    // A different file with the same picture, since trailing bytes are ignored.
     fs::write(rind.workspace().join("other.png"), [DOT, b"other"].concat()).unwrap();
     rind.run(&["run", "look at it", "--image", "dot.png"])
         .exits(0);
@@ -255,7 +255,7 @@ fn a_page_of_a_session_has_its_images_in_it() {
         markdown.contains("image/png") && !markdown.contains("base64"),
         "{markdown}"
     );
-    // Bytes that are gone are a line.
+    // An image whose bytes are missing is shown as a line of text.
     fs::remove_dir_all(kept_folder(&rind)).unwrap();
     let args = ["session", "export", "--format", "html", "-o", "page.html"];
     rind.run(&args).exits(0);
@@ -281,7 +281,7 @@ fn kept(rind: &Rind) -> PathBuf {
     let sessions = rind.home().join("data/sessions");
     let session = fs::read_dir(sessions).unwrap().next().unwrap().unwrap();
     let files = fs::read_dir(session.path().join("content")).unwrap();
-    // The others are texts of the system prompt.
+    // All other files are texts of the system prompt.
     let prompts = rind.entries("prompt");
     let is_prompt = |path: &PathBuf| {
         let mut sent = prompts
@@ -334,7 +334,7 @@ async fn entries_and_events_hold_references_and_bytes_that_are_gone_are_a_line()
     );
 }
 
-/// The id under which a file is kept, which is its name.
+/// The id of a stored image, which is its file name.
 fn blake3_of(file: &std::path::Path) -> String {
     file.file_name().unwrap().to_str().unwrap().to_owned()
 }

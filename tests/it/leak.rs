@@ -1,4 +1,5 @@
-//! A secret that a plugin says is masked wherever the text goes, and each masking is on record without it.
+//! Secrets in a plugin's output are masked wherever the text goes, and each masking is recorded
+//! without the secret.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,7 +24,8 @@ use serde_json::{Value, json};
 
 const MASK: &str = "[secret masked: github-token]";
 
-/// A session with the leaking guest, and with another one that owns a point which the first implements. Both say `text`.
+/// A session with the leaking guest twice: `leaky` implements a point that `other` owns, and both
+/// output `text`.
 async fn session(text: &str, how: &str) -> Session {
     let mut host = Host::default();
     host.plugin(Trust::Managed, "leaky", |manifest| {
@@ -71,7 +73,8 @@ where
     dispatcher.dispatch::<P>(&session.caller, payload).await
 }
 
-/// Returns the access records of `leaky`: targets and reasons. Everything that the session keeps is looked through on the way.
+/// Targets, outcomes and reasons of the access records of `leaky`. Also checks that nothing that
+/// the session keeps holds the secret.
 fn records(session: &Session) -> BTreeSet<String> {
     let memory = &session.memory;
     let accesses = memory.accesses.lock().unwrap();
@@ -322,7 +325,8 @@ async fn a_text_without_a_secret_is_as_the_plugin_said_it() {
 async fn a_tool_whose_description_holds_a_secret_keeps_its_plugin_from_loading() {
     let mut host = Host::default();
     let component = host.guest("leaky").join("guest_leaky.wasm");
-    // The description stands in the component as it is; another of the same length changes nothing else.
+    // The description is patched in the component's bytes, with the same length so that nothing
+    // else moves.
     let written = "Says it through every import, and then as the result.";
     let leak = format!("{:<53}", secret("github-token"));
     let mut bytes = std::fs::read(&component).unwrap();

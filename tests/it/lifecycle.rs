@@ -1,7 +1,6 @@
-//! Every point fires and every outcome is honoured: a table with a row for each outcome of each point, what a real component
-//! answers there, and what must be seen of it at the end of a whole turn.
-//!
-//! Each row of the plain turn is run twice, in the main agent and in a subagent. [`complete`] holds the table to `wit/`.
+//! Every point fires and every outcome takes effect: a table with a row for each outcome of each
+//! point. A row has the answer of a real component and the effects that must be visible after a
+//! complete turn.
 
 mod answer;
 mod calls;
@@ -26,14 +25,14 @@ use scene::{Scene, Seen};
 /// The plugin whose answers are in the table.
 const PLUGIN: &str = "scripted-hook";
 
-/// One row.
+/// One row of the table.
 struct Row {
     point: &'static str,
-    /// A field of the point's outcome, and which case of it.
+    /// Field of the point's outcome, and its case.
     outcome: &'static str,
     /// Answer of the hook in the first turn.
     answer: Value,
-    /// Answer of a hook of another point, where the row is about both.
+    /// Answer of a hook at another point, if the row involves two points.
     also: Option<(&'static str, Value)>,
     scene: Scene,
     sees: Vec<See>,
@@ -62,7 +61,7 @@ impl Row {
         self
     }
 
-    /// Returns the outcome of the hook, as the trace shows it.
+    /// Outcome of the hook in its trace record.
     fn trace(&self) -> &'static str {
         match self.outcome {
             "block" | "stop" | "verdict.block" | "verdict.cancel" | "action.drop" => "blocked",
@@ -73,7 +72,7 @@ impl Row {
     }
 }
 
-/// An expectation. Requests are counted from 0; the second turn makes the last.
+/// An expectation. Requests are numbered from 0; the second turn makes the last one.
 enum See {
     /// Exactly these requests hold the text.
     Requests(&'static str, &'static [usize]),
@@ -89,13 +88,13 @@ enum See {
     Events(&'static str, &'static str, usize),
     /// One or more events of this type hold the text.
     Told(&'static str, &'static str),
-    /// The first turn's output.
+    /// The output of the first turn is this text.
     Output(&'static str),
-    /// Reason for the end of the first turn.
+    /// The first turn stopped for this reason.
     Stop(StopReason),
-    /// Number of steps of the first turn.
+    /// The first turn had this number of steps.
     Steps(u32),
-    /// A file of the workspace has this content, or is not there.
+    /// The workspace file has this content, or does not exist.
     File(&'static str, Option<&'static str>),
     /// The user was asked, with this reason.
     Asked(&'static str),
@@ -164,7 +163,7 @@ impl See {
     }
 }
 
-/// Runs rows; a plain turn in a subagent as well.
+/// Runs rows in the main agent, and those of the plain turn also in a subagent.
 async fn check(rows: Vec<Row>) {
     let mut complaints = Vec::new();
     for row in rows {
@@ -172,7 +171,7 @@ async fn check(rows: Vec<Row>) {
         complaints.extend(complain(&row, &seen, "the main agent"));
         if row.scene == Scene::Work {
             let mut inner = scene::run_in_subagent(&row).await;
-            // A subagent has one turn.
+            // A subagent runs only one turn.
             inner.n_requests = seen.first_turn;
             complaints.extend(complain(&row, &inner, "a subagent"));
         }

@@ -49,7 +49,7 @@ fn why(plugins: &PluginSet, name: &str) -> String {
     }
 }
 
-/// Loads one guest under a changed manifest, and `hello` beside it, which must run whatever happens.
+/// Loads one guest with a changed manifest, and `hello` beside it, which must always be loaded.
 async fn refused(guest: &str, manifest: impl FnOnce(String) -> String) -> String {
     let mut host = Host::default();
     host.guest("hello");
@@ -645,19 +645,19 @@ async fn an_installed_plugin_is_loaded_from_the_bytes_that_were_verified() {
         note: None,
     };
     host.options.installed = vec![own(Ok(Arc::new(held)))];
-    // Swapped after the check.
+    // The files on disk are replaced after they were verified and read.
     std::fs::write(folder.join("plugin.toml"), "x").unwrap();
     std::fs::write(folder.join("hello.wasm"), "x").unwrap();
     let plugins = host.load().await;
     assert_eq!(names(&plugins), ["hello"]);
     assert_eq!(plugins.plugins[0].trust, Trust::Package);
-    // One that was not verified is not read at all.
+    // A plugin whose files were not verified is not read.
     host.options.installed = vec![own(Err("its files are others".to_owned()))];
     let plugins = host.load().await;
     let why = why(&plugins, "hello");
     assert!(why.contains("is not loaded: its files are others"), "{why}");
     assert!(why.contains("`rind plugin update hello`"), "{why}");
-    // A record about a folder that is not searched is about nobody.
+    // A record of an installation has no effect if its folder is not searched.
     host.options.sources.clear();
     assert!(host.load().await.left_out.is_empty());
 }

@@ -20,7 +20,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// A host with the guest `turner`, whose loop does what is said.
+/// A host with the guest `turner`, whose loop behaves as the setting `how` says.
 struct Setup {
     host: Host,
     _folder: TempDir,
@@ -35,7 +35,7 @@ fn script(text: &str) -> Script {
     Script::new(vec![reply])
 }
 
-/// A reply that calls a tool, once.
+/// A reply that calls a tool and is given once.
 fn calling(tool: &str, arguments: Value) -> Reply {
     let call = ReplyCall {
         id: None,
@@ -48,7 +48,7 @@ fn calling(tool: &str, arguments: Value) -> Reply {
     }
 }
 
-/// A policy that allows every call that it would ask about.
+/// A policy that allows every call that it would otherwise ask about.
 fn yes() -> ToolPolicy {
     let mode = PolicyMode {
         yes: true,
@@ -60,7 +60,7 @@ fn yes() -> ToolPolicy {
     }
 }
 
-/// Answers after ten seconds.
+/// A script that answers after ten seconds.
 fn slow() -> Script {
     let mut script = script("slept");
     script.replies[0].delay_ms = 10_000;
@@ -104,7 +104,7 @@ impl Setup {
         }
     }
 
-    /// Runs the loop once and returns the reason that it gives.
+    /// Runs the loop once and returns the reason that it reports.
     async fn reason(&self) -> String {
         let mut session = self.host.session().create().unwrap();
         let reply = session.run_loop("turner", &CancellationToken::new()).await;
@@ -149,7 +149,8 @@ async fn a_loop_runs_a_turn_in_a_session_of_its_own_that_passes_hooks_and_is_kep
     assert!(sessions[0].starts_with("loop.turner._"), "{sessions:?}");
     let starts = setup.entries(&sessions[0], "turn-start");
     assert_eq!(starts[0]["source"], "loop-plugin");
-    // It is nobody's conversation, and the session of the loop names it.
+    // The loop's session is not a person's conversation, so `last` skips it and lists mark it as
+    // the loop's.
     assert!(setup.host.session().resume("last").is_ok());
     let rows = setup.host.store().list().unwrap();
     let aside = rows.iter().find(|row| row.id == sessions[0]).unwrap();
@@ -234,7 +235,7 @@ async fn a_loop_may_not_name_sessions_of_others() {
             "{name}: {reason}"
         );
     }
-    // Nor a conversation of a person, unless it may read conversations.
+    // A person's conversation is refused as well, unless the plugin has the effect `session`.
     for (effects, expected) in [
         ("\"external\"", "Error::Denied"),
         ("\"external\", \"session\"", "1 done 1: fine"),
@@ -280,7 +281,7 @@ async fn turns_are_limited_to_twenty_a_minute_four_at_once_and_one_in_a_session(
         many.starts_with("started; Error::Limit(\"a turn of this loop runs in session"),
         "{many}"
     );
-    // The turns ended with the run.
+    // The run ends its turns, which would take ten seconds each.
     assert!(started.elapsed() < Duration::from_secs(9));
     for session in setup.sessions() {
         let ends = setup.entries(&session, "turn-end");
@@ -327,7 +328,7 @@ async fn a_turn_that_was_started_can_be_looked_at_and_stopped() {
 async fn a_wait_does_not_count_towards_the_deadline_and_cannot_be_too_short() {
     assert_eq!(Setup::new("sleep").await.reason().await, "timer");
     assert_eq!(Setup::new("busy").await.reason().await, "true");
-    // Nor does a turn: it takes longer than the run may.
+    // A turn does not count towards the deadline either: this one takes longer than the run may.
     let mut script = script("fine");
     script.replies[0].delay_ms = 3_000;
     let setup = Setup::with("turn", script, |host| host).await;
@@ -397,7 +398,7 @@ async fn hooks_and_tools_of_the_plugin_may_neither_wait_nor_run_turns() {
     }
 }
 
-/// Runs the loops until they end, with `meanwhile` beside them, which may cancel them.
+/// Runs the loops until they end. Meanwhile runs `meanwhile`, which may cancel them.
 async fn serve<F: Future<Output = ()>>(
     setup: &Setup,
     meanwhile: impl FnOnce(rind::loops::LoopInboxes, CancellationToken) -> F,
@@ -449,12 +450,12 @@ async fn the_end_of_the_host_interrupts_a_turn_in_good_order_and_the_loop_hears_
     let setup = Setup::with("waits-in-turn", slow(), |host| host).await;
     let (ends, events) = serve(&setup, |_, cancel| cancel_after(2, cancel)).await;
     assert_eq!(ends, [EndReason::Done]);
-    // The events of the turn are those of its session.
+    // Events of the turn name the turn's own session.
     let session = setup.sessions().pop().unwrap();
     let is_end = |stamped: &&Stamped| matches!(stamped.event, Event::TurnEnd { .. });
     let end = events.iter().find(is_end).unwrap();
     assert_eq!(end.session.as_deref(), Some(&*session));
-    // The turn goes on where it was, or not at all: its calls are closed.
+    // The interrupted turn ends with its calls closed, so the session can be resumed.
     let ends = setup.entries(&session, "turn-end");
     assert_eq!(ends[0]["summary"]["stop"], "cancelled", "{ends:?}");
     assert!(setup.host.session().resume(&session).is_ok());
@@ -473,7 +474,7 @@ async fn a_turn_ends_with_the_run_that_started_it() {
 async fn messages_reach_the_loop_in_order_and_none_waits_for_one_that_is_too_much() {
     let setup = Setup::new("listen").await;
     let (ends, _) = serve(&setup, |inboxes, cancel| async move {
-        // Until the loop runs, there is nobody to send it to.
+        // A message cannot be sent before the loop runs.
         while inboxes.send_message("turner", "test", "first").is_err() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

@@ -1,4 +1,4 @@
-//! MCP servers: questions, pins and confinement, and servers that do wrong.
+//! MCP servers: questions, pins, confinement, and servers that misbehave.
 
 mod client;
 mod completion;
@@ -28,10 +28,11 @@ const SERVER: &str = include_str!("mcp/server.py");
 /// A server with prompts and resources.
 const MATERIAL: &str = include_str!("mcp/material.py");
 
-/// A program of the system, which the confinement shows. There is nothing to test these with on a machine without it.
+/// Interpreter of the test servers: one of the system, which is visible in confinement. Without it
+/// the tests are skipped.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// A model that calls `echo` of the server `docs`.
+/// A model that calls the tool `echo` of the server `docs`.
 const ECHOES: &str = r#"
 [[reply]]
 tool_calls = [{ name = "mcp__docs__echo", arguments = { text = "hello" } }]
@@ -39,7 +40,7 @@ tool_calls = [{ name = "mcp__docs__echo", arguments = { text = "hello" } }]
 text = "Done."
 "#;
 
-/// Whether these tests can run here; says so if not.
+/// Whether these tests can run on this machine. Prints a message if not.
 #[allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
 fn has_python() -> bool {
     let is_there = Path::new(PYTHON).exists();
@@ -49,12 +50,12 @@ fn has_python() -> bool {
     is_there
 }
 
-/// A machine with the server `docs` in this mode, which somebody said yes to, and these further settings.
+/// A machine with the approved server `docs` in this mode, and with these additional settings.
 fn served(mode: &str, script: &str, settings: &str) -> Rind {
     served_by(SERVER, mode, script, settings)
 }
 
-/// The same with the text of another server.
+/// A machine with an approved server `docs` whose program is this text.
 fn served_by(server: &str, mode: &str, script: &str, settings: &str) -> Rind {
     let rind = unasked_by(server, mode, script, settings);
     let ran = rind.run(&["mcp", "test", "docs", "--yes"]);
@@ -62,7 +63,7 @@ fn served_by(server: &str, mode: &str, script: &str, settings: &str) -> Rind {
     rind
 }
 
-/// The same, which nobody was asked about.
+/// A machine with the server `docs`, which was not approved yet.
 fn unasked(mode: &str, script: &str, settings: &str) -> Rind {
     unasked_by(SERVER, mode, script, settings)
 }
@@ -81,7 +82,7 @@ fn unasked_by(server: &str, mode: &str, script: &str, settings: &str) -> Rind {
     rind
 }
 
-/// Lines that the server noted.
+/// Lines that the server wrote to its log.
 fn noted(rind: &Rind) -> Vec<String> {
     let log = std::fs::read_to_string(rind.user_home().join("server/log"));
     log.unwrap_or_default().lines().map(str::to_owned).collect()
@@ -98,13 +99,13 @@ fn results(ran: &Ran) -> Vec<String> {
     .collect()
 }
 
-/// Text of a terminal, without its colors.
+/// Removes the color codes from a terminal's text.
 fn words_of(shown: &str) -> String {
     let colors = regex::Regex::new("\u{1b}\\[[0-9;]*m").unwrap();
     colors.replace_all(shown, "").into_owned()
 }
 
-/// Runs a turn in which every question is answered with yes.
+/// Runs a turn with `--yes`.
 fn turn(rind: &Rind) -> Ran {
     rind.run(&["run", "--json", "--yes", "go"])
 }
@@ -136,14 +137,14 @@ fn a_call_passes_hooks_policy_and_session_like_that_of_a_plugin() {
     let ended = text.find("tool-end");
     assert!(begun.is_some() && begun < ended, "{text}");
 
-    // Without anybody to ask, the default for programs refuses.
+    // The default policy for programs refuses the call if nobody can be asked.
     let ran = rind.run(&["run", "--json", "go"]);
     assert!(
         results(&ran)[0].contains("needs approval"),
         "{:?}",
         results(&ran)
     );
-    // The rules of the operator decide by the name.
+    // The operator's rules match the tool's full name.
     let config = std::fs::read_to_string(rind.home().join("config/config.toml")).unwrap();
     let rule = "[tools]\nrules = [{ tool = \"mcp__docs__echo\", decision = \"allow\" }]\n";
     rind.config(&format!("{config}\n{rule}"));
@@ -192,7 +193,7 @@ fn both_eras_of_the_protocol_are_spoken() {
     let rind = served("modern", ECHOES, "");
     assert_eq!(results(&turn(&rind)), ["echo: hello"]);
     assert!(noted(&rind).contains(&"discover".to_owned()));
-    // Where it is asked for, the older first message is not sent.
+    // A fixed protocol version skips the handshake of older versions.
     let rind = served("modern", ECHOES, "protocol = \"2026-07-28\"\n");
     assert_eq!(results(&turn(&rind)), ["echo: hello"]);
     let rind = unasked("plain", ECHOES, "protocol = \"2026-07-28\"\n");
@@ -254,7 +255,7 @@ fn a_server_reaches_only_what_its_settings_declare() {
         text.contains("TOKEN=given-1") && text.contains("OTHER=none"),
         "{text}"
     );
-    // Without the variable it is not used, and the session goes on.
+    // The server is not used if the variable is missing, and the session continues.
     let ran = rind.run(&["run", "--json", "--yes", "go"]);
     assert!(
         ran.stderr.contains("needs the variable `DOCS_TOKEN`"),
@@ -319,7 +320,8 @@ fn a_cancelled_call_is_told_to_the_server() {
         return;
     }
     let rind = served("hangs", ECHOES, "");
-    // In a chat the server runs on: in a single turn it is ended with the program.
+    // The test uses a chat, in which the server keeps running: a single run would end the server
+    // with the program.
     let Some(mut terminal) = rind.terminal(&["chat", "--yes"], (100, 30), &[]) else {
         return;
     };

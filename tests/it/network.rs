@@ -1,4 +1,4 @@
-//! The way out: what a plugin may reach over HTTP, through the host's own interface and through WASI's alike.
+//! The egress: what a plugin may reach over HTTP, through the host's own interface or WASI.
 
 mod program;
 
@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 
 use rind_tests::server::{Names, Reply, Server, bomb, closed_port, gzip};
 
-/// Ways to send a request.
+/// Interfaces through which the guest sends a request.
 const FACES: [&str; 2] = ["rind", "wasi"];
 
-/// A value that nobody but servers may see.
+/// A secret that only servers may see.
 const TOKEN: &str = "tok/3n+of=the\"operator";
 
 struct Kept;
@@ -33,7 +33,7 @@ impl Secrets for Kept {
     }
 }
 
-/// Parts of a test: the guest with this `[network]`, names, options.
+/// A host with the guest `fetch` and this `[network]` section, and the names that it can resolve.
 struct Net {
     host: Host,
     names: Arc<Names>,
@@ -48,7 +48,7 @@ impl Net {
             resolver: names.clone(),
             ..EgressOptions::default()
         };
-        // Addresses on loopback are asked about whatever the trust.
+        // Access to loopback needs an answer at every trust, so it is granted here.
         host.options.grants.flags = vec!["fetch".parse().unwrap()];
         let network = format!("\n[network]\n{network}\n");
         host.plugin(Trust::Managed, "fetch", |manifest| manifest + &network);
@@ -94,7 +94,7 @@ async fn fetch(session: &Session, face: &str, ask: &Ask<'_>) -> Value {
     serde_json::from_str(&output.content.text()).unwrap()
 }
 
-/// Returns the error of a request as the guest sees it; through WASI that is a code.
+/// The error of a request as the guest sees it. Through WASI the error is a code.
 async fn refused(session: &Session, face: &str, ask: &Ask<'_>) -> String {
     let answer = fetch(session, face, ask).await;
     let error = answer["error"].as_str();
@@ -113,7 +113,7 @@ fn record(session: &Session) -> (AccessOutcome, String, String) {
     (last.outcome, last.target.clone(), reason)
 }
 
-/// Refuses the request on both faces with this code and this text, and leaves a record with the text.
+/// Checks that the request fails with this code and text on both interfaces and in the record.
 async fn check_refused(session: &Session, ask: &Ask<'_>, kind: &str, code: &str, text: &str) {
     for face in FACES {
         let before = session.memory.accesses.lock().unwrap().len();
@@ -248,7 +248,7 @@ async fn hosts_that_are_not_listed_and_urls_that_are_none_are_refused() {
     ];
     for (url, kind, code, text) in &table {
         if url.starts_with("ftp") {
-            // WASI's own types know no other schemes.
+            // WASI's types can express no other scheme.
             let told = refused(&session, "wasi", &Ask::get(url)).await;
             assert!(told.contains(code), "{told}");
             let told = refused(&session, "rind", &Ask::get(url)).await;
@@ -295,7 +295,7 @@ async fn every_spelling_of_loopback_is_loopback() {
             told.contains("list it under [network] private"),
             "{host}: {told}"
         );
-        // What its types take for no authority is refused before.
+        // An address that WASI's types reject fails before it reaches the host.
         let told = refused(&session, "wasi", &Ask::get(&url)).await;
         let is_refused = [
             "DestinationIpProhibited",
@@ -310,7 +310,7 @@ async fn every_spelling_of_loopback_is_loopback() {
     assert_eq!(server.received().len(), 0);
 }
 
-/// An address that is public by its number and that nobody has, so that no packet of a test reaches anybody.
+/// A public address that is not assigned, so that no packet of a test reaches anybody.
 const NOBODY: &str = "2000::1";
 
 #[tokio::test]
@@ -339,7 +339,7 @@ async fn a_name_is_looked_up_once_for_each_request() {
 async fn a_connection_goes_to_the_address_that_was_checked() {
     let server = Server::start(|_| Reply::ok("hello")).await;
     let net = Net::new(&format!("private = [\"http://*.test:{}\"]", server.port));
-    // The first address refuses connections, and the second is tried.
+    // The first address refuses the connection, so the second one is tried.
     net.names.set("a.test", &[&["127.9.9.9", "127.0.0.1"]]);
     let session = net.session().await;
     for face in FACES {
@@ -479,7 +479,7 @@ async fn headers_methods_and_bodies_have_rules() {
         );
     }
     assert_eq!(server.received().len(), 0);
-    // Libraries for WASI set the length themselves; it is checked there, and written anew here.
+    // Libraries for WASI set `content-length` themselves, so only WASI may set it.
     let ask = Ask {
         method: "POST",
         headers: &["content-length: 8"],
@@ -531,7 +531,7 @@ async fn answers_have_limits_after_decoding() {
     let (small, huge) = (gzip(b'a', 40_000), bomb(b'a', 1_000_000));
     let server = Server::start(move |request| match &*request.line {
         "GET /big" => Reply::Plain(200, Vec::new(), vec![b'x'; 11 << 20]),
-        // Without a length the end shows only while it is read.
+        // The body has no length, so its size is known only once it was read.
         "GET /endless" => {
             let mut bytes = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".to_vec();
             bytes.resize(12 << 20, b'x');
@@ -571,7 +571,7 @@ async fn answers_have_limits_after_decoding() {
     for path in ["/big", "/endless", "/bomb"] {
         check_refused(&session, &Ask::get(&at(path)), "Limit", size, text).await;
     }
-    // The bomb would be 258 MB.
+    // Decoding the complete bomb would produce 258 MB.
     assert!(started.elapsed() < Duration::from_secs(20));
     let text = "the headers of the answer have more than 64 KiB";
     check_refused(&session, &Ask::get(&at("/headers")), "Limit", size, text).await;
@@ -661,7 +661,7 @@ async fn a_request_that_is_given_up_leaves_a_record() {
         let asked = Ask::get(&url);
         let stopped = tokio::time::timeout(short, fetch(&session, face, &asked)).await;
         assert!(stopped.is_err());
-        // Through WASI the request is a task of its own, which ends soon after the instance.
+        // Through WASI the request is a separate task, which ends shortly after the instance.
         let ended = Instant::now();
         while session.memory.accesses.lock().unwrap().is_empty() {
             assert!(ended.elapsed() < Duration::from_secs(20), "{face}");
@@ -703,7 +703,7 @@ async fn the_requests_of_a_session_are_counted_redirects_too() {
     assert_eq!(records, 101, "that nothing is left is told once");
     let (_, target, _) = record(&session);
     assert_eq!(target, format!("GET {url}"), "with where it was to go");
-    // Another session has requests of its own.
+    // The limit applies to each session separately.
     let answer = fetch(&Session::open(&plugins), "rind", &Ask::get(&url)).await;
     assert_eq!(answer["status"], 200);
 }
@@ -769,7 +769,7 @@ async fn an_answer_that_is_not_read_counts_until_it_is() {
     }
 }
 
-/// Builds the answer of a server with bad manners, which sends back all of a request in every spelling it knows.
+/// An answer that echoes the complete request, with the token in several encodings.
 fn echo(request: &rind_tests::server::Received) -> Reply {
     let token = request
         .headers
@@ -869,7 +869,7 @@ async fn a_secret_that_is_repeated_in_parts_or_without_end_is_kept_from_the_gues
         text,
     )
     .await;
-    // Where no credential is sent there is nothing to hide.
+    // A partial answer is accepted if no credential was sent.
     let url = server.at("localhost", "/part");
     assert_eq!(
         fetch(&session, "rind", &Ask { url: &url, ..ask }).await["status"],
@@ -933,7 +933,7 @@ async fn what_leaves_is_looked_at_before_it_leaves() {
     assert_eq!(fetch(&session, "rind", &fine).await["status"], 200);
 }
 
-/// Addresses that are not public, of every kind there is.
+/// Random addresses of every range that is not public.
 fn not_public() -> impl Strategy<Value = [u8; 4]> {
     let tail = any::<[u8; 3]>();
     prop_oneof![
@@ -950,7 +950,7 @@ fn not_public() -> impl Strategy<Value = [u8; 4]> {
     ]
 }
 
-/// One way to write an address as the host of a URL.
+/// Writes an address as the host of a URL, in one of 17 spellings.
 fn spelled([a, b, c, d]: [u8; 4], how: usize) -> String {
     let number = u32::from_be_bytes([a, b, c, d]);
     let (high, low) = (number >> 16, number & 0xffff);
@@ -984,7 +984,7 @@ fn no_spelling_of_an_address_that_is_not_public_gets_through() {
         .enable_all()
         .build()
         .unwrap();
-    // One host of the plugins' own and a record of everything: no connection may be tried at all.
+    // All hosts are granted, so only the check of addresses can refuse.
     let net = Net::new("hosts = [\"http://*\", \"*\"]\n[limits]\nrequests = 1000");
     let plugins = runtime.block_on(net.host.load());
     proptest!(ProptestConfig::with_cases(256), |(address in not_public(), how in 0..17_usize, tls: bool)| {

@@ -1,4 +1,5 @@
-//! First-party plugins in whole turns: the real components, on an agent with a scripted model and real tools.
+//! First-party plugins in complete turns: the real components in an agent with a scripted model and
+//! real tools.
 
 mod content_safety;
 mod pre_completion_checklist;
@@ -9,7 +10,8 @@ use rind_tests::guests::Host;
 
 use crate::harness::Setup;
 
-/// An agent with one first-party plugin, which has these settings. The host keeps the plugin's folders.
+/// An agent with one first-party plugin and its settings. The returned host keeps the plugin's
+/// folders alive.
 async fn with_plugin(
     plugin: &str,
     settings: &[(&str, toml::Value)],

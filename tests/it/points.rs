@@ -1,4 +1,4 @@
-//! Every point crossed both ways by a real component: what a hook sees, and that each thing it may answer arrives.
+//! Tests that a real component receives every field of every point and that each outcome arrives.
 
 use rind::message::{Content, EffectClass, Message, Role, ToolCall, ToolResult, Usage};
 use rind::point::caller::CallContext;
@@ -19,7 +19,7 @@ async fn session() -> Session {
     Session::open(&plugins)
 }
 
-/// Dispatches, and says what the hook is reported to have changed.
+/// Dispatches to the hook, and returns the result and the changes that its trace reports.
 async fn dispatch<P: rind::point::Point>(
     session: &Session,
     payload: impl Into<P::Payload>,

@@ -1,4 +1,5 @@
-//! Properties of every input: refused changes leave no trace, parsers do not panic, cleaned text is clean.
+//! Properties for all inputs: refused changes have no effect, parsers do not panic, cleaned text is
+//! clean.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
@@ -18,7 +19,7 @@ const ENV: MergeEnv<'static> = MergeEnv {
     may_change: true,
 };
 
-/// Failures are seen in the log of the test; no files of them are kept beside the sources.
+/// Disables files for failures, which are visible in the test's output.
 fn config() -> ProptestConfig {
     ProptestConfig {
         failure_persistence: None,
@@ -64,7 +65,7 @@ fn conversation(exchanges: &[usize]) -> Vec<Message> {
     messages
 }
 
-/// Text that is short, or now and then too long to be taken.
+/// Text that is short or, occasionally, too long to be accepted.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         30 => ".{0,12}",
@@ -72,7 +73,7 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// An edit of a message that is there or, now and then, of one that is not.
+/// An edit of an existing message or, occasionally, of a missing one.
 fn edit(ids: Vec<String>) -> impl Strategy<Value = MessageEdit> {
     let id = (any::<Index>(), 0..12_u8).prop_map(move |(index, chance)| {
         if ids.is_empty() || chance == 0 {
@@ -184,7 +185,7 @@ type = "object"
 sockets = "inert"
 "#;
 
-/// One change of a text, by characters.
+/// One change of a text, by character positions.
 #[derive(Clone, Debug)]
 enum Mutation {
     Insert(Index, String),

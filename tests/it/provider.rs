@@ -1,5 +1,5 @@
-//! The provider layer against a local server that replays recorded traffic: what is sent, what is heard, what is
-//! answered, and every way in which it may go wrong.
+//! The provider layer against a local server that replays recorded traffic: requests, streamed
+//! events, answers, and every kind of failure.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -54,7 +54,7 @@ pub(crate) fn provider(name: &str, url: &str, http: HttpConfig) -> Arc<dyn Provi
     provider_at(name, &format!("{url}{suffix}"), http)
 }
 
-/// The same at exactly this base URL.
+/// The provider at exactly this base URL.
 fn provider_at(name: &str, url: &str, http: HttpConfig) -> Arc<dyn Provider> {
     let config = ProviderConfig {
         name: Some(name.to_owned()),
@@ -74,7 +74,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// The answer with what differs from run to run taken out.
+    /// The answer and its events, without the fields that differ between runs.
     fn answer(self) -> (Response, Vec<StreamEvent>) {
         let mut response = self.result.unwrap();
         response.message.id = String::new();
@@ -83,7 +83,7 @@ impl Outcome {
         (response, self.events)
     }
 
-    /// The error's text, and what was heard before it.
+    /// The error's text, and the events before it.
     fn error(self) -> (String, Vec<StreamEvent>) {
         (self.result.unwrap_err().to_string(), self.events)
     }
@@ -96,7 +96,7 @@ async fn send(provider: &dyn Provider, body: Value) -> Outcome {
     Outcome { result, events }
 }
 
-/// A conversation with everything in it.
+/// A request with every kind of content and option.
 pub(crate) fn request() -> Request {
     Request {
         model: "test-model".to_owned(),
@@ -148,7 +148,7 @@ fn text(text: &str) -> StreamEvent {
     StreamEvent::Text(text.to_owned())
 }
 
-/// Returns the content of both recordings with tools, in our own types.
+/// Expected content of both recordings with tools.
 fn expected_content(signature: Option<&str>, ids: [&str; 2]) -> Vec<Content> {
     let call =
         |id: &str, name: &str, arguments| Content::ToolCall(ToolCall::new(id, name, arguments));
@@ -156,7 +156,7 @@ fn expected_content(signature: Option<&str>, ids: [&str; 2]) -> Vec<Content> {
         Content::Thinking {
             text: "The user wants the weather.".to_owned(),
             signature: signature.map(str::to_owned),
-            // A server of chat completions gets its reasoning back in the field in which it came.
+            // Chat completions return reasoning to the server in the field in which it arrived.
             extra: signature.is_none().then(|| json!("reasoning_content")),
         },
         Content::Text {
@@ -218,7 +218,7 @@ fn tool(name: &str) -> StreamEvent {
     }
 }
 
-/// A cut in the middle of the first `ü`, and one in the middle of the sun behind the cloud.
+/// Pieces cut within the first `ü`, and within the sun of the emoji.
 fn cut_inside_characters(recorded: &str) -> Vec<Vec<u8>> {
     let (first, second) = (
         recorded.find('ü').unwrap() + 1,
@@ -397,7 +397,7 @@ async fn a_server_that_does_not_stream_is_understood() {
     }
 }
 
-/// `recorded` in pieces that end at `cuts`, which may be in any order and out of bounds.
+/// Splits `recorded` at `cuts`, which may be in any order and out of bounds.
 fn cut(recorded: &str, cuts: &[usize]) -> Vec<Vec<u8>> {
     let mut cuts: Vec<usize> = cuts.iter().map(|at| at % recorded.len()).collect();
     cuts.extend([0, recorded.len()]);

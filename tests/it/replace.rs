@@ -1,4 +1,4 @@
-//! A plugin that is replaced while its session is open.
+//! Tests of replacing a plugin while its session is open.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -23,7 +23,7 @@ impl Policy for Everything {
     }
 }
 
-/// A guard that refuses every call, or none.
+/// Loads a guard that refuses every call with the reason `blocks`, or no call for `None`.
 async fn guard(folder: &guests::Host, blocks: Option<&str>) -> PluginSet {
     let mut options = folder.options.clone();
     if let Some(reason) = blocks {
@@ -67,7 +67,7 @@ async fn a_changed_guard_acts_from_the_next_step_of_a_running_turn() {
         .file_tools()
         .policy(Arc::new(Everything))
         .observe(move |event| {
-            // In the middle of the first step: its call is not judged yet.
+            // The plugin is replaced in the first step, before its call is judged.
             if matches!(event.event, Event::RequestEnd { .. }) && event.step == 1 && event.turn == 1
             {
                 let replacer = replaces.get().unwrap();
@@ -111,7 +111,7 @@ async fn tools_are_replaced_with_their_plugin() {
     let mut folder = guests::Host::default();
     let path = folder.guest("hello");
     let first = PluginSet::load(&folder.options).await.unwrap();
-    // The next version has another component, without the tool.
+    // The next version has another component, which lacks the tool `greet`.
     guests::put("scripted-hook", &path.join(".."), |manifest| {
         let manifest = manifest.replace("\"scripted-hook\"", "\"hello\"");
         manifest.replace("version = \"0.1.0\"", "version = \"0.2.0\"")
@@ -129,7 +129,7 @@ async fn tools_are_replaced_with_their_plugin() {
     let mut session = host.session().create().unwrap();
     let replacer = session.replacer();
     session.turn("go").await.unwrap();
-    // The one that takes the place sees the conversation, and the first did not ask for that.
+    // The replacement asks for the capability `session`, which the first version did not have.
     let refused = replacer.replace(&second, "hello");
     match refused {
         Err(ReplaceError::Wider { capabilities }) => assert_eq!(capabilities, ["session"]),

@@ -42,8 +42,9 @@ fn finished() -> FinishedCall {
     }
 }
 
-/// A session with the hostile guest set to misbehave in this way, and a well-behaved plugin beside it. Only what never ends by
-/// itself has the short deadline of the guest's manifest: the rest must meet another limit, on a busy machine too.
+/// Opens a session with the hostile guest, set to misbehave in this way, and a well-behaved plugin.
+/// The ways `loop` and `sleep` never end and keep the short deadline of the manifest. The others
+/// get a longer deadline, so that they reach another limit first, also on a busy machine.
 async fn session(how: &str) -> Session {
     let mut host = Host::default();
     host.plugin(Trust::Managed, "hostile", |manifest| match how {
@@ -60,8 +61,9 @@ async fn session(how: &str) -> Session {
     Session::open(&plugins)
 }
 
-/// A gate that misbehaves refuses by name within its deadline, which ends the chain; a mutate hook that does is skipped, and
-/// the plugin beside it is asked. Returns why the gate refused.
+/// Checks that a misbehaving hook at a gate refuses the call in time, with the plugin's name, and
+/// ends the chain, and that a misbehaving hook that changes a value is skipped and the next
+/// plugin's hook runs. Returns the reason of the refusal.
 async fn is_stopped(how: &str) -> String {
     let session = session(how).await;
     let started = Instant::now();
@@ -200,7 +202,8 @@ async fn a_guest_sees_no_environment_no_arguments_and_no_files() {
         .dispatcher
         .dispatch::<PostTool>(&session.caller, finished())
         .await;
-    // The neighbour runs after and replaces the content, so look at what the guest alone said.
+    // The neighbour runs later and replaces the content, so the guest's own tool is called to read
+    // its result.
     assert_eq!(done.value.result.content, "behaved");
     let ToolOutput {
         content, is_error, ..

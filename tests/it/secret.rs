@@ -30,7 +30,8 @@ fn every_rule_finds_its_samples_and_masks_them_whole() {
         ] {
             let text = format!("{left}{before}{secret}{after}{right}");
             let masked = mask(&text).unwrap_or_else(|| panic!("{rule} did not find {text}"));
-            // A block that was cut off goes as far as what follows could belong to it.
+            // A private key without its last line is masked as far as the text after it could
+            // belong to the key.
             if !(after.is_empty() && rule == "private-key") {
                 let expected = format!("{left}{before}[secret masked: {rule}]{after}{right}");
                 assert_eq!(masked.text, expected, "{text}");
@@ -96,7 +97,8 @@ fn several_secrets_are_each_masked_also_when_nothing_stands_between_them() {
     );
 }
 
-/// Text with pieces of keywords and tokens in it, which random text alone would never have.
+/// Generates text with parts of keywords and tokens, which random characters alone would hardly
+/// form.
 fn text() -> impl Strategy<Value = String> {
     let known: Vec<String> = secrets()
         .into_iter()
@@ -131,7 +133,7 @@ proptest! {
         let Some(masked) = masked else { return Ok(()) };
         prop_assert_eq!(scanner.scan(&masked.text), Vec::new());
         prop_assert_eq!(mask(&masked.text), None);
-        // Everything outside of the findings is still there, in order.
+        // All text outside of the findings is kept, in order.
         let mut rest = masked.text.as_str();
         let mut at = 0;
         for finding in &found {
@@ -180,13 +182,14 @@ fn a_text_made_to_be_slow_takes_time_in_proportion_to_its_length() {
         let text = piece.repeat((256 << 10) / piece.len());
         let started = Instant::now();
         std::hint::black_box(Scanner::shared().scan(&text));
-        // A release build is twenty times as fast as the one of the tests. What this would find is a square.
+        // The limit is generous, because a test build is 20 times slower than a release build. It
+        // only detects quadratic cost.
         let elapsed = started.elapsed();
         assert!(elapsed < Duration::from_secs(4), "{piece:?}: {elapsed:?}");
     }
 }
 
-/// Standard base64 without padding.
+/// Encodes as standard base64 without padding.
 fn base64(text: &str) -> String {
     const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let bits: String = text.bytes().map(|byte| format!("{byte:08b}")).collect();

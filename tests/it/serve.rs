@@ -1,4 +1,5 @@
-//! Loops of plugins, through the host as a library: one run in a session, and all of them side by side.
+//! Tests of plugin loops with the host as a library: single runs in a session, and all loops of a
+//! host concurrently.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -24,7 +25,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio_util::sync::CancellationToken;
 
-/// A host with a plugin for each name, whose loop does what is said beside it.
+/// A host with one plugin for each pair of a name and the behavior of its loop.
 struct Setup {
     host: Host,
     _folder: TempDir,
@@ -59,7 +60,7 @@ impl Setup {
         self.host.session().create().unwrap()
     }
 
-    /// Entries of a type in a session.
+    /// Returns the entries of this type in a session.
     fn entries(&self, session: &str, kind: &str) -> Vec<serde_json::Value> {
         let (entries, _) = self.host.store().read(session).unwrap();
         let entries = entries
@@ -68,7 +69,7 @@ impl Setup {
         entries.filter(|entry| entry["type"] == kind).collect()
     }
 
-    /// Runs all loops until they are done or an event is the one that `is_last` looks for.
+    /// Runs all loops until they are done or until `is_last` accepts an event.
     async fn serve(&self, is_last: impl Fn(&Event) -> bool) -> Served {
         let (sender, receiver) = channel(16);
         let loops = Loops::open(&self.host).unwrap().watch(sender);
@@ -109,7 +110,7 @@ impl Served {
         &ends.find(|(name, _)| name == plugin).unwrap().1
     }
 
-    /// Outcomes of the runs of a loop.
+    /// Returns the outcomes of the runs of a plugin's loop.
     fn runs(&self, plugin: &str) -> Vec<LoopResult> {
         let events = self.events.iter();
         let runs = events.filter_map(|stamped| match &stamped.event {
@@ -123,7 +124,8 @@ impl Served {
         runs.collect()
     }
 
-    /// Pauses of a loop, each with the failures before it.
+    /// Returns the pauses of a plugin's loop in milliseconds, each with the number of failures in a
+    /// row before it.
     fn waits(&self, plugin: &str) -> Vec<(u64, u32)> {
         let events = self.events.iter();
         let waits = events.filter_map(|stamped| match &stamped.event {
@@ -143,7 +145,7 @@ fn never(_: &Event) -> bool {
     false
 }
 
-/// Whether a loop waits after this many failures.
+/// Returns a test for the event that the plugin's loop waits after `n` failures in a row.
 fn has_failed(plugin: &'static str, n: u32) -> impl Fn(&Event) -> bool {
     move |event| matches!(event, Event::LoopWait { plugin: own, failures, .. } if own == plugin && *failures == n)
 }
@@ -152,7 +154,7 @@ async fn run_once(session: &mut Session, plugin: &str) -> Result<LoopReply, Loop
     session.run_loop(plugin, &CancellationToken::new()).await
 }
 
-/// The reason that the next run has.
+/// Runs the loop once, and returns its reason for another run or the other result.
 async fn reason(session: &mut Session, plugin: &str) -> String {
     match run_once(session, plugin).await {
         Ok(LoopReply::Again { reason, .. }) => reason,
@@ -204,7 +206,7 @@ async fn a_run_is_done_or_wants_another_and_leaves_an_event_and_an_entry() {
     assert_eq!(entries[1]["reason"], "beat 2");
     assert_eq!(entries[1]["after_ms"], 0);
     assert_eq!(entries[2]["outcome"], "done");
-    // It can be read again, and what the loop counted is there.
+    // The session can be resumed, and the loop's counter was stored in it.
     let mut again = setup.host.session().resume(&id).unwrap();
     assert_eq!(
         run_once(&mut again, "heart").await.unwrap(),
@@ -225,7 +227,7 @@ async fn loops_run_side_by_side_until_all_are_done_each_in_its_session() {
     );
     assert_eq!(setup.entries(&sessions[0], "loop-run").len(), 1);
     assert_eq!(setup.entries(&sessions[1], "loop-run").len(), 3);
-    // They are nobody's conversation.
+    // Sessions of loops are no conversations, so `last` does not find them.
     assert!(setup.host.session().resume("last").is_err());
 }
 
@@ -241,7 +243,7 @@ async fn a_loop_that_fails_runs_again_after_growing_pauses_and_others_go_on() {
     let served = setup.serve(has_failed("bad", 3)).await;
     assert_eq!(served.waits("bad"), [(1_000, 1), (2_000, 2), (4_000, 3)]);
     assert_eq!(served.waits("broken")[..2], [(1_000, 1), (2_000, 2)]);
-    // Three seconds of runs that are 100 ms apart.
+    // The good loop runs every 100 ms, for three seconds.
     let good = served.runs("good");
     assert!(good.len() >= 10, "{good:?}");
     assert!(good.iter().all(|outcome| *outcome == LoopResult::Again));
@@ -414,7 +416,7 @@ async fn a_loop_that_leaves_too_much_is_not_run_again_and_says_so() {
     assert!(events.iter().any(is_told));
 }
 
-/// A guard that fails after a while.
+/// A guard that fails after this time.
 struct Blind(Duration);
 
 impl Hook<at::SessionStart> for Blind {
@@ -430,7 +432,7 @@ impl Hook<at::SessionStart> for Blind {
     }
 }
 
-/// A host with a loop and the guard, which must see everything.
+/// Creates a host with a loop and a guard that fails after this time and then blocks.
 async fn guarded(how: &str, after: Duration, is_async: bool) -> Setup {
     let guard = HookSpec {
         on_failure: OnFailure::Block,
@@ -448,7 +450,7 @@ async fn a_loop_does_not_run_when_a_guard_that_must_see_everything_has_failed() 
     let why = run_once(&mut session, "heart").await.unwrap_err();
     let why = why.to_string();
     assert!(why.contains("stopped") && why.contains("guard"), "{why}");
-    // It was not called.
+    // The loop was not called before: this is its first run.
     assert_eq!(reason(&mut session, "heart").await, "beat 1");
 }
 

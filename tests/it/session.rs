@@ -1,4 +1,4 @@
-//! Sessions on disk: what is kept, who may open it, how it is found.
+//! Tests of sessions on disk: their content, locks and lookup.
 
 mod blobs;
 mod crash;
@@ -41,7 +41,7 @@ impl TempStore {
         self.folder.path().join(id).join("session.jsonl")
     }
 
-    /// Puts a file with this content in the place of a session.
+    /// Writes this content as the file of a session.
     fn put(&self, id: &str, bytes: &[u8]) {
         fs::create_dir_all(self.folder.path().join(id)).unwrap();
         fs::write(self.file(id), bytes).unwrap();

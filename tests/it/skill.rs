@@ -1,13 +1,13 @@
-//! Damaged files of skills, at random: no panic, and no permission that was not there.
+//! Property tests of damaged skill files: no panic, and no additional permission.
 
 use proptest::prelude::*;
 use rind::skill::{Invocation, SCHEMA, Skill, known_keys, parse_text};
 
-/// A file that is in order and restricts.
+/// A valid skill file with restrictions.
 const BASE: &str = "---\ndescription: d\nmodel_invocation: user-only\nallowed-tools: Bash(git status *)\ntools:\n  allow: \
                     [read_file]\n  deny: [bash]\n---\nBody\n";
 
-/// Pieces of which front matters are made.
+/// Pieces from which random front matters are built.
 const PIECES: [&str; 31] = [
     "---\n",
     "tools",
@@ -77,7 +77,8 @@ proptest! {
         read(&text);
     }
 
-    /// Only a line that is gone as a whole, as a comment or as a key that looks like no other, restricts no more.
+    /// A damaged restriction disappears only if its line is missing, is a comment, or has a key
+    /// that resembles no known one.
     #[test]
     fn damage_grants_nothing(at in 0..BASE.len(), removed in 0..3_usize, inserted in "[ -~]{0,2}") {
         let mut text = BASE.to_owned();

@@ -1,4 +1,5 @@
-//! Skills in sessions: what they keep agents to, how they are invoked, what the model is given.
+//! Tests of skills in sessions: the tools to which they restrict agents, their invocation, and the
+//! text for the model.
 
 mod about;
 mod attach;
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Running, Setup};
 
-/// A skill of the user with this text, that restricts nothing.
+/// Returns a skill of the user with this text and without restrictions.
 pub(crate) fn skill(id: &str, body: &str) -> Skill {
     let text = format!("---\ndescription: Does {id}.\n---\n{body}");
     let mut skill = parse_text(id, &text).unwrap();
@@ -37,7 +38,7 @@ fn patterns(names: &[&str]) -> Vec<ToolPattern> {
         .collect()
 }
 
-/// A skill that leaves these tools.
+/// Returns a skill that allows only these tools.
 pub(crate) fn only(id: &str, tools: &[&str]) -> Skill {
     let mut skill = skill(id, "Read and report.");
     skill.tools.allow = Some(patterns(tools));
@@ -58,7 +59,7 @@ fn bash(command: &str) -> Reply {
     Reply::call("bash", json!({ "command": command }))
 }
 
-/// Events of skills: `+id` and `-id reason`.
+/// Returns the events of skills as `+id by SOURCE` and `-id REASON`.
 fn told(running: &Running) -> Vec<String> {
     let told = |event: &Event| match event {
         Event::SkillActivated { skill, by, .. } => Some(format!("+{skill} by {by}")),
@@ -72,7 +73,7 @@ fn told(running: &Running) -> Vec<String> {
         .collect()
 }
 
-/// Names of the tools of a request.
+/// Returns the names of the tools that a request offers to the model.
 fn tools_of(running: &Running, request: usize) -> Vec<String> {
     let bodies = running.provider.bodies();
     let tools = bodies[request]["tools"]

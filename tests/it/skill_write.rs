@@ -1,4 +1,5 @@
-//! Skills that are written: whatever v1 can say is kept in v1, and in the open format all but what the table of the format names.
+//! Property tests of writing skills: the format v1 keeps everything, and the open format all but
+//! the losses that its table names.
 
 use std::path::Path;
 
@@ -19,7 +20,7 @@ fn config() -> ProptestConfig {
     }
 }
 
-/// Text as people and programs write it: with what YAML would take for something else.
+/// Generates texts, among them those that YAML would parse as something other than a string.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "[a-z][a-z ]{0,20}[a-z]",
@@ -54,7 +55,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A front matter with any of the keys, each with a value that it can have.
+/// Generates a front matter with any of the keys, each with a valid value.
 fn front() -> impl Strategy<Value = Value> {
     let texts = (
         of(text()),
@@ -210,7 +211,7 @@ fn file<'a>(text: &'a str, side: Option<&'a str>) -> SkillFile<'a> {
     }
 }
 
-/// The skill of a front matter in JSON, which is YAML where nothing in it is beyond JSON; `None` for one with faults.
+/// Parses a skill file. Returns `None` if it has a fault.
 fn skill(text: &str) -> Option<Skill> {
     file(text, None)
         .parse()
@@ -218,7 +219,7 @@ fn skill(text: &str) -> Option<Skill> {
         .filter(|skill| !skill.is_restricted)
 }
 
-/// A text in double quotes, in characters that everybody can see.
+/// Returns a YAML string in double quotes, with all but printable ASCII characters escaped.
 fn quoted(text: &str) -> String {
     let each = text.chars().map(|c| match c {
         '"' | '\\' => format!("\\{c}"),
@@ -228,7 +229,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", each.collect::<String>())
 }
 
-/// Whether a text can stand without quotes.
+/// Whether YAML reads the text as this string without quotes.
 fn is_plain(text: &str) -> bool {
     let is_word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase());
     let means_more = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
@@ -246,7 +247,7 @@ fn yaml_key(key: &str) -> String {
     }
 }
 
-/// A value on one line.
+/// Writes a value in flow style, on one line.
 fn flow(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
@@ -264,7 +265,7 @@ fn flow(value: &Value) -> String {
     }
 }
 
-/// A text as one of the styles writes it, behind its key.
+/// Writes a string value in one of five YAML styles.
 fn scalar(text: &str, style: u8, indent: &str) -> String {
     let is_printable = |text: &str| text.chars().all(|c| (' '..='~').contains(&c));
     let lines: Vec<&str> = text.split('\n').collect();
@@ -283,7 +284,7 @@ fn scalar(text: &str, style: u8, indent: &str) -> String {
     }
 }
 
-/// Lines of a key with its value, as one of the styles writes them.
+/// Writes a key with its value in one of several YAML styles.
 fn lines(key: &str, value: &Value, style: u8, indent: &str) -> String {
     let key = yaml_key(key);
     let next = style / 2;
@@ -314,7 +315,8 @@ fn lines(key: &str, value: &Value, style: u8, indent: &str) -> String {
     }
 }
 
-/// A file of v1 as people write it: every key in another style, with comments, empty lines, and the line ends of any system.
+/// Writes a file of v1 as a person could: each key in its own style, with comments, empty lines,
+/// and either kind of line ending.
 fn file_of(front: &Value, body: &str, styles: &[u8], has_crlf: bool) -> String {
     let keys = front.as_object().unwrap().iter().zip(styles.iter().cycle());
     let lines = keys.map(|((key, value), style)| {
@@ -345,7 +347,7 @@ fn denied(skill: &Skill) -> Vec<&str> {
     names
 }
 
-/// Names of Claude Code that stand beside those of tools here.
+/// Names of tools in Claude Code, which the open format lists beside the names of tools in Rind.
 const CLAUDE: [&str; 10] = [
     "Agent",
     "Bash",
@@ -359,7 +361,7 @@ const CLAUDE: [&str; 10] = [
     "Write",
 ];
 
-/// Checks that `after` is `before` but for what is told to be lost, which has its default then.
+/// Checks that `after` equals `before`, except that each key in `lost` has its default.
 fn check_but_for(
     lost: &[FormatLoss],
     before: &Skill,
@@ -367,7 +369,7 @@ fn check_but_for(
     text: &str,
 ) -> Result<(), TestCaseError> {
     let is_lost = |key: &str| lost.iter().any(|lost| lost.key == key);
-    // Who may start it, and what it may call: never less is denied.
+    // A conversion never allows more invocations or tools.
     prop_assert_eq!(before.is_for_user(), after.is_for_user());
     prop_assert_eq!(
         before.invocation == Invocation::Auto,
@@ -389,7 +391,7 @@ fn check_but_for(
             .iter()
             .all(|name| denied(after).contains(name))
     );
-    // The keys without another word.
+    // Keys that have no equivalent in the open format are reported as lost.
     let keys = [
         ("side_effects", !before.side_effects.is_empty()),
         ("interaction", before.interaction != Interaction::Returning),
@@ -458,7 +460,7 @@ proptest! {
         let after = skill(&written);
         prop_assert!(after.is_some(), "{}", written);
         prop_assert_eq!(difference(&before, &after.unwrap()), None, "{}", written);
-        // What is v1 stays as it is, byte for byte.
+        // A file that is v1 already stays the same, byte for byte.
         prop_assert_eq!(&to_v1(&file(&written, None)).unwrap(), &written);
     }
 
@@ -473,7 +475,7 @@ proptest! {
         let before = file(&v1, None).parse();
         prop_assert!(before.is_ok(), "{} {:?}", v1, before);
         let before = before.unwrap();
-        // In whatever style it is written, it says what the values say.
+        // The style of the YAML does not change the parsed skill.
         let plain = format!("---\n{}\n---\n", flow(&front));
         let plain = Skill { body: before.body.clone(), ..file(&plain, None).parse().unwrap() };
         prop_assert_eq!(difference(&before, &plain), None, "{}", v1);
@@ -481,18 +483,18 @@ proptest! {
         prop_assert_eq!(&to_v1(&file(&v1, None)).unwrap(), &v1);
 
         let (open, lost) = to_open(&file(&v1, None)).unwrap();
-        // What other programs would take for an error is gone.
+        // The open format has no keys that other programs would reject.
         let read = skill(&open).unwrap();
         for key in ["skill_format", "model_invocation", "tools", "side_effects", "trust", "interaction", "library_depends", "attach", "generated_from", "requires"] {
             let mut keys = open.lines().skip(1).take_while(|line| line.trim_end() != "---");
             prop_assert!(!keys.any(|line| line.starts_with(&format!("{key}:"))), "{} in {}", key, open);
         }
         check_but_for(&lost, &before, &read, &open)?;
-        // What is open stays so, but for the name of the format.
+        // A file in the open format stays the same when it is converted to that format again.
         let (again, more) = to_open(&file(&open, None)).unwrap();
         prop_assert_eq!(&again, &open);
         prop_assert!(more.is_empty());
-        // And back in v1 it is the first, but for what was lost.
+        // Converting back to v1 gives the first skill, except for the losses.
         let back = to_v1(&file(&open, None)).unwrap();
         let read_back = skill(&back).unwrap();
         prop_assert_eq!(difference(&read, &read_back), None, "{}", back);

@@ -1,4 +1,5 @@
-//! Subagents of the model: presets, side by side, stopped, continued, blocked, and their limits.
+//! Tests of the model's subagents: presets, concurrency, stopping, continuing, blocking, and
+//! limits.
 
 mod limits;
 mod preset;
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Running, Setup};
 
-/// The reply to a request whose last input contains this text, in this step of it.
+/// Returns a reply to requests of this step of a turn whose input contains this text.
 fn reply(contains: &str, step: u32, reply: Reply) -> Reply {
     let when = When {
         contains: Some(contains.to_owned()),
@@ -29,7 +30,7 @@ fn reply(contains: &str, step: u32, reply: Reply) -> Reply {
     }
 }
 
-/// The same in every step, as often as it is asked for.
+/// Returns a reply to all requests of turns whose input contains this text.
 fn always(contains: &str, reply: Reply) -> Reply {
     let when = When {
         contains: Some(contains.to_owned()),
@@ -46,8 +47,8 @@ fn spawn(preset: &str, task: &str) -> Reply {
     Reply::default().and_call("spawn_subagent", json!({"task": task, "preset": preset}))
 }
 
-/// An agent with subagents. In the arguments of its calls, `@TASK` stands for the id of the
-/// subagent that was given this task.
+/// Returns the setup of an agent with subagents. In the arguments of its calls, `@TASK` stands for
+/// the id of the subagent with this task.
 fn setup(script: Vec<Reply>) -> Setup {
     let ids: Arc<Mutex<BTreeMap<String, String>>> = Arc::default();
     let learnt = ids.clone();
@@ -80,7 +81,7 @@ fn setup(script: Vec<Reply>) -> Setup {
         })
 }
 
-/// States of the subagents that ended, by task, in the order of their ends.
+/// Returns task and state of each subagent that ended, in the order of their ends.
 fn ends(running: &Running) -> Vec<(String, SubagentState)> {
     let mut tasks = BTreeMap::new();
     let mut ends = Vec::new();
@@ -98,7 +99,7 @@ fn ends(running: &Running) -> Vec<(String, SubagentState)> {
     ends
 }
 
-/// The entries of a subagent's session.
+/// Returns the entries of a subagent's session.
 fn entries_of(running: &Running, agent: &str) -> Vec<Body> {
     let store = SessionStore::new(running.folder.path().join("sessions"));
     let id = format!("{}/agents/{agent}", running.session.id());
@@ -107,7 +108,7 @@ fn entries_of(running: &Running, agent: &str) -> Vec<Body> {
     entries.into_iter().map(|entry| entry.body).collect()
 }
 
-/// Faults that an examination of the session finds.
+/// Returns the faults that an examination of the session finds.
 fn faults(running: &Running) -> Vec<String> {
     let store = SessionStore::new(running.folder.path().join("sessions"));
     let examined = examine_session(&store, running.session.id()).unwrap();

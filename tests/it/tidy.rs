@@ -1,4 +1,5 @@
-//! The code keeps its shape: the arrows between modules, who may touch what, sizes, docs, and the tables of the READMEs.
+//! Tests of the shape of the code: dependencies between modules, names that only some files may
+//! use, sizes, docs, and generated tables.
 //!
 //! Each check is a function from text to findings, with tests of its own on small bad inputs beside it; the tests here run
 //! them over the tree.

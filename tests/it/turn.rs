@@ -1,4 +1,5 @@
-//! The turn: what happens in which order, what the model is sent, and what is left in the session however it ends.
+//! Tests of turns: the order of events, the requests to the model, and the entries in the session
+//! after any end.
 
 mod calls;
 mod files;
@@ -20,7 +21,7 @@ use serde_json::json;
 
 use crate::harness::{Setup, check_turn};
 
-/// Events of a turn that answers at once.
+/// Events of a turn with only an answer.
 const PLAIN: &[&str] = &[
     "session-opened",
     "turn-start",
@@ -32,7 +33,7 @@ const PLAIN: &[&str] = &[
     "turn-end",
 ];
 
-/// The same where a hook judges the answer when it is whole.
+/// Returns the events of such a turn if a hook judges complete answers.
 fn held() -> Vec<&'static str> {
     let shown = |name: &&'static str| match *name {
         "text-delta" => "text-held",
@@ -41,7 +42,8 @@ fn held() -> Vec<&'static str> {
     PLAIN.iter().map(shown).collect()
 }
 
-/// Events of a turn with one step of calls, whose events are in the middle, and an answer.
+/// Returns the events of a turn with a step of calls and an answer. `middle` has the events of the
+/// calls.
 fn with_calls(middle: &[&'static str]) -> Vec<&'static str> {
     let start = ["session-opened", "turn-start", "assessed", "message-end"];
     let end = ["step-start", "text-delta", "message-end", "turn-end"];
@@ -235,7 +237,7 @@ async fn pre_reason_changes_the_request_and_leaves_tools_out() {
     assert_eq!(body["temperature"], 0.25);
     assert_eq!(body["max_tokens"], 99);
     assert_eq!(body["tools"].as_array().unwrap().len(), 1);
-    // A tool that was left out cannot be called.
+    // The host refuses a call of a tool that the hook removed from the request.
     assert_eq!(running.results()[0].2.as_deref(), Some("host"));
 }
 

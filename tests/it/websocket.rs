@@ -1,4 +1,5 @@
-//! WebSocket connections of loops, against servers that keep to the protocol and servers that do not.
+//! Tests of WebSocket connections of loops, with servers that follow the protocol and servers that
+//! break it.
 
 mod dvm;
 mod server;
@@ -32,15 +33,15 @@ impl Secrets for Kept {
     }
 }
 
-/// Outcome of a run of the guest.
+/// Result of a run of the guest's loop.
 struct Came {
     reason: String,
-    /// Access records: outcome, target and reason.
+    /// Access records as `OUTCOME | TARGET | REASON`.
     records: Vec<String>,
     took: Duration,
 }
 
-/// The guest with this `[network]`.
+/// A host with the guest `socket`.
 struct Setup {
     host: Host,
     _folder: TempDir,
@@ -62,7 +63,7 @@ impl Setup {
             deadline: Duration::from_secs(3),
             ..EgressOptions::default()
         };
-        // Addresses on loopback are asked about whatever the trust.
+        // Loopback addresses need a grant even for a managed plugin.
         let grants = GrantOptions {
             flags: vec!["socket".parse().unwrap()],
             ..GrantOptions::default()
@@ -113,7 +114,7 @@ impl Setup {
     }
 }
 
-/// Runs the guest against a server on loopback that it was granted.
+/// Runs the guest with a loopback server for which it has a grant.
 async fn run(server: &SocketServer, how: &str) -> Came {
     let network = format!("private = [\"{}\"]", server.grant());
     let setup = Setup::new(&network, &server.url(), how, Names::default()).await;
@@ -129,7 +130,8 @@ async fn messages_go_both_ways_with_the_credential_and_leave_records() {
     );
     let setup = Setup::new(&network, &server.url(), "echo", Names::default()).await;
     let came = setup.run(&CancellationToken::new()).await;
-    // The server says back what it was asked with as its first message.
+    // The server sends `hi` and echoes the guest's three messages. Its record of the handshake is
+    // checked below.
     assert_eq!(
         came.reason,
         "4 bye; the server closed the connection: 1000 done"
@@ -173,7 +175,7 @@ async fn a_secret_that_comes_back_is_masked() {
     );
 }
 
-/// Each act of a server has its end of the run.
+/// Each behavior of a server ends the run with this reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_that_break_the_rules_are_cut_off_by_name() {
     for (act, expected) in [
@@ -247,7 +249,7 @@ async fn servers_that_break_the_rules_are_cut_off_by_name() {
 async fn a_slow_loop_stops_the_reading_and_loses_nothing() {
     let server = SocketServer::start(Act::Stream).await;
     let came = run(&server, "slow").await;
-    // The server could not send more than what the queue and the buffers of the kernel hold.
+    // The server could only send as much as the host's queue and the kernel's buffers hold.
     let before = server.sent_while_slow();
     assert!(before < 24 << 20, "{before}");
     assert_eq!(
@@ -281,7 +283,7 @@ async fn connections_and_messages_have_bounds_and_secrets_are_not_sent() {
         closed.starts_with("Err(Error::NotFound(") && closed.contains(" Err(Error::NotFound("),
         "{closed}"
     );
-    // The end of a run closes what it left open.
+    // The end of a run closes the connections that it left open.
     assert_eq!(run(&server, "leave").await.reason, "left open");
     let started = Instant::now();
     while server.n_open() > 0 {
@@ -316,7 +318,7 @@ async fn the_end_of_the_host_ends_a_wait_for_messages_and_closes_the_connection(
     assert_eq!(server.n_open(), 0);
 }
 
-/// Grants, a URL, the addresses of its name, and the refusal.
+/// Cases of `[network]` grants, URL, address of the URL's name, and refusal.
 #[tokio::test(flavor = "multi_thread")]
 async fn hosts_and_addresses_that_were_not_granted_are_refused() {
     for (network, url, address, expected) in [
@@ -397,7 +399,8 @@ async fn a_tool_opens_no_connection() {
     assert!(output.is_error && text.contains(expected), "{text}");
 }
 
-/// A name that has another address at its second look-up is connected to at the first.
+/// The host connects to the address of its only look-up, although a second one would give another
+/// address.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_is_looked_up_once() {
     let server = SocketServer::start(Act::Drop).await;

@@ -1,6 +1,7 @@
-//! Servers of NATS for tests: real ones, on loopback, with ports and folders of their own.
+//! Real NATS servers for tests, on loopback, with their own ports and folders.
 //!
-//! Start from [`NatsServers`]. A test that needs a server fails if none can be had: none is skipped.
+//! Start from [`NatsServers`]. A test that needs a server is never skipped: it fails if no server
+//! is available.
 
 #![allow(
     clippy::unwrap_used,

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Time after which something counts as hanging.
+/// Time after which an awaited condition counts as failed.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A home, a workspace and a script. Programs that were started are killed when it is dropped.
+/// A machine: a folder with home, workspace and script, and the programs that it started. Dropping
+/// it kills the programs.
 #[derive(Debug)]
 pub struct Machine {
     folder: tempfile::TempDir,
@@ -36,7 +37,7 @@ impl HttpAnswer {
     /// Reads the body as JSON.
     ///
     /// # Panics
-    /// The body is no JSON.
+    /// The body is not JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
@@ -45,7 +46,7 @@ impl HttpAnswer {
     /// Checks the status and returns the answer.
     ///
     /// # Panics
-    /// The status is another one.
+    /// The status differs.
     #[must_use]
     #[track_caller]
     pub fn has_status(self, status: u16) -> Self {
@@ -55,10 +56,10 @@ impl HttpAnswer {
 }
 
 impl Machine {
-    /// Creates a machine with this program, whose model follows a script.
+    /// Creates a machine with this program and these NATS servers, whose model follows a script.
     ///
     /// # Panics
-    /// Its folders cannot be created.
+    /// The folders of the machine cannot be created.
     #[must_use]
     pub fn new(program: &str, urls: &str, script: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -82,7 +83,7 @@ impl Machine {
         &self.urls
     }
 
-    /// Returns the path of something in the folder of the machine.
+    /// Returns a path in the folder of the machine.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
@@ -93,8 +94,8 @@ impl Machine {
         self.variables.push((name.to_owned(), value.to_owned()));
     }
 
-    /// Returns the program with a command, the servers and further arguments. A command that opens
-    /// sessions gets the script.
+    /// Returns the program with a command, the servers and further arguments. `serve` and `worker`
+    /// also get the script.
     #[must_use]
     pub fn command(&self, command: &[&str], args: &[&str]) -> Command {
         let servers = ["--nats", &self.urls, "--tenant", "t"];
@@ -105,7 +106,7 @@ impl Machine {
         program
     }
 
-    /// Returns the program with these arguments alone.
+    /// Returns the program with only these arguments.
     #[must_use]
     pub fn local(&self, args: &[&str]) -> Command {
         let mut program = Command::new(&self.program);
@@ -146,7 +147,7 @@ impl Machine {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Starts the program, whose errors go to a file, and returns its process id.
+    /// Starts the program with standard error in a log file, and returns its process id.
     ///
     /// # Panics
     /// The program cannot be started.
@@ -163,7 +164,8 @@ impl Machine {
         id
     }
 
-    /// Starts a worker of the class `default` with further arguments, and returns its process id.
+    /// Starts a worker of the class `default` with further arguments, waits until it is listed, and
+    /// returns its process id.
     pub fn start_worker(&mut self, args: &[&str]) -> u32 {
         let id = self.start(&["worker"], args);
         let name = format!("default-{id}");
@@ -216,7 +218,7 @@ impl Machine {
         logs.collect::<Vec<_>>().join("---\n")
     }
 
-    /// Waits until something is so.
+    /// Waits until the condition holds.
     ///
     /// # Panics
     /// The condition does not become true in time.
@@ -236,7 +238,7 @@ impl Machine {
     /// Sends a request to the front.
     ///
     /// # Panics
-    /// It gives no answer.
+    /// The front gives no answer.
     #[must_use]
     pub fn send(&self, method: &str, path: &str, body: Option<&Value>) -> HttpAnswer {
         let body = body.map(Value::to_string).unwrap_or_default();
@@ -276,13 +278,13 @@ impl Machine {
         }
     }
 
-    /// Gets something from the front.
+    /// Sends a GET request to the front.
     #[must_use]
     pub fn get(&self, path: &str) -> HttpAnswer {
         self.send("GET", path, None)
     }
 
-    /// Sends a body to the front.
+    /// Sends a POST request with this body to the front.
     #[must_use]
     pub fn post(&self, path: &str, body: &Value) -> HttpAnswer {
         self.send("POST", path, Some(body))

@@ -1,4 +1,4 @@
-//! The program `nats-server`: named by the environment, on PATH, or from a pinned package.
+//! Finds the program `nats-server`: from the environment, on PATH, or in a pinned package.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,20 +6,20 @@ use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
 
-/// A version of the server's package for Python's package manager.
+/// A version of the server's Python package.
 struct ServerPackage {
     version: &'static str,
-    /// SHA-256 of its file for this platform.
+    /// SHA-256 of the package's file for this platform.
     sha256: &'static str,
 }
 
-/// Server of the tests.
+/// Server that the tests use.
 const SERVER: ServerPackage = ServerPackage {
     version: "2.15.1",
     sha256: "8595a93c4e85df893ce394f6570781730775d3c793e199da8f5131ca97147b79",
 };
 
-/// The last server that is too old.
+/// Server of an unsupported version.
 const OLD_SERVER: ServerPackage = ServerPackage {
     version: "2.12.8",
     sha256: "a44100c5cff85f2eca9fe6ef18bb54bbe86ef12bf9a0c1cca9419fa41e75752d",
@@ -32,7 +32,7 @@ const OLDEST: (u32, u32) = (2, 14);
 /// pinned package, which is fetched once into the target folder.
 ///
 /// # Panics
-/// There is none of them.
+/// No server is found or fetched.
 #[must_use]
 pub fn server_program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
@@ -55,10 +55,11 @@ pub fn server_program() -> &'static Path {
     })
 }
 
-/// Returns the path of a server that is too old: `RIND_OLD_NATS_SERVER`, or the pinned package.
+/// Returns the path of a server of an unsupported version: `RIND_OLD_NATS_SERVER`, or the pinned
+/// package.
 ///
 /// # Panics
-/// There is none of them.
+/// No server is found or fetched.
 #[must_use]
 pub fn old_server_program() -> PathBuf {
     if let Some(named) = std::env::var_os("RIND_OLD_NATS_SERVER") {
@@ -88,7 +89,7 @@ fn version_of(program: &Path) -> Option<(u32, u32)> {
 
 /// Fetches the package, checks it and unpacks the program; several processes may do so at once.
 fn fetched_program(package: &ServerPackage) -> Result<PathBuf, String> {
-    // The test is in `deps` of the profile's folder.
+    // The path of the test is `target/PROFILE/deps/TEST`.
     let test = std::env::current_exe().map_err(|error| error.to_string())?;
     let target = test
         .ancestors()

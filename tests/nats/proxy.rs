@@ -1,4 +1,4 @@
-//! A proxy between a client and a server that loses answers.
+//! A proxy between a client and a server that can lose the server's answers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -10,9 +10,10 @@ use tokio::net::{TcpListener, TcpStream};
 /// Treatment of the bytes that a server sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyFault {
-    /// Passes them on.
+    /// Passes all bytes on.
     None,
-    /// Loses them and then cuts the connection: requests arrive, their answers do not.
+    /// Drops the bytes and then closes the connection, so that requests arrive but not their
+    /// answers.
     LosesAnswers,
 }
 
@@ -26,10 +27,10 @@ pub struct FaultProxy {
 }
 
 impl FaultProxy {
-    /// Starts a proxy to a port of this machine.
+    /// Starts a proxy for the server at this local port.
     ///
     /// # Panics
-    /// There is no port.
+    /// No port is free.
     #[must_use]
     pub fn start(to: u16) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -65,7 +66,7 @@ impl FaultProxy {
         self.port
     }
 
-    /// Changes what the proxy does from now on.
+    /// Changes how the proxy treats answers from now on.
     pub fn set(&self, fault: ProxyFault) {
         self.fault.store(
             u8::from(fault == ProxyFault::LosesAnswers),
@@ -93,7 +94,7 @@ async fn pass(client: TcpStream, server: TcpStream, fault: Arc<AtomicU8>, n_lost
             }
             if fault.load(Ordering::SeqCst) > 0 {
                 n_lost.fetch_add(1, Ordering::SeqCst);
-                // Requests that are on their way still arrive.
+                // Gives requests on their way time to arrive at the server.
                 tokio::time::sleep(Duration::from_millis(30)).await;
                 return;
             }

@@ -17,12 +17,11 @@ use crate::server_program;
 pub struct ServerSetup {
     /// Number of servers: 1 or 3.
     pub n_servers: usize,
-    /// Whether an acknowledged message is on the disk.
+    /// Whether the server syncs each message to the disk before it acknowledges it.
     pub is_synced: bool,
-    /// Space that the streams of a server may take, in MB.
+    /// Maximum size of all streams of a server, in MB.
     pub max_file_mb: u32,
-    /// Size of the disk of each server, in MB, which is a file system of its own in memory. `None` is a
-    /// folder.
+    /// Size in MB of a separate in-memory file system for each server. `None` uses a plain folder.
     pub disk_mb: Option<u32>,
 }
 
@@ -43,7 +42,7 @@ impl ServerSetup {
     };
 }
 
-/// Running servers. They are killed when this is dropped.
+/// Running servers. Dropping this kills them.
 #[derive(Debug)]
 pub struct NatsServers {
     folder: tempfile::TempDir,
@@ -56,7 +55,8 @@ struct OneServer {
     port: u16,
     config: PathBuf,
     child: Option<Child>,
-    /// Process that holds the namespace with the disk of the server, if it has one of its own.
+    /// Process that keeps the mount namespace with the server's disk alive, if the server has its
+    /// own disk.
     disk: Option<Child>,
 }
 
@@ -64,7 +64,7 @@ impl NatsServers {
     /// Starts servers and waits until they accept connections.
     ///
     /// # Panics
-    /// They do not start.
+    /// A server does not start.
     #[must_use]
     pub fn start(setup: ServerSetup) -> Self {
         Self::start_with(setup, "")
@@ -73,7 +73,7 @@ impl NatsServers {
     /// Starts servers whose settings have further lines, such as users and their permissions.
     ///
     /// # Panics
-    /// They do not start.
+    /// A server does not start.
     #[must_use]
     pub fn start_with(setup: ServerSetup, more: &str) -> Self {
         let folder = tempfile::Builder::new()
@@ -124,10 +124,10 @@ impl NatsServers {
         all
     }
 
-    /// Starts a server that is not running, with the folder that it had.
+    /// Starts a server that is not running, with its previous folder.
     ///
     /// # Panics
-    /// It does not start.
+    /// The server does not start.
     pub fn start_server(&mut self, n: usize) {
         let log =
             std::fs::File::create(self.folder.path().join(format!("server-{n}.log"))).unwrap();
@@ -195,7 +195,7 @@ impl NatsServers {
     /// Returns settings for a tenant on these servers, with few streams and short leases.
     ///
     /// # Panics
-    /// The name of the tenant is none.
+    /// The name of the tenant is invalid.
     #[must_use]
     pub fn config(&self, tenant: &str) -> NatsConfig {
         let sync = match self.setup.is_synced {
@@ -214,7 +214,7 @@ impl NatsServers {
     /// Returns the resident memory of a server in kB, and its number of open files.
     ///
     /// # Panics
-    /// It is not running.
+    /// The server is not running.
     #[must_use]
     pub fn memory_and_files(&self, n: usize) -> (u64, usize) {
         process_memory_and_files(self.servers[n].child.as_ref().unwrap().id())
@@ -265,12 +265,12 @@ impl NatsServers {
     /// Removes the file that fills the disk.
     ///
     /// # Panics
-    /// There is none.
+    /// The filler file does not exist.
     pub fn free_disk(&self, n: usize) {
         std::fs::remove_file(self.filler(n)).unwrap();
     }
 
-    /// Path of the file as this process sees it: the disk is in a namespace of its own.
+    /// Path of the filler file, by way of `/proc`, because the disk is in another mount namespace.
     fn filler(&self, n: usize) -> PathBuf {
         let pid = self.servers[n].disk.as_ref().unwrap().id();
         let root = PathBuf::from(format!("/proc/{pid}/root"));
@@ -281,16 +281,16 @@ impl NatsServers {
     /// Removes the folder of a server that is not running, as a lost disk would.
     ///
     /// # Panics
-    /// It is running, or has no folder.
+    /// The server is running, or has no folder.
     pub fn lose_disk(&self, n: usize) {
         assert!(self.servers[n].child.is_none());
         std::fs::remove_dir_all(self.folder.path().join(format!("server-{n}"))).unwrap();
     }
 
-    /// Kills a server as a power failure of the process would (SIGKILL).
+    /// Kills a server with SIGKILL, as in a crash.
     ///
     /// # Panics
-    /// It is not running.
+    /// The server is not running.
     pub fn kill(&mut self, n: usize) {
         let mut child = self.servers[n].child.take().unwrap();
         child.kill().unwrap();
@@ -300,7 +300,7 @@ impl NatsServers {
     /// Stops (`true`) or continues a server without ending it.
     ///
     /// # Panics
-    /// It is not running.
+    /// The server is not running.
     pub fn pause(&self, n: usize, is_paused: bool) {
         let child = self.servers[n].child.as_ref().unwrap();
         let pid = Pid::from_child(child);
@@ -310,14 +310,16 @@ impl NatsServers {
             Signal::CONT
         };
         kill_process(pid, signal).unwrap();
-        // A thread that is not stopped yet can still confirm an entry.
+        // Waits for all threads, because a thread that is not stopped yet can still acknowledge a
+        // message.
         while is_paused && !is_stopped(child.id()) {
             thread::sleep(Duration::from_millis(1));
         }
     }
 }
 
-/// Mounts a file system in memory on a folder, in a namespace that the returned process holds.
+/// Mounts an in-memory file system on a folder, in a mount namespace that the returned process
+/// keeps alive.
 fn mount_disk(folder: &Path, size_mb: u32) -> Child {
     std::fs::create_dir_all(folder).unwrap();
     let mount = "mount -t tmpfs -o size=$0m tmpfs \"$1\" && echo mounted && exec sleep infinity";
@@ -339,7 +341,7 @@ fn is_stopped(pid: u32) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     threads.flatten().all(|thread| {
         let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        // The name of the program comes before the state, in parentheses.
+        // The state follows the program's name, which is in parentheses.
         let state = stat.rsplit(") ").next();
         state.is_none_or(|state| state.starts_with('T') || state.is_empty())
     })
@@ -375,7 +377,7 @@ pub fn process_memory_and_files(pid: u32) -> (u64, usize) {
     (memory, files.count())
 }
 
-/// Returns ports that nobody listens on.
+/// Returns ports on which no program listens.
 fn free_ports(n: usize) -> Vec<u16> {
     let listeners: Vec<TcpListener> = (0..n)
         .map(|_| TcpListener::bind(("127.0.0.1", 0)).unwrap())

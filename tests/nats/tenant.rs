@@ -1,4 +1,4 @@
-//! A tenant with workers whose model answers after a time, and the inputs of a flood.
+//! A tenant with workers whose model answers after a delay, and the sender of a flood of inputs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,10 +15,10 @@ use rind_nats::{NatsConfig, NatsError, NatsSessions, TenantQuotas};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
-/// Number of sessions among which the inputs of a flood are divided.
+/// Number of sessions over which the inputs of a flood are distributed.
 pub const N_NOISY: usize = 100;
 
-/// An input whose turn has begun or ended.
+/// The beginning or end of an input's turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnMoment {
     /// Id of the input.
@@ -29,7 +29,7 @@ pub struct TurnMoment {
     pub is_end: bool,
 }
 
-/// Turns of a host that say when they begin and end.
+/// Turns of a host that report their beginnings and ends.
 struct TimedTurns {
     turns: HostTurns,
     moments: UnboundedSender<TurnMoment>,
@@ -76,20 +76,20 @@ impl ClaimedSession for TimedSession {
     }
 }
 
-/// A tenant with workers in this process. They stop when it is dropped.
+/// A tenant with workers in this process. Dropping it stops the workers.
 #[derive(Debug)]
 pub struct TimedTenant {
-    /// Inputs of its sessions.
+    /// Queue of the tenant's inputs.
     pub inbox: TurnInbox,
     /// Quotas of the tenant.
     pub quotas: TenantQuotas,
-    /// Begins and ends of turns, as they happen.
+    /// Beginnings and ends of turns, as they happen.
     pub moments: UnboundedReceiver<TurnMoment>,
     stop: CancellationToken,
 }
 
 impl TimedTenant {
-    /// Starts workers with four slots each, whose model takes this time for an answer.
+    /// Starts workers with four slots each, whose model answers after this delay.
     ///
     /// # Panics
     /// The servers do not answer.

@@ -1,5 +1,5 @@
-//! A terminal with a person who types at it: `script` of util-linux makes it, an emulator says what is
-//! on its screen.
+//! A terminal for tests: `script` of util-linux runs the program in it, and an emulator tracks its
+//! screen.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -11,13 +11,13 @@ use crate::Machine;
 /// Size of the terminal: columns and rows.
 const SIZE: (u16, u16) = (100, 40);
 
-/// Rows above the screen that are kept.
+/// Number of rows above the screen that the emulator keeps.
 const SCROLLBACK_ROWS: usize = 2_000;
 
-/// Time after which something counts as hanging.
+/// Time after which an awaited condition counts as failed.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The program at a terminal. Ended when it is dropped.
+/// The program at a terminal. Dropping this ends the program.
 pub struct Terminal {
     child: Child,
     stdin: ChildStdin,
@@ -92,7 +92,8 @@ impl Terminal {
         self
     }
 
-    /// Types a line once the program takes keys again: those typed too early answer no question.
+    /// Types a line and Enter after a pause, because keys that are typed too early do not answer a
+    /// question.
     pub fn line(&mut self, line: &str) -> &mut Self {
         std::thread::sleep(Duration::from_millis(1_200));
         self.keys(line);
@@ -100,7 +101,7 @@ impl Terminal {
         self.keys("\r")
     }
 
-    /// Waits until the screen and the rows above it have a text so often.
+    /// Waits until the screen and the rows above it contain a text this many times.
     ///
     /// # Panics
     /// The text does not appear in time.
@@ -117,7 +118,7 @@ impl Terminal {
         }
     }
 
-    /// Waits until the screen and the rows above it have a text.
+    /// Waits until the screen and the rows above it contain a text.
     ///
     /// # Panics
     /// The text does not appear in time.
@@ -149,7 +150,8 @@ impl Terminal {
         rows.join("\n").trim_end().to_owned()
     }
 
-    /// Waits for the end of the program and returns its exit code. The terminal must be as it was.
+    /// Waits for the end of the program, checks that it restored the terminal, and returns its exit
+    /// code.
     ///
     /// # Panics
     /// The program does not end in time.

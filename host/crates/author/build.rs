@@ -1,4 +1,5 @@
-//! Packs the SDKs and the templates of plugins, which `src/embedded.rs` includes.
+//! Packs the SDKs, templates, schemas and guest modules into `embedded.tar.zst`, which
+//! `src/embedded.rs` includes.
 
 fn main() -> std::io::Result<()> {
     rind_embed::build::pack_parts(

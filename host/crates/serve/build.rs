@@ -1,4 +1,4 @@
-//! Packs the description of the API, which `src/openapi.rs` includes.
+//! Packs the OpenAPI description of the API, which `src/openapi.rs` includes.
 
 fn main() -> std::io::Result<()> {
     rind_embed::build::pack_parts("openapi.tar.zst", &[("src/openapi.json", "openapi.json")])

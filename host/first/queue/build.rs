@@ -1,4 +1,4 @@
-//! Empty: cargo counts it (see README.md).
+//! Does nothing; cargo only counts this build script when it orders its jobs (see README.md).
 
 fn main() {
     println!("cargo::rerun-if-changed=../build.rs");

@@ -1,5 +1,5 @@
-//! A policy of your own: files below `docs/` may be changed, a person is asked about the others,
-//! and no program runs.
+//! A custom policy: files below `docs/` may be changed, a person is asked about other files, and no
+//! program runs.
 //!
 //! `cargo run -p rind --example policy` plays a turn that tries all three in a temporary folder.
 #![allow(clippy::print_stdout, reason = "it shows what was decided")]
@@ -21,10 +21,10 @@ struct DocsOnly;
 impl Policy for DocsOnly {
     fn decide(&self, call: &PolicyCall<'_>) -> Decision {
         let (verdict, rule) = match (call.spec.effect_class, call.subject) {
-            // A hook of a plugin or of this program wants a person to look at it.
+            // A hook of a plugin or of this program asks for a person's approval.
             _ if call.is_asked => (ToolVerdict::Ask, "a hook asks"),
             (EffectClass::Read, _) => (ToolVerdict::Allow, "reading is free"),
-            // Without links and `..`: where the path really leads.
+            // The path is resolved, without links and `..`.
             (EffectClass::Write, Subject::File(WorkspacePath::Known(path)))
                 if path.starts_with("docs/") =>
             {
@@ -43,7 +43,7 @@ impl Policy for DocsOnly {
     }
 }
 
-/// Stands for a person: says no and shows the question.
+/// Approver for an absent person: shows the question and says no.
 struct Nobody;
 
 impl Approver for Nobody {

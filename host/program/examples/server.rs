@@ -1,8 +1,8 @@
-//! A server that keeps many sessions: one host, and a session for each connection.
+//! A server with many sessions: one host, and one session for each connection.
 //!
 //! `cargo run -p rind --example server` listens on loopback; `nc 127.0.0.1 7878` talks to it. The
-//! first line of a client is the id of a session to continue, or empty for a new one; every other
-//! line is a turn, whose text is sent as it comes.
+//! first line of a client is the id of a session to continue, or empty for a new session. Each
+//! further line is the input of a turn, whose answer is streamed to the client.
 #![allow(clippy::print_stdout, reason = "it says where it listens")]
 
 use std::sync::Arc;
@@ -19,8 +19,8 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    // Sessions are kept there from run to run. There is no approver: a call that needs approval is
-    // refused.
+    // The folder of `home` keeps the sessions between runs. There is no approver, so a call that
+    // needs approval is refused.
     let host = Host::builder()
         .provider(Arc::new(Scripted::built_in()?), "scripted")
         .home("target/server")
@@ -79,7 +79,8 @@ async fn serve(host: &Host, client: TcpStream) -> Result<()> {
     Ok(())
 }
 
-/// Sends new text of the answer. A client that is gone ends its turn cleanly.
+/// Sends new text of the answer to the client. If the client has disconnected, the turn ends
+/// cleanly.
 async fn show(client: &mut OwnedWriteHalf, event: Event, cancel: &CancellationToken) {
     if let Event::TextDelta { text } = event
         && client.write_all(text.as_bytes()).await.is_err()

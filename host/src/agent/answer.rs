@@ -1,20 +1,19 @@
-//! The answer that a turn works towards: the last text of the model, and the number of its texts that
-//! were incomplete.
+//! State of a turn's answer: the last text of the model, and the counts of cut and empty answers.
 //!
 //! Owns the counts and their limits. It must not know how the model is asked. Start from
 //! [`AnswerState`].
 
 use super::reply::{ReplyShortfall, ReplyStep};
 
-/// Maximum number of consecutive answers cut by a token limit. A model that does not write less
-/// after two of them usually repeats the same answer, at full cost.
+/// Maximum number of consecutive answers that a token limit cut. A model that has not shortened its
+/// answer after two cuts usually repeats the same answer, at full cost.
 const MAX_CUT: u32 = 3;
 
 /// Note at the end of a turn after [`MAX_CUT`] cut answers.
 pub(super) const CUT_AGAIN: &str = "[stopped: the answer was cut at the token limit three times in a row; raise the limit of the model's \
                          answer, or ask for less at once]";
 
-/// Message for the model after its text was cut.
+/// Message for the model after the token limit cut its text.
 pub(super) const CONTINUE: &str = "[your answer was cut by its token limit; continue exactly where it stopped, without repeating anything]";
 
 /// Message for the model after an answer without text and tool calls.
@@ -25,13 +24,13 @@ pub(super) const EMPTY: &str =
 pub(super) const EMPTY_AGAIN: &str =
     "the model gave an empty answer twice in a row; ask again, or choose another model with /model";
 
-/// Outcome of the attempt to end the turn with the last answer.
+/// Outcome of an attempt to end the turn with the last answer.
 pub(super) enum AnswerEnd {
-    /// The answer went out, and the turn is over.
+    /// The answer was sent to the user, and the turn is over.
     Done,
-    /// The answer went out, and the person follows up.
+    /// The answer was sent to the user, who has followed up with a further input.
     FollowUp,
-    /// Another step is needed, for this short reason.
+    /// The turn needs another step, for this short reason.
     Again(String),
 }
 
@@ -44,20 +43,20 @@ impl AnswerEnd {
 /// State of the answer to the current input.
 #[derive(Default)]
 pub(super) struct AnswerState {
-    /// Last text of the model that was not empty.
+    /// Last text of the model that was not empty, joined with the cut texts that it continues.
     draft: String,
-    /// Cut text that the next step continues.
+    /// Beginning of the answer, which was cut; the next step continues it.
     begun: String,
     n_cut: u32,
     n_empty: u32,
-    /// The last step, until the answer in it is accepted or another step follows.
+    /// Last step, until its answer is accepted or another step follows.
     last: Option<ReplyStep>,
-    /// The draft that reflection accepted.
+    /// Draft that reflection accepted.
     accepted: Option<String>,
 }
 
 impl AnswerState {
-    /// Takes the answer of a step. Returns whether its text was cut.
+    /// Records the answer of a step. Returns whether the answer's text was cut.
     pub(super) fn take_step(&mut self, mut step: ReplyStep) -> bool {
         step.draft.insert_str(0, &self.begun);
         self.begun.clear();
@@ -75,7 +74,7 @@ impl AnswerState {
         is_cut_text
     }
 
-    /// Returns the last step, if it was not taken yet.
+    /// Returns the last step, unless it was taken.
     pub(super) fn last_step(&self) -> Option<&ReplyStep> {
         self.last.as_ref()
     }
@@ -85,25 +84,25 @@ impl AnswerState {
         self.last.take()
     }
 
-    /// Whether there is a last step, or an accepted answer.
+    /// Whether there is a last step or an accepted answer.
     pub(super) fn is_there(&self) -> bool {
         self.last.is_some() || self.accepted.is_some()
     }
 
-    /// Forgets the last answer and a cut text before it, because the conversation went on without
-    /// them: the next answer continues neither.
+    /// Forgets the last answer and a cut text before it, because other messages have followed in
+    /// the conversation: the next answer starts afresh.
     pub(super) fn forget_answer(&mut self) {
         self.last = None;
         self.accepted = None;
         self.begun.clear();
     }
 
-    /// Keeps a cut text, which the next step continues.
+    /// Stores a cut text, which the next step continues.
     pub(super) fn continue_text(&mut self, begun: String) {
         self.begun = begun;
     }
 
-    /// Keeps the draft that reflection accepted.
+    /// Stores the draft that reflection accepted.
     pub(super) fn accept_draft(&mut self, draft: String) {
         self.accepted = Some(draft);
     }
@@ -118,7 +117,7 @@ impl AnswerState {
         self.accepted.is_some()
     }
 
-    /// Whether the model was cut so often that it is not asked again.
+    /// Whether [`MAX_CUT`] answers in a row were cut, so that the model is not asked again.
     pub(super) fn is_cut_again(&self) -> bool {
         self.n_cut >= MAX_CUT
     }

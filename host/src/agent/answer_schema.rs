@@ -1,7 +1,8 @@
-//! Answers of a turn that must be JSON of one schema.
+//! Checks that the answer of a turn is JSON that matches a schema.
 //!
-//! Owns the check of an answer and the message that asks for it again. It must not know how a
-//! provider is asked for JSON; the wires do. Start from [`AnswerSchema::compile`].
+//! Owns the check of an answer and the message that asks for the answer again. It must not know how
+//! a provider is asked for JSON, which is the task of the wires. Start from
+//! [`AnswerSchema::compile`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,8 +13,8 @@ use crate::json::{MAX_BYTES, parse_json, strip_fence};
 use crate::point::payload::CheckArguments;
 use crate::tool::schema;
 
-/// Maximum number of answers of one turn that are asked for again. A model that missed the schema
-/// three times usually misses it the fourth time as well, at full cost.
+/// Maximum number of times that a turn asks for its answer again. A model whose answer did not
+/// match three times usually fails the fourth time as well, at full cost.
 const MAX_REPEATS: u32 = 3;
 
 /// JSON Schema of the final answer of a turn.
@@ -24,7 +25,7 @@ pub struct AnswerSchema {
 }
 
 impl AnswerSchema {
-    /// Compiles a schema. It may be as large and deep as the schema of a tool.
+    /// Compiles a schema. The limits of size and depth are those of a tool's schema.
     ///
     /// # Errors
     /// Reason why the schema is refused.
@@ -38,13 +39,13 @@ impl AnswerSchema {
         })
     }
 
-    /// Returns the schema itself.
+    /// Returns the schema as JSON.
     pub(super) fn schema(&self) -> &Arc<Value> {
         &self.schema
     }
 
-    /// Returns the JSON in an answer, without the code fence that many models put around it; or
-    /// the reason why the answer does not match.
+    /// Returns the JSON in an answer, without the code fence that many models add; or the reason
+    /// why the answer does not match.
     fn check_answer<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
         let json = strip_fence(answer.trim()).trim();
         let value = parse_json(json, MAX_BYTES).map_err(|error| format!("it {error}"))?;
@@ -59,7 +60,7 @@ impl fmt::Debug for AnswerSchema {
     }
 }
 
-/// Check of the answers of one turn.
+/// Checks the answers of one turn and counts the repeats.
 #[derive(Debug, Default)]
 pub(super) struct AnswerCheck {
     schema: Option<AnswerSchema>,
@@ -70,7 +71,7 @@ pub(super) struct AnswerCheck {
 pub(super) enum AnswerMismatch {
     /// The model is asked again, with this message.
     AskAgain(String),
-    /// The model was asked often enough; holds the reason.
+    /// The model was asked as often as allowed; holds the reason of the last mismatch.
     GiveUp(String),
 }
 
@@ -86,14 +87,14 @@ impl AnswerCheck {
         self.schema.as_ref()
     }
 
-    /// Whether the last answer did not match, so that the model is to write it again and call no
+    /// Whether the last answer did not match. The model must then write it again and may call no
     /// tool.
     pub(super) fn is_repeating(&self) -> bool {
         self.n_repeats > 0
     }
 
-    /// Checks a draft and returns it in its final form. `has_step` tells whether the turn may take
-    /// another step.
+    /// Checks a draft and returns the JSON in it. `has_step` says whether the turn may take another
+    /// step.
     pub(super) fn check_draft(
         &mut self,
         draft: String,
@@ -116,7 +117,10 @@ impl AnswerCheck {
         )))
     }
 
-    /// Returns the reason why an output that hooks changed no longer matches, if it does not.
+    /// Checks an output that hooks have changed.
+    ///
+    /// # Errors
+    /// The reason why it no longer matches.
     pub(super) fn check_output(&self, text: &str) -> Result<(), String> {
         let schema = self.schema.as_ref();
         schema.map_or(Ok(()), |schema| schema.check_answer(text).map(drop))

@@ -1,5 +1,5 @@
-//! The host asks a model for itself: one request without tools, outside the conversation, on the
-//! path of all requests.
+//! Lets the host itself ask a model: one request without tools, outside the conversation, through
+//! the same gate as all requests.
 
 use super::compact::cut_middle;
 use super::request::{ModelGate, NoAnswer};
@@ -11,13 +11,15 @@ use crate::point::payload::Purpose;
 use crate::provider::{Finish, Request, Response, SystemBlock};
 use crate::session::Body;
 
-/// Bytes of text in a token, counted low: a transcript must fit together with the question.
+/// Bytes of text per token. A low estimate, because a transcript must fit together with the
+/// question.
 const BYTES_PER_TOKEN: u64 = 3;
 
-/// Room for a transcript that is left regardless of the settings, in bytes.
+/// Minimum of a transcript's length limit, in bytes, regardless of the settings.
 const LEAST_TRANSCRIPT: u64 = 10_000;
 
-/// Tokens of a transcript that fit most models, where compaction is switched off.
+/// Maximum number of tokens of a transcript if compaction is disabled; most models accept that
+/// many.
 const UNCOMPACTED_TOKENS: u64 = 80_000;
 
 /// Maximum length of the model's text that the session keeps, in bytes.
@@ -26,18 +28,18 @@ const KEPT_BYTES: usize = 16 << 10;
 pub(super) struct HostQuestion<'a> {
     /// Purpose: `reflect`, `archive` or `query`.
     pub(super) about: &'static str,
-    /// Id of the subagent whose transcript is read, if one is.
+    /// Id of the subagent whose transcript the question contains, if it contains one.
     pub(super) agent: Option<&'a str>,
-    /// The model; `None` selects the model of the agent.
+    /// Name of the model; `None` for the model of the agent.
     pub(super) model: Option<&'a str>,
     pub(super) system: String,
-    /// The question, with the transcript.
+    /// Question, with the transcript.
     pub(super) prompt: String,
     pub(super) max_tokens: u32,
 }
 
-/// Maximum length of a transcript in a question to a model: the size at which a conversation is
-/// compacted.
+/// Returns the maximum length in bytes of a transcript in a question to a model. It corresponds to
+/// the size at which a conversation is compacted.
 pub(super) fn transcript_bytes(spec: &AgentSpec) -> usize {
     let profile = spec.provider.profile(&spec.model);
     let config = &spec.config.compact;
@@ -46,7 +48,7 @@ pub(super) fn transcript_bytes(spec: &AgentSpec) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// Asks, and returns the model's text. The tokens count in the turn.
+/// Asks the model, and returns its text. The tokens count as usage of the turn.
 pub(super) async fn ask_for_host(
     scope: &TurnScope,
     caller: &Caller,

@@ -1,20 +1,20 @@
 //! The built-in assessment: a first check of the input, cheap and local.
 //!
-//! The assessment is a table of cues and a few sums, so that it takes no time and its reasons can be
-//! shown. It does not claim to understand: plugins that do better act at `post-assess`.
+//! The assessment consists of a table of cue words and a few sums, so that it takes no time and can
+//! give its reasons. It does not understand the input; plugins can do better at `post-assess`.
 
 use crate::point::payload::{Assessment, Decision};
 
-/// Below this confidence a turn is not started directly.
+/// Confidence below which a turn does not start directly but asks first.
 pub(super) const ASK_FIRST_BELOW: f64 = 0.35;
 
 /// Confidence in a plain request.
 const PLAIN: f64 = 0.8;
 
-/// Confidence that one sign of possible harm costs. Two of them make the turn ask first.
+/// Confidence that each sign of possible harm subtracts. With two signs the turn asks first.
 const HARM: f64 = 0.25;
 
-/// Confidence that a very short request without a concrete noun costs.
+/// Confidence that a very short request without a concrete noun subtracts.
 const VAGUE: f64 = 0.5;
 
 /// Number of list items from which a request counts as having several parts.
@@ -46,7 +46,7 @@ const HARMFUL: &[&str] = &[
     "everything",
 ];
 
-/// Words that refer to a thing without naming it.
+/// Words that refer to an object without naming it.
 const POINTING: &[&str] = &[
     "it",
     "this",
@@ -60,7 +60,7 @@ const POINTING: &[&str] = &[
     "something",
 ];
 
-/// Words that suggest a strategy for the turn, with the weight of each.
+/// Words that suggest a decision for the turn, with the weight of each word.
 const CUES: &[(Decision, f64, &[&str])] = &[
     (
         Decision::Plan,
@@ -164,8 +164,8 @@ pub(super) fn assess_input(input: &str) -> Assessment {
     })
 }
 
-/// Turns a direct decision of low confidence into one to ask first. The rule applies to the
-/// decisions of hooks as well.
+/// Changes a direct decision of low confidence to `AskFirst`. The rule applies to the decisions of
+/// hooks as well.
 pub(super) fn settle_assessment(mut assessment: Assessment) -> Assessment {
     if assessment.decision == Decision::Direct && assessment.confidence < ASK_FIRST_BELOW {
         assessment.decision = Decision::AskFirst;

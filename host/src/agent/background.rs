@@ -1,5 +1,5 @@
 //! Tells the model about background commands that ended by themselves since its last turn, and
-//! about those of an earlier run of the program, which ended with it.
+//! about commands of an earlier run of the program, which ended with the program.
 //!
 //! Must not know how commands run; see `tool::background`. Start from [`take_notes`].
 
@@ -13,15 +13,15 @@ use super::spec::AgentSpec;
 use crate::message::{Content, Message, Role, ToolCall, ToolResult};
 use crate::tool::background::{BackgroundCommand, number_of};
 
-/// Prefix of the note on commands of an earlier run. A command in such a note is not reported
-/// again.
+/// Prefix of the note about commands of an earlier run. Commands that are named in such a note are
+/// not reported again.
 const GONE: &str = "[commands in the background ended with the program that ran them: ";
 
 /// Maximum number of ids that a note names.
 const MAX_NAMED: usize = 16;
 
-/// Returns a note for the model at the beginning of a turn, if the model cannot know of an event
-/// without it.
+/// Returns a note for the model at the beginning of a turn, if commands have ended that the model
+/// does not know of.
 pub(super) fn take_notes(agent: &mut LiveAgent) -> Option<String> {
     let mut notes = Vec::new();
     if !std::mem::replace(&mut agent.is_background_told, true) {
@@ -49,7 +49,8 @@ fn ended_note(spec: &AgentSpec) -> Option<String> {
     })
 }
 
-/// Returns a note on commands that the conversation says to run, and that no longer do.
+/// Returns a note on commands that run according to the conversation, but have ended with an
+/// earlier run of the program.
 fn lost_commands_note(spec: &AgentSpec) -> Option<String> {
     if !spec.session.is_resumed() {
         return None;
@@ -81,7 +82,7 @@ fn started_commands(messages: &[Message]) -> BTreeSet<String> {
     }
     let of_user = messages.iter().filter(|message| message.role == Role::User);
     let texts = of_user.map(Message::joined_text);
-    // Ids are not given twice in a conversation.
+    // Ids are never reused in a conversation, so a reported id means the same command.
     for told in texts.filter(|text| text.starts_with(GONE)) {
         let is_untold =
             |id: &String| !told.contains(&format!(" {id},")) && !told.contains(&format!(" {id};"));

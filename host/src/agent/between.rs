@@ -1,5 +1,5 @@
-//! A call of a plugin between two turns, a slash command or a run of its loop: it may use
-//! everything that a turn offers, and its usage is recorded.
+//! Calls of a plugin between two turns, for a slash command or a run of its loop. Such a call may
+//! use everything that a turn offers, and its usage is recorded.
 
 use std::time::Instant;
 
@@ -19,11 +19,11 @@ use crate::session::Body;
 pub(crate) struct EndedCall<T> {
     /// Result, or the reason why there is none.
     pub(crate) result: Result<T, String>,
-    /// Whether there is none because the call was cancelled.
+    /// Whether the call was cancelled and therefore has no result.
     pub(crate) was_interrupted: bool,
-    /// Milliseconds that it took.
+    /// Duration of the call in milliseconds.
     pub(crate) duration_ms: u64,
-    /// Tokens that it used.
+    /// Tokens that the call used.
     pub(crate) usage: Usage,
     /// Cost of the tokens.
     pub(crate) cost: Cost,
@@ -55,15 +55,16 @@ impl LiveAgent {
         Ok(scope.scope_caller(0))
     }
 
-    /// Waits for the call, until `cancel` is set or a hook that must see everything has failed.
-    /// When such a hook fails by the end of the call, the call has failed as well.
+    /// Waits for the end of the call, at most until `cancel` is set or a hook that must see
+    /// everything has failed. If such a hook fails at any time before the end, the call has failed
+    /// as well.
     pub(crate) async fn end_call<T>(
         &mut self,
         call: impl Future<Output = Result<T, Failure>>,
         cancel: &CancellationToken,
     ) -> EndedCall<T> {
         let started = Instant::now();
-        // When this future is dropped, the subagents of the call end.
+        // If this future is dropped, the guard ends the subagents of the call.
         let scope = self.scope.as_ref();
         let guard = scope.map(|scope| scope.agents.clone().drop_guard());
         let mut was_interrupted = false;
@@ -113,7 +114,7 @@ impl LiveAgent {
             .unwrap_or_default()
     }
 
-    /// Keeps the changes of a call, and emits its events.
+    /// Writes the entry of a call to the session, and emits its event.
     ///
     /// # Errors
     /// The session cannot be written. The events are emitted even so.
@@ -127,7 +128,7 @@ impl LiveAgent {
     }
 }
 
-/// Returns the reason for a call that was stopped.
+/// Returns the error text of a call that was stopped.
 fn stopped_text(why: &str) -> String {
     format!("it was stopped: {why}")
 }

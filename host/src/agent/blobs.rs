@@ -1,8 +1,8 @@
-//! Content that is not text on its way through a turn: bytes of tools into the session, images out
-//! of it to the model.
+//! Moves content that is not text: bytes from tools into the session, and images from the session
+//! to the model.
 //!
-//! Files are read and written where that may block, and only when there are any. A blob that cannot
-//! be kept or read never fails a turn: a line of text replaces it.
+//! Files are read and written on blocking threads, and only if there are any. A blob that cannot be
+//! stored or read never fails a turn: a line of text replaces the blob.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::session::{Error, Session, SessionBlobs};
 use crate::text::error_chain;
 use crate::tool::ToolOutput;
 
-/// Keeps the bytes of a tool's answer. Those of subagents are with the session at the top, as
-/// plugins see one session.
+/// Stores the bytes of a tool's output. Bytes from subagents are stored in the session of the main
+/// agent, because plugins see one session.
 pub(super) async fn keep_blobs(root: &Session, output: ToolOutput) -> Parts {
     if output.content.blobs().next().is_none() {
         return output.content;
@@ -25,7 +25,7 @@ pub(super) async fn keep_blobs(root: &Session, output: ToolOutput) -> Parts {
     kept.unwrap_or_else(|_| content.text().into_owned().into())
 }
 
-/// Keeps images that a person shows, and returns the references to them for the message.
+/// Stores images that a person attached, and returns the references to them for the message.
 pub(super) async fn keep_attached(root: &Session, attached: Arc<[Attachment]>) -> Vec<Content> {
     if attached.is_empty() {
         return Vec::new();
@@ -53,7 +53,7 @@ pub(super) async fn keep_attached(root: &Session, attached: Arc<[Attachment]>) -
     })
 }
 
-/// Returns the references to kept bytes among parts of a message.
+/// Returns the references to stored bytes in the content of a message.
 pub(super) fn blobs_of(content: &[Content]) -> Vec<Blob> {
     let blobs = content.iter().filter_map(|part| match part {
         Content::Blob(blob) => Some(blob.clone()),
@@ -62,7 +62,7 @@ pub(super) fn blobs_of(content: &[Content]) -> Vec<Blob> {
     blobs.collect()
 }
 
-/// Reads the images of a request, as far as its model takes them.
+/// Reads the images of a request, if its model accepts images.
 pub(super) async fn load_images(spec: &AgentSpec, root: &Session, request: &Request) -> Images {
     let blobs = request.messages.iter().flat_map(Message::blobs);
     let found: Vec<Blob> = blobs.cloned().collect();
@@ -89,7 +89,7 @@ fn keep_output_blobs(blobs: &SessionBlobs, mut output: ToolOutput) -> Parts {
         let Part::Blob(blob) = part else { continue };
         let kept = match bytes.next() {
             Some(bytes) => blobs.put(blob, bytes).map_err(|error| error_chain(&error)),
-            // The tool passes on the blobs that the session has.
+            // The tool returned a blob that the session already has.
             None => blobs
                 .get(&blob.id)
                 .map(drop)
@@ -102,7 +102,7 @@ fn keep_output_blobs(blobs: &SessionBlobs, mut output: ToolOutput) -> Parts {
     output.content
 }
 
-/// Says in a few words why there are no bytes.
+/// Describes briefly why the bytes of a blob are unavailable.
 pub(super) fn unreadable_text(error: &Error) -> String {
     match error {
         Error::Blob { .. } => "its bytes were damaged".to_owned(),

@@ -14,7 +14,7 @@ use crate::point::handle::{
 };
 use crate::price::Cost;
 
-/// A metered call that a plugin makes into the turn.
+/// Kind of call from a plugin to the host that is counted and limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum HostCall {
     Model,
@@ -24,7 +24,8 @@ pub(super) enum HostCall {
 }
 
 impl HostCall {
-    /// Maximum number of calls by one plugin in one turn, and the plural for messages.
+    /// Returns the maximum number of such calls by one plugin in one turn, and their plural for
+    /// messages.
     fn call_limit(self) -> (u32, &'static str) {
         match self {
             Self::Model => (MAX_QUESTIONS, "questions to the model"),
@@ -35,12 +36,13 @@ impl HostCall {
     }
 }
 
-/// Number of calls that plugins made in a turn.
+/// Number of calls that each plugin made, by kind.
 #[derive(Clone, Default)]
 struct HostCallCounts(HashMap<(Arc<str>, HostCall), u32>);
 
 impl HostCallCounts {
-    /// Takes one, if there is one left. `within` names the time in which they are counted.
+    /// Counts a call if the plugin has one left. `within` names the period of the limit, for the
+    /// error.
     fn spend_call(
         &mut self,
         plugin: &Arc<str>,
@@ -59,20 +61,20 @@ impl HostCallCounts {
     }
 }
 
-/// Uses that count against the limits of a turn.
+/// Calls that count against the limits of a turn.
 #[derive(Clone, Default)]
 pub(crate) struct SpentUses {
     host_calls: HostCallCounts,
-    /// Subagents that models ran.
+    /// Number of subagents that models started.
     n_spawned: u32,
     /// Number of questions of models about archived turns.
     n_questions: u32,
-    /// Time in which they are counted, for messages: a turn, when it is empty.
+    /// Name of the period of the limits, for messages; empty for a turn.
     within: &'static str,
 }
 
 impl SpentUses {
-    /// Begins to count in a time, such as `minute`.
+    /// Creates empty counts for a period other than a turn, such as `minute`.
     pub(crate) fn within_time(time: &'static str) -> Self {
         Self {
             within: time,
@@ -89,9 +91,9 @@ impl SpentUses {
     }
 }
 
-/// Usage of one turn, and its limits. The turn of a subagent counts its tokens for its parent as
-/// well, and spends the limits of the main agent: otherwise each subagent would bring a budget of
-/// its own.
+/// Usage of one turn, and its limits. The turn of a subagent adds its tokens to the turn of its
+/// parent as well, and its calls count against the limits of the main agent's turn: otherwise every
+/// subagent would add a new budget.
 #[derive(Default)]
 pub(super) struct TurnBudget {
     parent: Option<Arc<TurnBudget>>,
@@ -105,12 +107,13 @@ struct TurnTally {
     n_calls: u32,
     n_requests: u32,
     spent: SpentUses,
-    /// Maximum cost of the turn, in US dollars.
+    /// Maximum cost of the turn in US dollars.
     max_cost_usd: Option<f64>,
 }
 
 impl TurnBudget {
-    /// The budget of a turn of a subagent, or of the main agent, which has no parent.
+    /// Creates the budget of a turn. `parent` is the budget of the parent's turn; `None` for the
+    /// main agent.
     pub(super) fn new(parent: Option<Arc<Self>>) -> Self {
         Self {
             parent,
@@ -118,7 +121,7 @@ impl TurnBudget {
         }
     }
 
-    /// Puts the usage so far into the caller of a hook or tool.
+    /// Writes the usage so far into the caller that is passed to a hook or tool.
     pub(super) fn update_caller(&self, caller: &mut Caller) {
         let tally = lock(&self.tally);
         caller.context.usage = tally.usage;
@@ -127,7 +130,7 @@ impl TurnBudget {
         caller.context.tool_calls = tally.n_calls;
     }
 
-    /// Tokens used in this turn, by the loop, by plugins and by subagents.
+    /// Returns the tokens used in this turn, by the loop, by plugins and by subagents.
     pub(super) fn usage(&self) -> Usage {
         lock(&self.tally).usage
     }
@@ -136,12 +139,13 @@ impl TurnBudget {
         lock(&self.tally).cost
     }
 
-    /// Sets the most that the turn may cost, with all that is part of it, in US dollars.
+    /// Sets the maximum cost of the turn in US dollars, subagents and plugins included.
     pub(super) fn limit_cost(&self, max_usd: Option<f64>) {
         lock(&self.tally).max_cost_usd = max_usd;
     }
 
-    /// Returns the cost limit of the main agent's turn, and its cost so far.
+    /// Returns the cost limit of the main agent's turn, and the cost of that turn so far; `None`
+    /// without a limit.
     pub(super) fn cost_limit(&self) -> Option<(f64, Cost)> {
         if let Some(parent) = &self.parent {
             return parent.cost_limit();
@@ -150,7 +154,7 @@ impl TurnBudget {
         tally.max_cost_usd.map(|limit| (limit, tally.cost))
     }
 
-    /// Counts tokens and their cost, also in the turns of the parents.
+    /// Adds tokens and their cost to this turn and to the turns of the parents.
     pub(super) fn add_used(&self, usage: Usage, cost: Cost) {
         let mut tally = lock(&self.tally);
         tally.usage += usage;
@@ -161,12 +165,12 @@ impl TurnBudget {
         }
     }
 
-    /// Tool calls made in this turn, by the model and by plugins.
+    /// Returns the number of tool calls in this turn, by the model and by plugins.
     pub(super) fn n_calls(&self) -> u32 {
         lock(&self.tally).n_calls
     }
 
-    /// Counts a request to the model; its number, from 1.
+    /// Counts a request to the model. Returns its number, counted from 1.
     pub(super) fn count_request(&self) -> u32 {
         let mut tally = lock(&self.tally);
         tally.n_requests += 1;
@@ -177,7 +181,7 @@ impl TurnBudget {
         lock(&self.tally).n_calls += 1;
     }
 
-    /// Takes one from a plugin's allowance of such host calls in one turn.
+    /// Counts a plugin's call of this kind against its limit in the main agent's turn.
     pub(super) fn spend_call(
         &self,
         plugin: &Arc<str>,
@@ -195,19 +199,19 @@ impl TurnBudget {
         self.count_use(|spent| &mut spent.n_spawned, most)
     }
 
-    /// Counts a question of the model about a turn that a subagent holds, in the turn of the main
-    /// agent. Returns whether the count is within the limit `most`.
+    /// Counts a question of the model about a subagent's transcript, in the turn of the main agent.
+    /// Returns whether the count is within the limit `most`.
     pub(super) fn count_question(&self, most: u32) -> bool {
         self.count_use(|spent| &mut spent.n_questions, most)
     }
 
-    /// Sets the usage of earlier calls: a caller that calls a plugin often lets several calls share
-    /// one turn's limits.
+    /// Sets the calls that were counted before, so that several calls of a plugin can share the
+    /// limits of one turn.
     pub(super) fn set_spent(&self, spent: SpentUses) {
         lock(&self.tally).spent = spent;
     }
 
-    /// Takes the usage.
+    /// Takes the calls that were counted so far.
     pub(super) fn take_spent(&self) -> SpentUses {
         std::mem::take(&mut lock(&self.tally).spent)
     }

@@ -24,38 +24,39 @@ use crate::tool::registry::ToolEntry;
 use crate::tool::schema;
 use crate::tool::subject::Subject;
 
-/// Prefix of the refusal of a call of a tool that is not there.
+/// Prefix of the refusal of a call whose tool is unknown or not active in the step.
 pub const NO_TOOL: &str = "there is no tool `";
 
-/// Result of a call that the person was faster than.
+/// Result of a call that was skipped because the person sent text before it began.
 const SKIPPED: &str = "not run: the user said something before this call began. Read that first; make the call again if it is still \
                        wanted";
 
-/// Reason for which a call of a subagent is blocked.
+/// Reason for blocking a subagent's call that needs approval.
 pub(super) const NO_APPROVAL: &str = "a subagent cannot ask for approval";
 
-/// A call that may run.
+/// A call that passed all checks and may run.
 pub(super) struct AllowedCall {
     pub(super) call: ToolCall,
     pub(super) entry: ToolEntry,
     pub(super) subject: Subject,
     pub(super) notes: Vec<AttributedText>,
-    /// Whether hooks changed its arguments.
+    /// Whether hooks changed the arguments of the call.
     pub(super) is_changed: bool,
 }
 
-/// A call that ran or was refused, before `post-tool`.
+/// A call that ran or was refused, and that the hooks of `post-tool` have not seen yet.
 pub(super) struct UnreviewedCall {
-    /// The call and its result. Shared, so that hooks read it without a copy.
+    /// Call and its result. Shared, so that hooks read both without a copy.
     pub(super) finished: Arc<FinishedCall>,
-    /// `host`, `policy`, `user`, `plugin NAME` or `skill NAME`.
+    /// Author of the refusal: `host`, `policy`, `user`, `plugin NAME` or `skill NAME`; `None` if
+    /// the call ran.
     pub(super) refused_by: Option<String>,
     pub(super) notes: Vec<AttributedText>,
-    /// Path of the file that it read or changed.
+    /// Path of the file that the call read or changed.
     pub(super) file: Option<String>,
     /// Whether hooks changed the arguments that the model wrote.
     pub(super) is_changed: bool,
-    /// Report for the `error` point, when the tool itself broke.
+    /// Report for the hooks of `error`, if the tool itself failed.
     pub(super) fault: Option<FailureReport>,
 }
 
@@ -66,7 +67,7 @@ impl UnreviewedCall {
     }
 }
 
-/// Reason why a call does not run.
+/// Refusal of a call: its author, and the text of the result.
 pub(super) struct CallRefusal {
     by: String,
     text: String,
@@ -82,7 +83,7 @@ impl CallRefusal {
         }
     }
 
-    /// Returns the refused call in the form of a call that ran.
+    /// Converts the refusal to the result of the call.
     pub(super) fn refused_call(self, call: ToolCall, notes: Vec<AttributedText>) -> UnreviewedCall {
         UnreviewedCall {
             finished: Arc::new(FinishedCall {
@@ -102,38 +103,38 @@ impl CallRefusal {
 }
 
 impl AllowedCall {
-    /// Converts the call to one that was skipped because steering arrived before it began.
+    /// Converts the call to a skipped one, because steering arrived before it began.
     pub(super) fn skipped_call(self) -> UnreviewedCall {
         CallRefusal::new("user", SKIPPED).refused_call(self.call, self.notes)
     }
 }
 
-/// Person who is asked about a call that needs approval.
+/// Person to ask about a call that needs approval.
 #[derive(Clone, Copy)]
 pub(super) enum AskedPerson<'a> {
-    /// The person of the session.
+    /// The person at the session, asked through the session's approver.
     Session,
-    /// The user of the client that makes the call; `None` if the client has no way to ask.
+    /// The user of the client that makes the call; `None` if the client cannot ask its user.
     Client(Option<&'a dyn Approver>),
-    /// No person can be asked; the text is the reason.
+    /// No person; the text is the reason why none can be asked.
     Nobody(&'a str),
 }
 
-/// Gate that every tool call passes: schema, hooks, policy and approval. Holds the caller of the
-/// tool.
+/// Checks that every tool call passes: schema, hooks, policy and approval. Contains the caller of
+/// the tool.
 #[derive(Clone, Copy)]
 pub(super) struct ToolGate<'a> {
     pub(super) scope: &'a TurnScope,
     pub(super) caller: &'a Caller,
-    /// The plugin or the client outside that makes the call; `None` is the model.
+    /// Plugin, client or other agent that makes the call; `None` for the model.
     pub(super) maker: Option<&'a Arc<str>>,
-    /// Token that ends the call.
+    /// Token that interrupts the call.
     cancel: &'a CancellationToken,
     asked: AskedPerson<'a>,
 }
 
 impl<'a> ToolGate<'a> {
-    /// The gate of the model, in a step of its turn.
+    /// Creates the gate for calls of the model, in a step of its turn.
     pub(super) fn for_model(scope: &'a TurnScope, caller: &'a Caller) -> Self {
         Self {
             scope,
@@ -155,8 +156,8 @@ impl<'a> ToolGate<'a> {
         }
     }
 
-    /// The gate of a client outside the session, whose call ends with `cancel` and which may have a
-    /// way to ask its user.
+    /// Creates the gate for calls of a client outside the session. Such a call ends with `cancel`,
+    /// and `approver` asks the client's user, if the client can.
     pub(super) fn for_client(
         scope: &'a TurnScope,
         caller: &'a Caller,
@@ -172,7 +173,7 @@ impl<'a> ToolGate<'a> {
         }
     }
 
-    /// The gate of another agent, which runs the call itself.
+    /// Creates the gate for calls of another agent, which runs its calls itself.
     pub(super) fn for_agent(
         scope: &'a TurnScope,
         caller: &'a Caller,
@@ -186,7 +187,8 @@ impl<'a> ToolGate<'a> {
         }
     }
 
-    /// Name of the plugin or client that makes the call.
+    /// Returns the name of the plugin, client or other agent that makes the call; `None` for the
+    /// model.
     pub(super) fn call_maker(self) -> Option<String> {
         self.maker.map(ToString::to_string)
     }
@@ -222,8 +224,8 @@ impl<'a> ToolGate<'a> {
         });
     }
 
-    /// Judges a call. A refused call is returned as a call that ran, with the refusal as its
-    /// result.
+    /// Judges a call. A refused call is returned as an error, in the form of a call that ran with
+    /// the refusal as its result.
     pub(super) async fn judge_call(
         &self,
         call: ToolCall,
@@ -233,7 +235,7 @@ impl<'a> ToolGate<'a> {
         let mut notes = Vec::new();
         match self.check_call(&mut proposed, &mut notes).await {
             Ok((entry, subject)) => {
-                // Arguments that are null were left out, which is not a change by a hook.
+                // Arguments that are null have been removed, which is not a change by a hook.
                 let mut written = call.arguments;
                 schema::drop_nulls(&entry.spec.parameters, &mut written);
                 Ok(AllowedCall {
@@ -248,8 +250,8 @@ impl<'a> ToolGate<'a> {
         }
     }
 
-    /// Checks a call: known → schema → `pre-tool` → policy → approval. Hooks may change the
-    /// arguments; everything after them sees the final ones.
+    /// Checks a call in this order: known tool → schema → `pre-tool` → policy → approval. Hooks may
+    /// change the arguments; later checks see the changed ones.
     async fn check_call(
         &self,
         call: &mut ToolCall,
@@ -276,7 +278,7 @@ impl<'a> ToolGate<'a> {
         Ok((entry, subject))
     }
 
-    /// Checks a call of this tool, from its schema on.
+    /// Checks a call of a known tool, beginning with its schema.
     pub(super) async fn check_entry(
         &self,
         call: &mut ToolCall,
@@ -316,8 +318,8 @@ impl<'a> ToolGate<'a> {
         Ok(subject)
     }
 
-    /// Returns the names of the tools that the request describes, because a list of all tools would
-    /// be long.
+    /// Returns the names of the active tools that the request describes in full. Deferred tools are
+    /// left out, because a list of all tools would be long.
     fn described_names<'n>(&self, active: &'n [String]) -> Vec<&'n str> {
         let tools = self.scope.skills.tools();
         let is_deferred = |name: &String| {
@@ -328,7 +330,7 @@ impl<'a> ToolGate<'a> {
         described.map(String::as_str).collect()
     }
 
-    /// The refusal of a tool that the active skills do not leave.
+    /// Returns the refusal of a tool that the active skills do not allow.
     pub(super) fn refusal_of_skill(&self, entry: &ToolEntry) -> Option<CallRefusal> {
         if let Some((skill, why)) = self.scope.skills.forbidden_by_skill(&entry.spec) {
             return Some(CallRefusal::new(format!("skill {skill}"), why));
@@ -340,8 +342,8 @@ impl<'a> ToolGate<'a> {
         ))
     }
 
-    /// Returns the text of a verdict as observers may see it: the text may quote arguments that
-    /// hooks of `output-delta` change, and then passes the same hooks.
+    /// Returns the text of a verdict for observers. The text may quote the arguments; if hooks of
+    /// `output-delta` change the arguments for observers, the text passes the same hooks.
     async fn verdict_text(&self, call: &ToolCall, text: String) -> String {
         let emitter = &self.scope.emitter;
         let shown = emitter.call_for_watchers(self.caller, call).await;
@@ -351,7 +353,7 @@ impl<'a> ToolGate<'a> {
         emitter.for_watchers(self.caller, text).await
     }
 
-    /// Policy, then approval where the policy or a hook asks for it.
+    /// Applies the policy, then asks for approval if the policy or a hook requires it.
     async fn approve_call(
         &self,
         call: &ToolCall,
@@ -367,7 +369,8 @@ impl<'a> ToolGate<'a> {
             is_asked: !asked.is_empty(),
         };
         let decision = self.scope.spec.policy.decide(&judged);
-        // Never skip the question if a hook or a rule asks for it, or if a plugin makes the call.
+        // A skill may spare the question only if the model makes the call and neither a hook nor a
+        // rule asks.
         let is_spared = || {
             asked.is_empty()
                 && self.maker.is_none()
@@ -389,8 +392,8 @@ impl<'a> ToolGate<'a> {
                     format!("refused by policy: {why}"),
                 ));
             }
-            // A dry run is not an error: the caller is to continue as if the call had run, and to
-            // say its next step.
+            // The result of a dry run is not an error: the caller is to continue as if the call had
+            // run, and to say what it would do next.
             policy::ToolVerdict::DryRun(text) => {
                 return Err(CallRefusal {
                     by: "policy".to_owned(),
@@ -434,7 +437,7 @@ impl<'a> ToolGate<'a> {
                 .now(entry.tool.target(&call.arguments).await)
                 .changing(entry.tool.change(&call.arguments).await);
         }
-        // Pause the deadline of a calling plugin while the person thinks.
+        // Pause the deadline of a calling plugin while the person decides.
         let answer = match self.asked {
             AskedPerson::Session => {
                 let approver = &*self.scope.spec.approver;
@@ -454,7 +457,7 @@ impl<'a> ToolGate<'a> {
                 }
                 answer
             }
-            // Each client has a user of its own, so questions of several may be open at once.
+            // Each client has its own user, so questions of several clients may be open at once.
             AskedPerson::Client(Some(approver)) => {
                 let _asking = self.scope.clients.begin_question();
                 pause_clock(approver.ask(&question)).await
@@ -472,7 +475,7 @@ impl<'a> ToolGate<'a> {
         };
         match answer {
             ApprovalAnswer::Yes | ApprovalAnswer::Always => Ok(()),
-            // The person was not asked: the approver of a subagent denies every call.
+            // No person answered: the approver of a subagent refuses every call.
             ApprovalAnswer::No(why) if self.scope.spec.depth > 0 => {
                 Err(self.block_call(call, entry, subject, &why).await)
             }
@@ -484,7 +487,8 @@ impl<'a> ToolGate<'a> {
         }
     }
 
-    /// Refuses a call that needs an approval of an agent that cannot ask. Its parent learns of it.
+    /// Refuses a call that needs approval from an agent that cannot ask, and records it for the
+    /// agent's parent.
     async fn block_call(
         &self,
         call: &ToolCall,
@@ -503,8 +507,9 @@ impl<'a> ToolGate<'a> {
         CallRefusal::new("policy", text)
     }
 
-    /// Returns the context of a call. A plugin gets the full result, not the text that the model
-    /// was shown.
+    /// Returns the context in which a tool runs. Only calls of the model get the list of results
+    /// that it already knows: a plugin always gets the full result, not a reference to an earlier
+    /// one.
     pub(super) fn tool_ctx(&self, call: &ToolCall) -> ToolCtx {
         let known = self.maker.is_none().then(|| self.scope.spec.known.clone());
         if let Some(known) = &known {
@@ -522,7 +527,7 @@ impl<'a> ToolGate<'a> {
     }
 }
 
-/// Returns what a person allowed as parts of an entry.
+/// Converts a person's approvals to the form of a session entry.
 fn recorded_parts(allowed: Vec<(String, SessionApproval)>) -> Vec<AllowedPart> {
     let parts = allowed.into_iter().map(|(key, approved)| AllowedPart {
         key,

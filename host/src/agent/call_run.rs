@@ -1,4 +1,5 @@
-//! A tool call that may run: its run within a deadline, `post-tool`, and the report of its end.
+//! Runs a tool call that was allowed, within a deadline; then calls `post-tool` and reports the end
+//! of the call.
 
 use std::sync::Arc;
 
@@ -16,17 +17,18 @@ use crate::session::{self, Body};
 use crate::tool::run::run_call;
 use crate::tool::subject::{Subject, WorkspacePath};
 
-/// Maximum number of bytes of its result that the session keeps for a call of a plugin. No message
-/// contains that result, and a plugin may read much.
+/// Maximum length, in bytes, of the result that the session stores for a call of a plugin. No
+/// message contains this result, and a plugin may read much.
 const KEPT_BYTES: usize = 16 << 10;
 
-/// Result of a call whose path leads elsewhere than when it was judged.
+/// Result of a call whose path resolves to another file than when the call was judged.
 const MOVED: &str = "refused by policy: the path leads to another file than when the call was judged, because a link on the way was \
                      changed meanwhile. The call was not run; look at the path, and call again";
 
 impl ToolGate<'_> {
-    /// Writes that calls are about to run, and waits for the disk unless they only read: a power
-    /// cut must not hide that a tool may have changed something.
+    /// Writes to the session that calls are about to run. Waits for the disk unless all of them
+    /// only read: after a power failure the session must show that a tool may have changed
+    /// something.
     pub(super) async fn keep_starts(&self, allowed: &[AllowedCall]) -> Result<(), session::Error> {
         let session = &self.scope.spec.session;
         for allowed in allowed {
@@ -72,7 +74,7 @@ impl ToolGate<'_> {
         if entry.tool.subject(&call.arguments).await != subject {
             return CallRefusal::new("policy", MOVED).refused_call(call, notes);
         }
-        // A skill may have become active while the person thought about the question, or in a
+        // Check the skills again: one may have become active while the person was asked, or in a
         // parallel call.
         if let Some(refusal) = self.refusal_of_skill(&entry) {
             return refusal.refused_call(call, notes);
@@ -116,9 +118,9 @@ impl ToolGate<'_> {
         }
     }
 
-    /// Calls `post-tool` and emits the result. The notes of `pre-tool` hooks are appended to the
-    /// result before the `post-tool` hooks see it: a hook that takes secrets out must see all that
-    /// the caller will read. Dropped halfway, it may be called again.
+    /// Calls `post-tool` and reports the result. The notes of `pre-tool` hooks are appended before
+    /// the `post-tool` hooks see the result: a hook that removes secrets must see everything that
+    /// the caller will read. If the future is dropped halfway, the method may be called again.
     pub(super) async fn finish_call(
         &self,
         ran: &mut UnreviewedCall,
@@ -153,7 +155,7 @@ impl ToolGate<'_> {
             .dispatch_hooks::<at::PostTool>(&caller, ran.finished.clone())
             .await;
         if let Some(AttributedText { plugin, text }) = blocked_by(&finished).cloned() {
-            // A hook that must see every result has failed, so the caller gets no result either.
+            // A hook that must see every result has failed, so the caller does not get the result.
             let result = &mut Arc::make_mut(&mut finished.value).result;
             let why = format!("[the result was withheld by plugin {plugin}: {text}]");
             result.content = why.into();
@@ -185,7 +187,7 @@ impl ToolGate<'_> {
             kept.content.cut(KEPT_BYTES);
             kept
         });
-        // A failed write does not hold the result back: the next entry reports the error.
+        // A failed write does not withhold the result: the next entry reports the error.
         self.scope.spec.session.append_or_defer(Body::ToolEnd {
             call: result.call_id.clone(),
             duration_ms,

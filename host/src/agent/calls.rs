@@ -1,8 +1,8 @@
-//! The tool calls of a step: the order in which they are judged and run, and the results that the
-//! model gets.
+//! Runs the tool calls of a step: decides the order in which they are judged and run, and adds the
+//! results for the model.
 //!
-//! Neighboring calls that only read run concurrently, a few at a time; their results keep the order
-//! of the calls. Calls that have not begun when the person says something are skipped, each with a
+//! Consecutive calls that only read run concurrently, up to a maximum; their results keep the order
+//! of the calls. Calls that have not begun when the person sends text are skipped, each with a
 //! result that says so.
 //!
 //! Start from [`TurnCalls::run_calls`].
@@ -23,23 +23,24 @@ use crate::point::dispatch::Dispatched;
 use crate::point::outcome::Injection;
 use crate::point::payload::FinishedCall;
 
-/// Runner of the model's tool calls in one turn. It outlives the turn's body, which may be dropped
+/// Runs the model's tool calls in one turn. Outlives the future of the turn, which may be dropped
 /// at any await.
 #[derive(Default)]
 pub(super) struct TurnCalls {
     /// Calls that ran and whose results are not in the session yet.
     ran: Vec<UnreviewedCall>,
-    /// Whether tools are running, which then get a moment to stop by themselves.
+    /// Whether tools are running. If so, an interrupted turn gives them a moment to stop by
+    /// themselves.
     is_running: Arc<AtomicBool>,
 }
 
 impl TurnCalls {
-    /// Returns the flag that says whether tools are running.
+    /// Returns the flag for running tools.
     pub(super) fn is_running(&self) -> Arc<AtomicBool> {
         self.is_running.clone()
     }
 
-    /// Sets the flag until the returned guard is dropped.
+    /// Sets the flag for running tools until the returned guard is dropped.
     pub(super) fn mark_running(&self) -> RunningMark {
         self.is_running.store(true, Ordering::Release);
         RunningMark(self.is_running.clone())
@@ -50,8 +51,8 @@ impl TurnCalls {
         std::mem::take(&mut self.ran)
     }
 
-    /// Runs the calls of one answer. Returns the messages that plugins add after the results. With
-    /// `cut`, the answer was cut: no call runs, and each has that text for a result.
+    /// Runs the calls of one answer. Returns the messages that plugins add after the results. If
+    /// the answer was cut, `cut` is the result of each call, and no call runs.
     pub(super) async fn run_calls(
         &mut self,
         ctx: &TurnCtx,
@@ -77,8 +78,8 @@ impl TurnCalls {
                     continue;
                 };
                 let finished = finish_call(ctx, reflected, ran).await;
-                // There is no await until the result is in the session, so an interrupted turn
-                // neither loses nor duplicates it.
+                // There is no await from here until the result is in the session, so an interrupted
+                // turn neither loses nor duplicates the result.
                 drop(self.ran.remove(at));
                 let finished_call = Arc::unwrap_or_clone(finished.value);
                 let result = Content::ToolResult(finished_call.result);
@@ -92,7 +93,8 @@ impl TurnCalls {
         Ok(inject)
     }
 
-    /// Judges a call. A refused or skipped call is added to the calls that ran.
+    /// Judges a call. A refused or skipped call is added to the calls that ran, with its refusal as
+    /// the result.
     async fn judge_turn_call(
         &mut self,
         ctx: &TurnCtx,
@@ -116,7 +118,7 @@ impl TurnCalls {
         None
     }
 
-    /// Runs calls side by side. Each result is added to the calls that ran as soon as it arrives.
+    /// Runs calls concurrently. Each call is added to the calls that ran as soon as it ends.
     async fn run_allowed(
         &mut self,
         ctx: &TurnCtx,
@@ -131,7 +133,8 @@ impl TurnCalls {
         gate.keep_starts(&allowed).await?;
         self.is_running.store(true, Ordering::Release);
         let runs = allowed.into_iter().map(|allowed| async move {
-            // The call waited for its turn, or for the approval of a parallel call.
+            // Text of the person may have arrived while the call waited for a free slot or for a
+            // question to be answered.
             if steering.has_steering() {
                 allowed.skipped_call()
             } else {
@@ -151,7 +154,7 @@ impl TurnCalls {
     }
 }
 
-/// Guard of the flag that says whether tools are running.
+/// Guard that resets the flag for running tools when dropped.
 pub(super) struct RunningMark(Arc<AtomicBool>);
 
 impl Drop for RunningMark {
@@ -160,7 +163,7 @@ impl Drop for RunningMark {
     }
 }
 
-/// Neighboring calls that only read, together; every other call alone.
+/// Groups consecutive calls that only read; every other call is a group of its own.
 fn group_calls(ctx: &TurnCtx, calls: Vec<ToolCall>) -> Vec<Vec<ToolCall>> {
     let tools = ctx.scope.skills.tools();
     let is_read = |call: &ToolCall| {

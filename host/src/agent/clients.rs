@@ -1,7 +1,8 @@
-//! Users of the clients whose calls run: a question of a plugin in such a call is theirs.
+//! Users of the clients whose calls run. A plugin's question during a client's call goes to the
+//! user of that client.
 //!
-//! The user of one client is not asked about the call of another client. A question in a call that a plugin
-//! makes in turn goes to the approver of the session.
+//! The user of one client is never asked about the call of another client. If the plugin makes a
+//! further call, a question in that call goes to the approver of the session.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -12,24 +13,25 @@ use crate::lock::lock;
 use crate::point::caller::Caller;
 use crate::tool::approval::Approver;
 
-/// Way to the user of a client; `None` if the client cannot ask.
+/// Approver of a client's user; `None` if the client cannot ask its user.
 type ClientUser = Option<Arc<dyn Approver>>;
 
-/// The running calls of clients, by id, and the questions that wait for their users.
+/// Users of the clients' running calls, by call id, and the number of questions that wait for these
+/// users.
 #[derive(Default)]
 pub(super) struct ClientUsers {
     calls: Mutex<HashMap<String, ClientUser>>,
     n_questions: watch::Sender<u32>,
 }
 
-/// A call of a client that runs; its user is forgotten when this is dropped.
+/// Guard of a client's running call; the user is removed when the guard is dropped.
 pub(super) struct ClientCall<'a> {
     users: &'a ClientUsers,
     id: String,
 }
 
 impl ClientUsers {
-    /// Notes whose call has this id.
+    /// Records the user who answers questions during the call with this id.
     pub(super) fn enter_call(&self, id: &str, user: ClientUser) -> ClientCall<'_> {
         lock(&self.calls).insert(id.to_owned(), user);
         ClientCall {
@@ -38,7 +40,7 @@ impl ClientUsers {
         }
     }
 
-    /// Records that a question waits for a user, until the result is dropped.
+    /// Records that a question waits for a user, until the returned guard is dropped.
     pub(super) fn begin_question(&self) -> OpenQuestion<'_> {
         self.n_questions.send_modify(|n| *n += 1);
         OpenQuestion(self)
@@ -49,21 +51,21 @@ impl ClientUsers {
         *self.n_questions.borrow() > 0
     }
 
-    /// Waits until a question waits for a user.
+    /// Waits until at least one question waits for a user.
     pub(super) async fn wait_asking(&self) {
-        // The sender lives as long as this.
+        // An error would mean that the sender was dropped, but `self` still holds it.
         let _ = self.n_questions.subscribe().wait_for(|n| *n > 0).await;
     }
 
-    /// Returns the user of the client whose call led to this caller; `None` if no client's call did.
-    /// Calls that a plugin makes in turn have ids of their own, so theirs is the approver of the
+    /// Returns the user of the client that made this call; `None` if no client made it. Further
+    /// calls that a plugin makes have other ids, so questions in them go to the approver of the
     /// session.
     pub(super) fn find_user(&self, caller: &Caller) -> Option<ClientUser> {
         lock(&self.calls).get(&**caller.call.as_ref()?).cloned()
     }
 }
 
-/// A question that waits for a user.
+/// Guard of a question that waits for a user.
 pub(super) struct OpenQuestion<'a>(&'a ClientUsers);
 
 impl Drop for OpenQuestion<'_> {

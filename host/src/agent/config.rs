@@ -20,75 +20,76 @@ pub struct AgentConfig {
     /// Maximum number of steps of one turn; a follow-up gets as many again.
     #[serde(deserialize_with = "number::within::<1, 100_000, _, _>")]
     pub max_steps: u32,
-    /// Maximum number of tokens of one answer of the model, reasoning included. Absent: the longest
-    /// answer of the model, at most 64,000, where its API wants a number, and else the server's own
-    /// limit. It is never more than the model can write.
+    /// Maximum number of tokens of one answer of the model, reasoning included; never more than the
+    /// model can write. Absent: the server's own limit, or, if the API requires a number, the
+    /// longest answer of the model, at most 64,000.
     #[serde(deserialize_with = "number::within_if_set::<1, 1_000_000_000, _, _>")]
     pub max_tokens: Option<u32>,
     /// Review of an answer before it is shown.
     pub reflect: ReflectConfig,
-    /// Maximum number of tool calls per answer; the model is told which were dropped. Default: 128.
+    /// Maximum number of tool calls per answer; further calls are dropped, and the model is told
+    /// which. Default: 128.
     #[serde(deserialize_with = "number::within::<1, 100_000, _, _>")]
     pub max_calls: usize,
-    /// Maximum number of calls that run side by side, which only those do that just read. Default:
-    /// 8.
+    /// Maximum number of calls that run in parallel; only calls that just read do. Default: 8.
     #[serde(deserialize_with = "number::within::<1, 64, _, _>")]
     pub max_parallel_calls: usize,
-    /// Deadline of one tool call, in seconds. The built-in `bash` documents a maximum of ten
-    /// minutes for a command, so the default is a little longer.
+    /// Timeout of one tool call, in seconds. The default is a little longer than the maximum of ten
+    /// minutes that the built-in `bash` documents for a command.
     #[serde(deserialize_with = "number::within::<1, 86_400, _, _>")]
     pub tool_timeout_seconds: u64,
-    /// Longest answer of a tool, in bytes; the rest is cut off.
+    /// Maximum length of a tool's result, in bytes; the rest is cut off.
     #[serde(deserialize_with = "number::within::<1024, 0x4000_0000, _, _>")]
     pub tool_output_bytes: usize,
-    /// Share of the model's window, in percent, that descriptions of tools of MCP servers and of
-    /// plugins with many tools may take. With more, the model finds these tools with a search.
+    /// Maximum share of the model's window, in percent, for the descriptions of tools of MCP
+    /// servers and of plugins with many tools. If they exceed it, the model has to search for these
+    /// tools.
     #[serde(deserialize_with = "number::within::<0, 100, _, _>")]
     pub deferred_tools_percent: u32,
-    /// Whether `AGENTS.md`, `CLAUDE.md` and the files that they import reach the model: those of
-    /// the user and of the project in the system prompt, those of a subfolder with the first result
-    /// of a call there.
+    /// Whether the model gets `AGENTS.md`, `CLAUDE.md` and the files that they import: those of the
+    /// user and the project in the system prompt, those of a subfolder with the first result of a
+    /// call in that folder.
     pub context_files: bool,
-    /// Name of the plugin whose loop orders the turns. Absent: the built-in order.
+    /// Name of the plugin whose loop controls the turns. Absent: the built-in loop.
     #[serde(rename = "loop")]
     pub agent_loop: Option<String>,
-    /// Models of the same provider that this loop may ask beside that of the session; `*` stands for
-    /// all.
+    /// Models of the same provider that this loop may ask in addition to the session's model; `*`
+    /// stands for all.
     pub loop_models: Vec<String>,
     /// Maximum cost of all turns that one loop starts within 24 hours, in US dollars, counted since
     /// the host was started. Tokens of models without a known price do not count. Absent: no limit.
     #[serde(deserialize_with = "number::dollars_if_set")]
     pub max_loop_cost_usd: Option<f64>,
-    /// The user's own context files, which come before those of the project. Those that are not
-    /// there do not count.
+    /// The user's own context files, which precede those of the project. Missing files are ignored.
     #[serde(skip)]
     pub own_context_files: Vec<PathBuf>,
-    /// Replacement of older messages by a summary.
+    /// Compaction: older messages are replaced by a summary.
     pub compact: CompactConfig,
-    /// Contents of files that are kept before calls change them.
+    /// Checkpoints: the contents of files are stored before calls change them.
     pub checkpoint: CheckpointConfig,
     /// Archival of finished turns; the section `[archival]`.
     #[serde(skip)]
     pub archival: ArchivalConfig,
-    /// Most that a turn spends, in US dollars: the step that exceeds it is the last one. Tokens of
+    /// Maximum cost of a turn, in US dollars: the step that exceeds it is the last one. Tokens of
     /// models without a known price do not count. `None` sets no limit.
     #[serde(skip)]
     pub max_cost_usd: Option<f64>,
-    /// Whether the model may run and question subagents; the section `[subagents]`.
+    /// Whether the model may run and query subagents; the section `[subagents]`.
     #[serde(skip)]
     pub subagents: SubagentsConfig,
     /// The operator's prices of models; the section `[prices]`.
     #[serde(skip)]
     pub prices: Prices,
-    /// Whether "always" answers are recorded so that they hold for whichever program continues the
-    /// session, and recorded ones count. For sessions in a store that several programs share.
+    /// Whether "always" answers are recorded in the session and restored from it, so that they also
+    /// apply in another program that continues the session. For sessions in a store that several
+    /// programs share.
     #[serde(skip)]
     pub keeps_approvals: bool,
-    /// Digest of the set of plugins that runs, which is recorded with each turn.
+    /// Digest of the set of loaded plugins, which is recorded with each turn.
     #[serde(skip)]
     pub plugin_set: Option<String>,
-    /// Whether hooks of `output-delta` check an answer at its first piece and at its end only, so
-    /// that their calls are the same however long the machine takes. For cases of plugins.
+    /// Whether hooks of `output-delta` check an answer only at its first piece and at its end, so
+    /// that the number of their calls does not depend on timing. For cases of plugins.
     #[serde(skip)]
     pub checks_ends_only: bool,
 }
@@ -127,7 +128,7 @@ impl Section for AgentConfig {
 }
 
 impl AgentConfig {
-    /// Deadline of one tool call, in seconds.
+    /// Returns the timeout of one tool call.
     #[must_use]
     pub fn tool_timeout(&self) -> Duration {
         Duration::from_secs(self.tool_timeout_seconds)

@@ -1,10 +1,10 @@
 //! Context files of subdirectories: the first call that reads or changes a file in a directory gets
 //! the `AGENTS.md` and `CLAUDE.md` of that directory appended to its result.
 //!
-//! They go below the result because the system prompt must stay byte-identical: a change would
-//! invalidate the prompt cache. The messages of the conversation record the files that the model
-//! has, so the record is correct after a resume, `/undo` and compaction: if the message with a file
-//! is gone, the next call in its directory gets the file again.
+//! They are appended to the result because a change of the system prompt would invalidate the
+//! prompt cache. Each message records the context files that it contains, so the host knows which
+//! files the model has, also after a resume, `/undo` or compaction: if the message with a file is
+//! gone, the next call in its directory gets the file again.
 
 use serde_json::json;
 
@@ -18,11 +18,11 @@ use crate::text::clean_line;
 use crate::tool::policy::{PolicyCall, ToolVerdict};
 use crate::tool::subject::{Subject, WorkspacePath};
 
-/// Tool whose rules decide about files that the host gives to the model.
+/// Tool whose policy applies to files that the host itself gives to the model.
 const READ_FILE: &str = "read_file";
 
-/// Returns the operator's decision about `read_file` of a path, for files that the host itself
-/// gives to the model. Without that tool there is no rule about reading.
+/// Returns a function that decides, by the policy for `read_file`, whether the host may give the
+/// model the file at a path. If the agent does not have that tool, every file is allowed.
 pub(super) fn read_rules(scope: &TurnScope) -> Box<ReadRules> {
     let entry = scope.skills.tools().get(READ_FILE).cloned();
     let policy = scope.spec.policy.clone();
@@ -42,11 +42,10 @@ pub(super) fn read_rules(scope: &TurnScope) -> Box<ReadRules> {
     })
 }
 
-/// Returns the context files for a call on a file (path relative to the workspace) that the
-/// model does not have yet.
+/// Returns the context files that apply to a call on `file` and that the model does not have yet.
+/// The path is relative to the workspace.
 pub(super) async fn context_of(scope: &TurnScope, call: &str, file: &str) -> Option<String> {
-    // Files directly in the workspace need no lookup: its context files are in the system
-    // prompt.
+    // Skip files directly in the workspace, because its context files are in the system prompt.
     if !scope.spec.config.context_files || !file.contains('/') {
         return None;
     }
@@ -88,7 +87,7 @@ pub(super) async fn context_of(scope: &TurnScope, call: &str, file: &str) -> Opt
     (!text.is_empty()).then_some(text)
 }
 
-/// Warns the user, once per agent for each text.
+/// Warns the user, but only once per agent with the same text.
 fn show_once(spec: &AgentSpec, text: String) {
     let mut told = crate::lock::lock(&spec.told);
     if told.insert(text.clone()) {

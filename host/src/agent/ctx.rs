@@ -1,5 +1,5 @@
-//! The turn as the context of its parts: it calls hooks, appends messages to the session, and emits
-//! events.
+//! Context that all parts of a turn share: it calls hooks, appends messages to the session, and
+//! emits events.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use crate::point::dispatch::Dispatched;
 use crate::point::outcome::{Injection, Level};
 use crate::session::Body;
 
-/// Context of a turn: calls its hooks and writes its messages. All parts of a turn act through it.
+/// Context of a turn: calls its hooks, writes its messages and emits its events.
 pub(super) struct TurnCtx {
-    /// State shared with those who act for plugins in this turn.
+    /// State of the turn that is shared with the code that serves calls of plugins.
     pub(super) scope: Arc<TurnScope>,
     /// Number of the current step; 0 before the first.
     pub(super) step: u32,
-    /// Messages for the next request only.
+    /// Messages that are sent with the next request only and not kept.
     pub(super) passing: Vec<Message>,
-    /// Whether the turn's body has ended, however it did.
+    /// Whether the turn is ending, for any reason.
     pub(super) is_ending: bool,
 }
 
@@ -37,7 +37,7 @@ impl TurnCtx {
         }
     }
 
-    /// Calls the hooks of a point as the turn itself.
+    /// Calls the hooks of a point with the turn itself as the caller.
     pub(super) async fn dispatch_point<P: Point>(
         &self,
         payload: impl Into<P::Payload>,
@@ -49,15 +49,16 @@ impl TurnCtx {
             .dispatch_hooks::<P>(&caller, payload)
             .await;
         if self.scope.family.halt.is_set() && !self.is_ending {
-            // The turn is being stopped: wait until the turn drops this future, so that nothing
-            // else runs.
+            // The turn is being stopped: never return, so that nothing else runs before the turn
+            // drops this future.
             std::future::pending::<()>().await;
         }
         out
     }
 
-    /// Calls the hooks of a point that cannot refuse. If a hook with `on_failure = block` fails,
-    /// the turn ends, so that text which the hook did not check goes no further.
+    /// Calls the hooks of a point at which hooks cannot refuse. If a hook with `on_failure = block`
+    /// fails, the turn ends, so that text that the hook did not check goes no further. `what` names
+    /// the text.
     pub(super) async fn pass_point<P: Point>(
         &self,
         what: &str,
@@ -75,8 +76,8 @@ impl TurnCtx {
         Ok(())
     }
 
-    /// Records the last input in the conversation as that of this turn, which continues an earlier
-    /// one.
+    /// Records the last input of the conversation as input of this turn, because this turn
+    /// continues an interrupted one.
     pub(super) fn keep_last_input(&self) {
         let find_last = |messages: &[Message]| {
             let last = messages.iter().rfind(|message| message.is_input());
@@ -86,7 +87,7 @@ impl TurnCtx {
         lock(&self.scope.input_ids).extend(last);
     }
 
-    /// Puts a finished message into the session.
+    /// Appends a finished message to the session.
     pub(super) fn keep_message(&self, message: &Message) -> Result<(), EarlyStop> {
         if message.is_input() {
             lock(&self.scope.input_ids).insert(message.id.clone());
@@ -95,8 +96,8 @@ impl TurnCtx {
         Ok(self.scope.spec.session.append(Body::Message { message })?)
     }
 
-    /// Puts an answer of the model into the session. One that cannot be written stays in memory, and
-    /// is written when there is room again.
+    /// Appends an answer of the model to the session. If it cannot be written, it stays in memory
+    /// and is written later.
     pub(super) fn keep_answer(&self, message: &Message) -> Result<(), EarlyStop> {
         let message = message.clone();
         let session = &self.scope.spec.session;
@@ -107,7 +108,8 @@ impl TurnCtx {
         self.emit_message_as(message, None).await;
     }
 
-    /// Emits a message with the text that was shown, once hooks have released all of it.
+    /// Emits a message to observers and calls the hooks of `message-end`. `shown` is the message's
+    /// text for observers, if hooks have already checked it.
     pub(super) async fn emit_message_as(&self, message: Message, shown: Option<String>) {
         let caller = self.caller();
         let shown = self
@@ -119,7 +121,8 @@ impl TurnCtx {
         self.dispatch_point::<at::MessageEnd>(message).await;
     }
 
-    /// Adds injections: kept messages go into the session, the others into the next request.
+    /// Adds injections of plugins: those with `keep` to the session, the others to the next request
+    /// only.
     pub(super) async fn inject_texts(
         &mut self,
         injections: Vec<(Arc<str>, Injection)>,
@@ -134,7 +137,7 @@ impl TurnCtx {
         Ok(())
     }
 
-    /// Creates the message of an injection, and puts it into the session when it is to be kept.
+    /// Creates the message of an injection, and appends it to the session if it is to be kept.
     pub(super) async fn inject_one(
         &self,
         plugin: &str,
@@ -161,7 +164,7 @@ impl TurnCtx {
         self.scope.spec.events.emit(event);
     }
 
-    /// Tells the user something about the turn.
+    /// Emits a notice for the user.
     pub(super) fn emit_notice(&self, level: Level, text: impl Into<String>) {
         self.emit_event(Event::notice(level, text));
     }

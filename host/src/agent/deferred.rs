@@ -1,10 +1,10 @@
-//! Deferred tools: their descriptions are not in every request. The model finds them with one tool
-//! and calls them through another.
+//! Deferred tools: tools whose descriptions are left out of requests. The model finds them with one
+//! tool and calls them through another.
 //!
 //! A call through `use_tool` becomes a call of the named tool before anything judges it, so schema,
-//! hooks, policy, approval and session file see the tool itself. The request keeps the same two
-//! descriptions in the whole session, whatever was found, so that its prefix stays cached; for the
-//! same reason nothing has to be restored when a session is resumed.
+//! hooks, policy, approval and session file see the named tool. Requests contain the descriptions
+//! of the same two tools for the entire session, whatever was found, so that their prefix stays
+//! cached and nothing has to be restored when a session is resumed.
 //!
 //! It must not know where tools come from, apart from the origin in their descriptions. Start from
 //! [`defer_tools`].
@@ -27,22 +27,23 @@ use crate::tool::builtin::{spec_of, with_arguments};
 use crate::tool::registry::{ToolRegistry, is_source};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// Name of the tool that finds others.
+/// Name of the tool that finds deferred tools.
 pub(super) const FIND: &str = "find_tools";
 
-/// Name of the tool that calls others.
+/// Name of the tool that calls deferred tools.
 pub(super) const USE: &str = "use_tool";
 
-/// Number of tools from which on a plugin's tools are deferred, as tools of MCP servers are.
+/// Minimum number of tools from which a plugin's tools may be deferred like those of MCP servers.
 const MANY_TOOLS: usize = 10;
 
-/// Window of a model whose window is not known, in tokens.
+/// Assumed window, in tokens, of a model whose window is not known.
 const USUAL_WINDOW: u64 = 128_000;
 
-/// Tokens of descriptions that are never deferred: the two tools in their place take some as well.
+/// Size in tokens up to which descriptions are never deferred, because the two tools that replace
+/// them need tokens as well.
 const MIN_DEFERRED_TOKENS: u64 = 1_000;
 
-/// Bytes of a description that count as one token.
+/// Number of bytes of a description that count as one token.
 const BYTES_PER_TOKEN: u64 = 4;
 
 /// Maximum number of origins that the description of the search names.
@@ -54,18 +55,18 @@ const MAX_FOUND: usize = 8;
 /// Maximum number of tools that one search lists by name.
 const MAX_LISTED: usize = 100;
 
-/// Longest text of a search, in bytes.
+/// Maximum length of a search query, in bytes.
 const MAX_QUERY_BYTES: usize = 500;
 
-/// Longest description in a result, in bytes.
+/// Maximum length of a tool's description in a search result, in bytes.
 const MAX_SHOWN_BYTES: usize = 600;
 
-/// Longest schema in a result, in bytes.
+/// Maximum length of a tool's schema in a search result, in bytes.
 const MAX_SCHEMA_BYTES: usize = 6 << 10;
 
-/// Defers the tools of servers, and of plugins with many tools, when their descriptions take more
-/// than the share of the model's window that the settings allow. Once for a session: later changes
-/// of its model or tools do not change the beginning of its requests.
+/// Defers the tools of MCP servers and of plugins with many tools, if their descriptions exceed the
+/// share of the model's window that the settings allow. Decided once for a session: later changes
+/// of its model or tools must not change the prefix of its requests.
 pub(super) fn defer_tools(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
     let profile = spec.provider.profile(&spec.model);
     let window = profile.window_tokens.unwrap_or(USUAL_WINDOW);
@@ -81,8 +82,8 @@ pub(super) fn defer_tools(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
     spec.add_built_in(Arc::new(UseTool::new()));
 }
 
-/// Returns the origins whose tools may be deferred, with their number and the bytes of their
-/// descriptions.
+/// Returns the origins whose tools may be deferred, each with the number of its tools and the total
+/// bytes of their descriptions.
 fn deferrable_origins(tools: &ToolRegistry) -> BTreeMap<String, (usize, u64)> {
     let mut origins: BTreeMap<String, (usize, u64)> = BTreeMap::new();
     for spec in tools.specs() {
@@ -97,8 +98,8 @@ fn deferrable_origins(tools: &ToolRegistry) -> BTreeMap<String, (usize, u64)> {
 }
 
 impl AgentSpec {
-    /// Whether the description of a tool is left out of requests. An agent that lacks one of the
-    /// two tools that reach it gets every description.
+    /// Whether the description of a tool is left out of requests. If the agent lacks `find_tools`
+    /// or `use_tool`, no description is left out.
     pub(super) fn is_deferred(&self, spec: &ToolSpec) -> bool {
         let origin = spec.plugin.as_ref();
         origin.is_some_and(|origin| self.deferred.contains(origin))
@@ -107,8 +108,8 @@ impl AgentSpec {
     }
 }
 
-/// Unwraps a call of [`USE`] to the call of the named tool. A call without name or arguments is
-/// returned unchanged, and its schema refuses it.
+/// Converts a call of [`USE`] to the call of the tool that it names. A call with an invalid name or
+/// invalid arguments is returned unchanged, and the schema of [`USE`] refuses it.
 pub(super) fn named_call(call: ToolCall) -> ToolCall {
     if call.name != USE {
         return call;
@@ -116,7 +117,7 @@ pub(super) fn named_call(call: ToolCall) -> ToolCall {
     let name = call.arguments.get("name").and_then(Value::as_str);
     let arguments = match call.arguments.get("arguments") {
         Some(Value::Object(_)) => call.arguments.get("arguments").cloned(),
-        // Some models write an object as a text.
+        // Some models write the object as a string.
         Some(Value::String(text)) => {
             let parsed: Option<Value> = serde_json::from_str(text).ok();
             parsed.filter(Value::is_object)
@@ -187,7 +188,7 @@ impl FindTools {
     }
 }
 
-/// Returns the deferred tools that the agent may call now.
+/// Returns the deferred tools that the agent may call now, of the origin `from` or of all origins.
 fn reachable_specs(scope: &TurnScope, from: Option<&str>) -> Vec<Arc<ToolSpec>> {
     let left: BTreeSet<String> = scope.skills.tool_names().into_iter().collect();
     let is_from = |spec: &ToolSpec| {
@@ -201,7 +202,7 @@ fn reachable_specs(scope: &TurnScope, from: Option<&str>) -> Vec<Arc<ToolSpec>> 
         .collect()
 }
 
-/// Describes the tools that fit a query best.
+/// Describes the tools that match a query best.
 fn describe_found(mut query: WordQuery, specs: &[Arc<ToolSpec>]) -> String {
     let counted: Vec<(WordCounts, &Arc<ToolSpec>)> = specs
         .iter()
@@ -212,7 +213,7 @@ fn describe_found(mut query: WordQuery, specs: &[Arc<ToolSpec>]) -> String {
         .filter(|(counts, _)| counts.has_any())
         .map(|(counts, spec)| (query.score(counts), *spec))
         .collect();
-    // The sort is stable, so that a tie goes to the first in the order of the registry.
+    // The sort is stable, so a tie goes to the tool that comes first in the registry.
     found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     if found.is_empty() {
         return format!(
@@ -234,7 +235,7 @@ fn describe_found(mut query: WordQuery, specs: &[Arc<ToolSpec>]) -> String {
         .map(|(_, spec)| spec.name.as_str())
         .collect();
     if !others.is_empty() {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "\nalso found: {}\n", others.join(", "));
     }
     text
@@ -274,8 +275,8 @@ fn list_names(specs: &[Arc<ToolSpec>]) -> String {
     format!("{}{more}", names.join(", "))
 }
 
-/// Returns the text that a tool is found by: its name in words, twice, so that a name weighs more
-/// than a mention, its description, and names and descriptions of its arguments.
+/// Returns the text in which a tool is searched: its name in words, its description, and the names
+/// and descriptions of its arguments. The name appears twice, so that it has more weight.
 fn searched_text(spec: &ToolSpec) -> String {
     let name = words_of(&spec.name);
     let mut text = format!("{name} {name} {}", spec.description);
@@ -297,7 +298,8 @@ fn argument_names(schema: &Value) -> Vec<String> {
     names.map(|(name, _)| clean_line(name, 64)).collect()
 }
 
-/// Splits `createIssue` into `create Issue`; other separators end words anyway.
+/// Splits `createIssue` into `create Issue`. Other separators need no change, because they end
+/// words anyway.
 fn words_of(name: &str) -> String {
     let mut words = String::with_capacity(name.len() + 8);
     let mut was_lower = false;
@@ -336,7 +338,8 @@ struct UseArguments {
     arguments: serde_json::Map<String, Value>,
 }
 
-/// The tool whose calls are calls of deferred tools.
+/// The tool through which deferred tools are called. It never runs itself: [`named_call`] converts
+/// its calls.
 struct UseTool(ToolSpec);
 
 impl UseTool {

@@ -1,7 +1,8 @@
-//! Calls of hooks out of the order of a turn: a case of a plugin names a point and a payload.
+//! Calls single hooks outside the course of a turn, for a case of a plugin that names a point and a
+//! payload.
 //!
-//! The hooks run through the one dispatcher, in a turn of the session, so that everything that
-//! hooks may use in a turn (the model, tools, the conversation) is there. Nothing of the loop runs.
+//! The hooks run through the usual dispatcher in a turn of the session, so that they can use the
+//! model, tools and the conversation as in any turn. The agent loop does not run.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,7 +19,7 @@ use crate::point::dispatch::Dispatched;
 use crate::point::payload::{Source, StopReason, TurnSummary};
 use crate::session::Body;
 
-/// A turn in which hooks are called and nothing else happens.
+/// A turn in which only hooks are called.
 pub struct DirectTurn<'a> {
     agent: &'a mut LiveAgent,
     scope: Arc<TurnScope>,
@@ -55,9 +56,9 @@ impl<'a> DirectTurn<'a> {
 }
 
 impl DirectTurn<'_> {
-    /// Calls the hooks of a point in this step of the turn, and waits for those in the background.
-    /// Messages that they add emit events as in any turn. `call` is the id of the tool call in the
-    /// payload.
+    /// Calls the hooks of a point in the given step of the turn, and waits for hooks in the
+    /// background. Messages that the hooks add emit events as in any turn. `call` is the id of the
+    /// tool call in the payload.
     ///
     /// # Errors
     /// The session cannot be written.
@@ -86,13 +87,13 @@ impl DirectTurn<'_> {
         Ok(out)
     }
 
-    /// Returns the caller of this step of the turn.
+    /// Returns the caller for the given step of the turn.
     pub fn direct_caller(&self, step: u32) -> Caller {
         self.scope.scope_caller(step)
     }
 
-    /// Ends the turn. Returns the reason for which a hook that must see everything would have ended
-    /// it, if one failed.
+    /// Ends the turn. If a hook that must see everything failed, returns the reason with which it
+    /// would have ended a normal turn.
     ///
     /// # Errors
     /// The session cannot be written.

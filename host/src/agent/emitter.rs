@@ -1,6 +1,6 @@
-//! Calls of hooks in a turn, and events of text that hooks must let through first.
+//! Calls hooks in a turn, and emits events whose text hooks must check first.
 //!
-//! Reports each failed hook to the `error` point. `watchers` decides which text of the model is
+//! Failed hooks are reported at the point `error`. `watchers` decides which text of the model is
 //! shown. Start from [`EventEmitter::dispatch_hooks`].
 
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::point::merge::injected_message;
 use crate::point::outcome::Injection;
 use crate::session::{self, Body};
 
-/// The way from a turn to the hooks, and through them to observers.
+/// Connects a turn to the hooks and, for text that hooks have checked, to observers.
 pub(super) struct EventEmitter {
     pub(super) spec: Arc<AgentSpec>,
     pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) sink: Arc<AgentSink>,
-    /// Calls whose arguments hooks have judged for observers.
+    /// Calls whose arguments hooks have already changed for observers.
     pub(super) judged_calls: JudgedCalls,
 }
 
@@ -41,14 +41,14 @@ impl EventEmitter {
         }
     }
 
-    /// Calls the hooks of a point, then reports those that failed at the `error` point.
+    /// Calls the hooks of a point, then reports failed hooks at the point `error`.
     pub(super) async fn dispatch_hooks<P: Point>(
         &self,
         caller: &Caller,
         payload: impl Into<P::Payload>,
     ) -> Dispatched<P::Payload> {
-        // If a plugin caused this call, failures before it are left to the outer call, which waits
-        // for that plugin.
+        // If a plugin caused this call, leave earlier failures to the outer call, which waits for
+        // that plugin.
         let is_caused = caller.call_chain.len() > self.spec.call_chain.len();
         let n_before = if is_caused { self.sink.n_failures() } else { 0 };
         let out = self.dispatcher.dispatch::<P>(caller, payload).await;
@@ -58,7 +58,8 @@ impl EventEmitter {
         out
     }
 
-    /// Creates a message of a text that a plugin adds, and records the plugin as its source.
+    /// Creates the message for a text that a plugin adds, and records and emits the injection with
+    /// the plugin as its source.
     pub(super) async fn emit_injection(
         &self,
         caller: &Caller,
@@ -72,7 +73,7 @@ impl EventEmitter {
             text: text.clone(),
             keep,
         })?;
-        // The injected text may quote the model.
+        // The text may quote the model, so observers get it as hooks let them see it.
         let text = self.for_watchers(caller, text).await;
         self.spec
             .events
@@ -80,7 +81,7 @@ impl EventEmitter {
         Ok(message)
     }
 
-    /// Emits a correction: the shown text, and the text that replaces it.
+    /// Records and emits a correction: the text that was shown, and the text that replaces it.
     pub(super) fn correct_text(&self, shown: String, text: String) {
         self.spec.session.append_or_defer(Body::Corrected {
             shown: shown.clone(),

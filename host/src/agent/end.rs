@@ -1,4 +1,5 @@
-//! The end of a turn, for any reason: the session in order, its events emitted, the outcome.
+//! Ends a turn, whatever the reason: completes the session, emits the last events and returns the
+//! outcome.
 
 use std::sync::Arc;
 
@@ -14,32 +15,34 @@ use crate::point::payload::{FailureReport, StopReason, TurnSummary};
 use crate::session::Body;
 use crate::text::error_chain;
 
-/// Last line of the output of a turn whose model failed.
+/// Prefix of the last line of the output of a turn whose model failed; the reason follows.
 const NO_ANSWER: &str = "[the model gave no answer: ";
 
-/// Last line of the output of a turn whose answer does not match its schema.
+/// Prefix of the last line of the output of a turn whose answer does not match its schema; the
+/// reason follows.
 const WRONG_ANSWER: &str = "[the answer does not match the schema: ";
 
-/// Prefix of the last line of the output of a turn whose loop failed; the name of its plugin
+/// Prefix of the last line of the output of a turn whose loop failed; the name of the loop's plugin
 /// follows.
 const LOOP_FAILED: &str = "[the loop of plugin ";
 
-/// Prefix of the last line of the output of a turn whose session could not be written.
+/// Prefix of the last line of the output of a turn whose session could not be written; the reason
+/// follows.
 const HOST_FAILED: &str = "[the host failed: ";
 
-/// Advice about a session that cannot be written.
+/// Advice that follows the reason if the session cannot be written.
 const MAKE_ROOM: &str = "; make room there, or make it writable: an answer that was not written is kept until the program ends, and \
                          written with the next turn";
 
 /// Returns the answer in the output of a turn that ended because the session could not be written;
-/// `None` for other turns.
+/// `None` if the turn ended otherwise or has no answer.
 #[must_use]
 pub fn unkept_answer(output: &str) -> Option<&str> {
     let (answer, _) = output.rsplit_once(HOST_FAILED)?;
     Some(answer.trim_end()).filter(|answer| !answer.is_empty())
 }
 
-/// Returns the part of an answer that is in the output of a failed turn, without the reason.
+/// Returns the incomplete answer in the output of a failed turn, without the reason.
 #[must_use]
 pub fn partial_answer(output: &str) -> &str {
     let reasons = [NO_ANSWER, WRONG_ANSWER, LOOP_FAILED, HOST_FAILED];
@@ -47,8 +50,8 @@ pub fn partial_answer(output: &str) -> &str {
     begun.map_or("", |(begun, _)| begun)
 }
 
-/// Returns the part of an output that was not shown yet. Blanks do not count: parts of an answer
-/// are joined in different ways.
+/// Returns the part of an output that was not shown yet, or the complete output if `shown` is not
+/// its prefix. White space is ignored, because the parts of an answer are joined in different ways.
 #[must_use]
 pub fn unshown_rest<'a>(output: &'a str, shown: &str) -> &'a str {
     let mut chars = output.char_indices().filter(|(_, c)| !c.is_whitespace());
@@ -62,14 +65,14 @@ pub fn unshown_rest<'a>(output: &'a str, shown: &str) -> &'a str {
     output.get(end..).map_or(output, str::trim_start)
 }
 
-/// Result that the model sees for a call that the user interrupted.
+/// Result, for the model, of a call that the user interrupted.
 const CANCELLED: &str = "[cancelled: the user interrupted the turn before this call had a result]";
 
-/// Result that the model sees for a call that was open when the turn ended for another reason.
+/// Result, for the model, of a call that was open when the turn ended for another reason.
 const ABANDONED: &str = "[abandoned: the turn ended before this call had a result]";
 
 impl TurnRun<'_> {
-    /// Closes open entries of the session and emits the end, however the turn ended.
+    /// Completes the session and emits the end of the turn, whatever the reason for the end.
     pub(super) async fn end_turn(
         mut self,
         ended: Result<(), EarlyStop>,
@@ -127,8 +130,8 @@ impl TurnRun<'_> {
             self.agent.archival.stop_archiving().await;
         }
         self.ctx.scope.end_agents().await;
-        // Background hooks outlive the turn. They may start subagents and wait for them, so release
-        // the guard.
+        // Background hooks outlive the turn and may still start subagents, so disarm the guard that
+        // would end the subagents.
         if let Some(guard) = self.agents_guard.take() {
             guard.disarm();
         }
@@ -159,7 +162,7 @@ impl TurnRun<'_> {
             summary: outcome.summary.clone(),
             output: outcome.output.clone(),
         });
-        // Report the first fault only, because it caused the others.
+        // Return the first error only, because it caused the others.
         if let Some(error) = fault {
             return Err(error);
         }
@@ -178,7 +181,8 @@ impl TurnRun<'_> {
         }
     }
 
-    /// A failure while the turn ended, too late to refuse it, becomes its stop reason.
+    /// Changes the stop reason to `Blocked` if a hook that must see everything failed while the
+    /// turn was ending.
     fn take_halt(&self, outcome: &mut TurnOutcome) {
         if !self.agent.is_main() {
             return;
@@ -196,7 +200,7 @@ impl TurnRun<'_> {
         }
     }
 
-    /// Gives every call a result and keeps the streamed part of an answer that was cut off.
+    /// Adds a result for every open call, and stores the streamed part of an interrupted answer.
     async fn close_open(&mut self, stop: StopReason) -> Result<(), EarlyStop> {
         let why = if stop == StopReason::Cancelled {
             CANCELLED
@@ -205,8 +209,8 @@ impl TurnRun<'_> {
         };
         let session = self.agent.spec.session.clone();
         self.keep_partial().await?;
-        // Calls that ended keep their results. Run the `post-tool` hooks first: one of them may
-        // remove secrets.
+        // Calls that have ended keep their results, but pass the `post-tool` hooks first, one of
+        // which may remove secrets.
         let ran = self.calls.take_ran();
         let (mut known, mut inject) = (Vec::with_capacity(ran.len()), Vec::new());
         for mut call in ran {
@@ -224,8 +228,8 @@ impl TurnRun<'_> {
         self.ctx.inject_texts(inject).await
     }
 
-    /// Outputs the part of an answer that broke off, as far as hooks allow: it was paid for, and
-    /// may be useful.
+    /// Outputs the part of an answer that arrived before the model failed, as far as hooks allow:
+    /// it was paid for, and may be useful.
     async fn output_partial(&mut self) -> Result<(), EarlyStop> {
         match self.keep_partial().await? {
             Some(text) => self.give_rest(text).await,
@@ -233,7 +237,7 @@ impl TurnRun<'_> {
         }
     }
 
-    /// Outputs the last text of the model in a turn whose loop failed, as far as hooks allow.
+    /// Outputs the last text of the model after the turn's loop failed, as far as hooks allow.
     async fn give_done(&mut self) -> Result<(), EarlyStop> {
         let draft = self.answer.take_draft();
         match draft.trim().is_empty() {
@@ -246,14 +250,15 @@ impl TurnRun<'_> {
     async fn give_rest(&mut self, text: String) -> Result<(), EarlyStop> {
         self.answers = AnswerCheck::default();
         match self.give_output(text).await {
-            // The refusal is already in the output, and the turn counts as failed anyway.
+            // The refusal is already in the output, and the turn counts as failed in any case.
             Err(EarlyStop::Blocked(_)) => Ok(()),
             given => given,
         }
     }
 
     /// Stores the streamed part of an interrupted answer, because the user has read it and may
-    /// refer to it. Returns that text as changed by hooks, if there is any.
+    /// refer to it. Returns that text as changed by hooks; `None` if nothing was streamed or a hook
+    /// withheld it.
     async fn keep_partial(&mut self) -> Result<Option<String>, EarlyStop> {
         let partial = std::mem::take(&mut self.progress.partial);
         if partial.trim().is_empty() {
@@ -322,7 +327,7 @@ mod tests {
     use crate::tool::registry::ToolRegistry;
     use crate::tool::workspace::Workspace;
 
-    /// Runs a turn; whether it failed, and the names of its events.
+    /// Runs a turn. Returns whether it failed, and the names of its events.
     async fn run(session: Session, script: Vec<Reply>, place: &Path) -> (bool, Vec<&'static str>) {
         let (events, mut receiver) = Events::channel();
         let mut tools = ToolRegistry::default();

@@ -1,8 +1,9 @@
-//! Tool calls, results and prompts of another agent, which asks about them at its own hooks.
+//! Judges tool calls, results and prompts of another agent, which sends them from its own hooks.
 //!
-//! A call comes twice: before it runs it passes `pre-tool`, policy and approval, and its result passes
-//! `post-tool`. Both are kept in the session file like a call of a client. No tool runs here. This file
-//! must not know the formats of the agents. Start from [`ForeignRequest`].
+//! The other agent asks about a call twice: before it runs, the call passes `pre-tool`, policy and
+//! approval; afterwards its result passes `post-tool`. Both are recorded in the session file like a
+//! call of a client. No tool runs in this host. This file must not know the formats of the agents.
+//! Start from [`ForeignRequest`].
 
 use std::sync::{Arc, Mutex};
 
@@ -25,13 +26,13 @@ use crate::tool::registry::ToolEntry;
 use crate::tool::subject::Subject;
 use crate::tool::{FileTracking, SharedTool, Tool, ToolCtx, ToolOutput};
 
-/// Verdict on a request that the session could not finish, because it ends.
+/// Refusal of a request that was not judged because the session is closing.
 const ENDED: &str = "the guard ends";
 
-/// A request of another agent about a call, a result or a prompt.
+/// Request of another agent to judge a call, a result or a prompt.
 pub struct ForeignRequest {
-    /// Name of the agent, as in `guard:codex`: the session and the events name it as the maker of the
-    /// call. No plugin can have a name with a `:`.
+    /// Name of the agent, as in `guard:codex`. The session and the events show it as the author of
+    /// the call. The names of plugins cannot contain a `:`.
     pub client: Arc<str>,
     /// Call, result or prompt that the agent asks about.
     pub about: ForeignAct,
@@ -39,15 +40,15 @@ pub struct ForeignRequest {
 
 /// Call, result or prompt that another agent asks about.
 pub enum ForeignAct {
-    /// A tool call that is about to run. A tool with a counterpart here has the name and the arguments
-    /// of the counterpart.
+    /// A tool call that is about to run. If this host has an equivalent tool, the call has the name
+    /// and the arguments of that tool.
     Call {
         /// Call as the agent is about to run it.
         call: ToolCall,
         /// Effect class of the tool.
         effect_class: EffectClass,
-        /// `None` if the agent asks its user where a hook or a rule wants that; otherwise the reason
-        /// why it cannot.
+        /// Reason why the agent cannot ask its user; `None` if it asks when a hook or a rule
+        /// requires it.
         cannot_ask: Option<String>,
     },
     /// A tool call that has run.
@@ -69,17 +70,18 @@ pub enum ForeignAct {
 /// Verdict on a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ForeignVerdict {
-    /// Reason of the refusal, with the name of the part that refused; `None` without a refusal.
+    /// Reason for the refusal, with the name of the plugin or other part that refused; `None` if
+    /// the request is allowed.
     pub refused: Option<String>,
-    /// Question that the agent must ask its user before the call runs.
+    /// Question that the agent must ask its user before the call runs; `None` if none is required.
     pub asked: Option<String>,
-    /// Change by hooks; `None` without one.
+    /// Change by hooks; `None` if nothing changed.
     pub changed: Option<ForeignChange>,
     /// Texts of hooks for the model, each with the name of its plugin.
     pub notes: Vec<String>,
 }
 
-/// Change that hooks made.
+/// New value after a change by hooks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ForeignChange {
     /// Arguments of a call.
@@ -91,7 +93,7 @@ pub enum ForeignChange {
 }
 
 impl ForeignVerdict {
-    /// Creates a verdict that refuses.
+    /// Creates a verdict that refuses the request.
     #[must_use]
     pub fn refused(why: impl Into<String>) -> Self {
         Self {
@@ -102,7 +104,7 @@ impl ForeignVerdict {
 }
 
 impl ForeignRequest {
-    /// Size of the request in memory, in bytes, roughly.
+    /// Returns the approximate size of the request in memory, in bytes.
     pub(super) fn n_bytes(&self) -> usize {
         match &self.about {
             ForeignAct::Call { call, .. } => call.arguments.to_string().len(),
@@ -114,7 +116,7 @@ impl ForeignRequest {
     }
 }
 
-/// Judges a request in a turn.
+/// Judges a request within a turn.
 pub(super) async fn judge_request(
     scope: &TurnScope,
     step: u32,
@@ -174,7 +176,7 @@ async fn judge_call(
         Ok(subject) => subject,
         Err(refusal) => {
             let mut ran = refusal.refused_call(proposed, notes);
-            // The refusal may quote the call, so it passes the hooks that mask results.
+            // The refusal may quote the call, so it passes the hooks that mask secrets in results.
             let finished = gate.finish_call(&mut ran).await;
             return ForeignVerdict::refused(finished.value.result.content.to_string());
         }
@@ -201,8 +203,8 @@ async fn judge_call(
 }
 
 impl ToolGate<'_> {
-    /// Writes that another agent is about to run a call. It does not wait for the disk: after a power
-    /// cut the other agent's own log is the record of its calls.
+    /// Records that another agent is about to run a call. Does not wait for the disk: after a power
+    /// failure, the other agent's own log is the record of its calls.
     fn note_start(&self, allowed: &AllowedCall) -> Result<(), crate::session::Error> {
         self.scope.spec.session.append(Body::ToolStart {
             call: allowed.call.id.clone(),
@@ -215,7 +217,7 @@ impl ToolGate<'_> {
     }
 }
 
-/// Judges the result of a call.
+/// Judges the result of a call with the hooks of `post-tool`.
 async fn judge_result(
     gate: ToolGate<'_>,
     call: ToolCall,
@@ -253,7 +255,8 @@ async fn judge_result(
     }
 }
 
-/// Judges a prompt: `turn-start`, then `pre-assess`, as for a turn of this host.
+/// Judges a prompt with the hooks of `turn-start`, then of `pre-assess`, as for a turn of this
+/// host.
 async fn judge_prompt(scope: &TurnScope, caller: &Caller, text: String) -> ForeignVerdict {
     let input = TurnInput {
         text: text.clone(),
@@ -294,7 +297,7 @@ fn injected_text(plugin: &str, text: &str) -> String {
     format!("[note from {plugin}: {text}]")
 }
 
-/// Records the question of a call. The other agent asks it, so the call counts as approved here.
+/// Approver that stores the question and approves the call, because the other agent asks its user.
 #[derive(Default)]
 struct AgentApprover(Mutex<Option<String>>);
 
@@ -319,7 +322,8 @@ impl Approver for AgentApprover {
     }
 }
 
-/// A tool of another agent. The counterpart here, if there is one, finds the subject of a call.
+/// A tool of another agent. The equivalent tool of this host, if there is one, determines the
+/// subject of a call.
 struct ForeignTool {
     spec: ToolSpec,
     own: Option<SharedTool>,

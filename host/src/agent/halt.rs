@@ -1,10 +1,12 @@
-//! Failure of an observing hook with `on_failure = "block"`, after which the turn must not
-//! continue. Such a hook returns no verdict to its caller, and may even run in the background. So
-//! the code that writes trace records stores the failure here, and the turn watches it.
+//! Stores the failure of an observing hook with `on_failure = "block"`, after which the turn must
+//! not continue. Such a hook returns no verdict to its caller, and may even run in the background.
+//! Therefore the code that writes trace records stores the failure here, and the turn watches for
+//! it.
 
 use tokio::sync::watch;
 
-/// Reason to stop an agent and its subagents at once, shared by all of them.
+/// Reason to stop an agent and its subagents at once, shared by all of them; `None` while there is
+/// no reason.
 #[derive(Debug)]
 pub(super) struct AgentHalt(watch::Sender<Option<String>>);
 
@@ -15,7 +17,7 @@ impl Default for AgentHalt {
 }
 
 impl AgentHalt {
-    /// Ends the turn that runs, or the next one. The first reason stays.
+    /// Ends the running turn, or the next one if none runs. Only the first reason is stored.
     pub(super) fn set_reason(&self, why: String) {
         self.0.send_if_modified(|kept| {
             let is_first = kept.is_none();
@@ -39,7 +41,7 @@ impl AgentHalt {
         self.0.send_replace(None)
     }
 
-    /// Returns the reason once there is one.
+    /// Waits until there is a reason, and returns it.
     pub(super) async fn wait(&self) -> String {
         let mut receiver = self.0.subscribe();
         let kept = receiver.wait_for(Option::is_some).await;

@@ -1,4 +1,4 @@
-//! The way back from plugin code into the session: [`AgentHandle`] over a session on disk.
+//! Implements [`AgentHandle`], through which plugins call back into the session.
 
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -26,28 +26,29 @@ use crate::point::outcome::{Effect, Level};
 use crate::point::trace::AccessRecord;
 use crate::session::{Error, Session};
 
-/// Maximum number of messages that a plugin is given at once (`wit/session.wit`).
+/// Maximum number of messages that a plugin gets at once (`wit/session.wit`).
 const MAX_MESSAGES: usize = 1_000;
 
-/// Longest name of an entry of a plugin's own, in bytes.
+/// Maximum length of the name of a plugin's own entry, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
-/// Longest entry of a plugin's own, in bytes. Larger data belongs in the plugin's state, where it
-/// can be replaced.
+/// Maximum length of a plugin's own entry, in bytes. Larger data belongs in the plugin's state,
+/// where it can be replaced.
 const MAX_ENTRY_BYTES: usize = 1 << 20;
 
-/// Access of plugins to one session. Shared by all of them; every method names the plugin it acts
-/// for.
+/// Access of plugins to one session. All plugins share it, so every method has the plugin as a
+/// parameter.
 pub struct SessionHandle {
     outlet: EffectOutlet,
-    /// Points that plugins define, and the turns in which they act. Set once the hooks are known,
-    /// after the plugins have their handle. Weak, because the dispatcher holds the hooks and the
-    /// hooks hold this handle: a strong reference would form a cycle that is never freed.
+    /// Dispatcher, points that plugins define, and running turns. Set after the plugins have got
+    /// this handle, when the hooks are known. The reference is weak because the dispatcher holds
+    /// the hooks and the hooks hold this handle: a strong one would form a cycle that is never
+    /// freed.
     agent: OnceLock<(Weak<Dispatcher>, DefinedPoints, ActiveTurns)>,
 }
 
 impl SessionHandle {
-    /// A handle on `session`.
+    /// Creates a handle for `session`.
     #[must_use]
     pub fn new(session: Arc<Session>, events: Events, keep: KeepInStore) -> Self {
         Self {
@@ -67,7 +68,7 @@ impl SessionHandle {
         let _ = self.agent.set((dispatcher, points, turns));
     }
 
-    /// The turn that a call of a plugin is part of.
+    /// Returns the running turn of the agent for which a plugin acts.
     fn active_turn(&self, caller: &Caller) -> Result<Arc<TurnScope>, HandleError> {
         let agent = self.agent.get();
         agent
@@ -76,7 +77,7 @@ impl SessionHandle {
     }
 }
 
-/// A method that the turn of its caller answers.
+/// Defines a method that passes the call to the caller's running turn.
 macro_rules! in_turn {
     ($method:ident($($name:ident: $of:ty),+) -> $answer:ty) => {
         fn $method<'a>(

@@ -1,4 +1,5 @@
-//! Input of a turn: the text that starts it, steering while it runs, follow-ups when it would end.
+//! Input of a turn: the text that starts it, steering while it runs, and follow-ups when it is
+//! about to end.
 
 use super::answer::AnswerState;
 use super::assess::{assess_input, settle_assessment};
@@ -20,8 +21,8 @@ use crate::point::payload::{Decision, Source, TurnInput};
 use crate::session::InterruptedTurn;
 
 impl TurnRun<'_> {
-    /// Takes the input of the turn, runs calls of an interrupted turn again that may run again, and
-    /// begins to archive the turns before it.
+    /// Takes the input of the turn, repeats calls of an interrupted turn that may be repeated, and
+    /// begins to archive earlier turns.
     pub(super) async fn begin_input(&mut self) -> Result<Decision, EarlyStop> {
         let decision = self.take_input().await?;
         if let Some(before) = self.continued().cloned() {
@@ -35,10 +36,11 @@ impl TurnRun<'_> {
         Ok(decision)
     }
 
-    /// `turn-start`, then `pre-assess` → the built-in assessment → `post-assess`, then the user's
-    /// message. An input that a hook refuses never becomes a message, so the model never sees it.
-    /// The input of a continued turn passes the same hooks again, because hooks may have changed
-    /// since; the session keeps the input as it was before any hook.
+    /// Passes the input through `turn-start` → `pre-assess` → the built-in assessment →
+    /// `post-assess`, then adds the user's message. An input that a hook refuses never becomes a
+    /// message, so the model never sees it. The input of a continued turn passes the same hooks
+    /// again, because the hooks may have changed since; the session stores the input as it was
+    /// before any hook.
     pub(super) async fn take_input(&mut self) -> Result<Decision, EarlyStop> {
         let started = self
             .ctx
@@ -68,8 +70,8 @@ impl TurnRun<'_> {
             reasons: assessment.reasons,
         });
 
-        // The input of a continued turn is already in the conversation, as changed by the hooks at
-        // that time.
+        // The input of a continued turn is already in the conversation, as the hooks of the
+        // interrupted turn left it.
         if self.continued().is_some_and(|before| before.is_taken) {
             self.ctx.keep_last_input();
         } else {
@@ -91,8 +93,8 @@ impl TurnRun<'_> {
         Ok(assessment.decision)
     }
 
-    /// Takes every text that was queued for the next safe point. Returns whether the model has
-    /// something new to read.
+    /// Takes every text that was queued for the next safe point. Returns whether the model has new
+    /// text to read.
     pub(super) async fn take_steering(&mut self) -> Result<bool, EarlyStop> {
         let mut is_new = false;
         while let Some((queued, received)) = self.receive_input(SteeringQueue::Steering).await {
@@ -101,8 +103,8 @@ impl TurnRun<'_> {
         Ok(is_new)
     }
 
-    /// Takes the next text from a queue, with the messages that hooks add to it. A text that its
-    /// author withdrew in the meantime is skipped.
+    /// Takes the next text from a queue, with the outcome of the hooks that received it. A text
+    /// that its author withdrew while the hooks ran is skipped.
     async fn receive_input(
         &self,
         queue: SteeringQueue,
@@ -118,8 +120,8 @@ impl TurnRun<'_> {
         }
     }
 
-    /// Takes the next text from the queue for the end of the turn, which then continues and may
-    /// take as many steps again. Returns whether there was one.
+    /// Takes the next text from the queue for the end of the turn. The turn then continues and gets
+    /// the full number of steps again. Returns whether there was such a text.
     pub(super) async fn take_follow_up(&mut self) -> Result<bool, EarlyStop> {
         while let Some((queued, received)) = self.receive_input(SteeringQueue::FollowUps).await {
             if blocked_by(&received).is_none() {
@@ -136,8 +138,8 @@ impl TurnRun<'_> {
         Ok(false)
     }
 
-    /// Accepts a text that arrived during the turn, with the messages that hooks add to it. Returns
-    /// whether the model has something new to read.
+    /// Adds a text that arrived during the turn to the conversation, unless a hook dropped it, and
+    /// the messages that hooks add to it. Returns whether the model has new text to read.
     async fn take_text(
         &mut self,
         queued: QueuedText,
@@ -169,8 +171,8 @@ impl TurnRun<'_> {
         Ok(is_new)
     }
 
-    /// Creates the message for a user's text and its images. Adds a notice if the model will not
-    /// see the images.
+    /// Creates the message for a user's text and images. Emits a notice if the model will not see
+    /// the images.
     fn user_message(&self, text: String, attached: Vec<Content>) -> Message {
         let skills = self.ctx.scope.skills.parts_prepared_in(&text);
         let mut message = Message::text(Role::User, text).with_skills(skills);
@@ -186,7 +188,7 @@ impl TurnRun<'_> {
         message
     }
 
-    /// The interrupted turn that this one continues.
+    /// Returns the interrupted turn that this turn continues; `None` if it continues none.
     pub(super) fn continued(&self) -> Option<&InterruptedTurn> {
         match &self.work {
             TurnWork::Answer { continues, .. } => continues.as_deref(),
@@ -194,8 +196,8 @@ impl TurnRun<'_> {
         }
     }
 
-    /// Begins the skills that were invoked for this turn. Returns the one whose work a subagent is
-    /// to do.
+    /// Activates the skills that were invoked for this turn. Returns the invoked skill that a
+    /// subagent is to carry out, if there is one.
     pub(super) async fn begin_skill(&mut self) -> Option<InvokedSkill> {
         self.end_dropped_skills().await;
         if let Some(before) = self.continued().cloned() {
@@ -211,8 +213,9 @@ impl TurnRun<'_> {
         is_for_this.then_some(invoked)
     }
 
-    /// Takes up the interrupted turn: its skills are active again, because they may limit the tools,
-    /// the steps that it took count, and an answer that was there is not asked for again.
+    /// Restores the state of the interrupted turn: activates its skills, because they may limit the
+    /// tools; counts the steps that it took; and reuses an answer that the model had already
+    /// written.
     fn take_up(&mut self, before: &InterruptedTurn) {
         for kept in &before.skills {
             self.agent.skills.take_up(kept, &self.agent.spec.skills);
@@ -226,7 +229,7 @@ impl TurnRun<'_> {
         self.ready_answer = answer.filter(|text| before.is_taken && !text.trim().is_empty());
     }
 
-    /// Ends skills of an earlier turn that was dropped before it ended.
+    /// Ends the skills of an earlier turn that was dropped before it ended.
     async fn end_dropped_skills(&self) {
         let caller = self.ctx.caller();
         let own = &self.ctx.scope.skills.own;
@@ -235,9 +238,8 @@ impl TurnRun<'_> {
         }
     }
 
-    /// Has a subagent do the work of a skill; its answer becomes the answer of the turn. Other
-    /// parts of the input, such as piped text, are given to the subagent as well, as hooks left
-    /// them.
+    /// Has a subagent carry out a skill; its answer becomes the answer of the turn. The subagent
+    /// also gets the rest of the input, such as piped text, as changed by hooks.
     pub(super) async fn answer_by_fork(&mut self, invoked: InvokedSkill) -> Result<(), EarlyStop> {
         let caller = self.ctx.caller();
         let input = self.input.text.as_str();

@@ -1,5 +1,4 @@
-//! Calls whose arguments hooks have judged for observers, kept for the next event about the same
-//! call.
+//! Cache of tool calls as hooks let observers see them, for later events about the same call.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -8,31 +7,30 @@ use serde_json::Value;
 
 use crate::lock::lock;
 
-/// Maximum total length of the texts of a call whose judgement is kept for the next event about the
-/// call.
+/// Maximum total length in bytes of the texts of a cached call.
 const MAX_KEPT_BYTES: usize = 16 << 10;
 
-/// Maximum number of calls whose judgement is kept.
+/// Maximum number of cached calls.
 const MAX_KEPT_CALLS: usize = 32;
 
-/// A call that hooks have judged. It is in several events, and is judged for the first of them
-/// alone.
+/// Cached call. The same call is in several events, and the hooks change it for observers only
+/// once.
 struct JudgedCall {
-    /// Text that was judged: the name and all texts.
+    /// Text that hooks judged: the name and all texts of the call. It is the key of the cache.
     text: String,
     /// Plugins whose code caused the call.
     chain: Vec<Arc<str>>,
-    /// Shown name and arguments.
+    /// Name and arguments that observers see.
     shown: (String, Value),
 }
 
-/// The latest judged calls of a turn, newest first.
+/// The latest cached calls of a turn, newest first.
 #[derive(Default)]
 pub(super) struct JudgedCalls(Mutex<VecDeque<JudgedCall>>);
 
 impl JudgedCalls {
-    /// Returns the name and arguments that are shown of a call, if it was judged for the same
-    /// plugins: not every hook is called for every caller.
+    /// Returns the name and arguments that observers see of a call. The cached call must have been
+    /// caused by the same plugins, because some hooks are not called for some callers.
     pub(super) fn find_judged(&self, text: &str, chain: &[Arc<str>]) -> Option<(String, Value)> {
         let calls = lock(&self.0);
         let mut same = calls
@@ -41,7 +39,7 @@ impl JudgedCalls {
         same.next().map(|call| call.shown.clone())
     }
 
-    /// Keeps a judgement, instead of the oldest one where there are too many.
+    /// Adds a call to the cache, and removes the oldest one if the cache is full.
     pub(super) fn keep_judged(&self, text: String, chain: &[Arc<str>], shown: &(String, Value)) {
         if text.len() > MAX_KEPT_BYTES {
             return;

@@ -1,7 +1,8 @@
-//! Inputs with an id, each of which a session runs once.
+//! Inputs with an id: a session runs each of them only once.
 //!
-//! A caller that does not know whether its input arrived sends it again: the session gives the
-//! outcome of the turn that took it, or continues that turn if it was interrupted.
+//! A caller that does not know whether its input arrived sends it again. If the turn that ran the
+//! input has ended, the session returns the outcome of that turn; if it was interrupted, the
+//! session continues it.
 
 use super::outcome::{Error, TurnOutcome};
 use super::spec::{AgentSpec, TurnSpec};
@@ -12,18 +13,19 @@ use crate::text::clean_line;
 /// Longest part of an input's id that is shown, in bytes.
 const MAX_SHOWN_ID: usize = 96;
 
-/// Treatment of an input.
+/// Decision on an input.
 pub(super) enum InputDecision {
-    /// A turn is run: for the input itself, or to continue the interrupted turn that took it.
+    /// Run this turn: a new one for the input, or one that continues the interrupted turn of the
+    /// input.
     Run(TurnSpec),
-    /// The turn that took the input has ended with this outcome.
+    /// The turn that ran the input has already ended with this outcome.
     Known(TurnOutcome),
 }
 
-/// Decides on an input by its id.
+/// Looks up the id of an input to decide whether to run a turn for it.
 ///
 /// # Errors
-/// The turn that took the input was interrupted, and other turns came after it.
+/// The turn that ran the input was interrupted, and other turns came after that turn.
 pub(super) fn decide_on_input(agent: &AgentSpec, spec: TurnSpec) -> Result<InputDecision, Error> {
     let id = spec
         .input_id

@@ -1,7 +1,8 @@
-//! The agent between its turns: its parts, and the data that it keeps from one turn to the next.
+//! Holds an agent between its turns: its parts, and the data that persists from one turn to the
+//! next.
 //!
-//! Owns the beginning and the end of the session. A turn is `turn`'s; an agent with the host's own
-//! tools is made in `opening`.
+//! Owns the beginning and the end of the session. The module `turn` runs a turn; `opening` creates
+//! the agent of a session and adds the host's own tools to it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,11 +31,11 @@ use crate::session::{self, Body, Entry, Undone};
 use crate::tool::approval::{SessionApproval, SessionApprovals};
 use crate::tool::background::BackgroundGuard;
 
-/// Shortest time that hooks in the background are waited for at the end: time that their calls
-/// spend waiting counts, too.
+/// Lower bound for the wait for background hooks when the session ends. This is wall-clock time: it
+/// includes waits during which the deadlines of the hooks are suspended.
 const MIN_SETTLE: Duration = Duration::from_secs(15);
 
-/// Longest time that hooks in the background are waited for at the end, regardless of their
+/// Upper bound for the wait for background hooks when the session ends, regardless of their
 /// deadlines.
 const MAX_SETTLE: Duration = Duration::from_secs(60);
 
@@ -45,7 +46,7 @@ pub(crate) struct LiveAgent {
     pub(super) steering: SteerHandle,
     pub(super) replacements: PluginReplacements,
     pub(super) approvals: Arc<SessionApprovals>,
-    /// Active skills: those of the running turn, and those that stay active.
+    /// Active skills: those of the running turn, and those that stay active across turns.
     pub(super) skills: Arc<ActiveSkills>,
     /// The skill that the next turn begins with.
     pub(super) invoked: Option<InvokedSkill>,
@@ -53,24 +54,25 @@ pub(crate) struct LiveAgent {
     /// Scope of the running turn, or of the last one: background hooks may outlive their turn.
     pub(super) scope: Option<Arc<TurnScope>>,
     pub(super) compaction: CompactionState,
-    /// The stable parts of the system prompt as the first turn made them.
+    /// The stable parts of the system prompt, as built in the first turn; later turns reuse them.
     pub(super) frozen: Option<Vec<PromptPart>>,
-    /// The last entry of the prompt ledger.
+    /// Last entry of the prompt ledger in the session.
     pub(super) ledger: Option<Body>,
     pub(super) is_announced: bool,
-    /// Events to emit once the session is open.
+    /// Events to emit right after the event that the session is open.
     pub(super) opening: Vec<Event>,
     pub(super) is_started: bool,
     /// Earlier turns that are being archived.
     pub(super) archival: ArchiveQueue,
-    /// Whether the model was notified of background commands of an earlier run.
+    /// Whether the model was already notified of the background commands of an earlier run of the
+    /// program.
     pub(super) is_background_told: bool,
-    /// Ends the commands in the background with the agent that has the session.
+    /// Ends the background commands when the agent is dropped; `None` for a subagent.
     pub(super) background_guard: Option<BackgroundGuard>,
 }
 
 impl LiveAgent {
-    /// An agent that shares the state of its family.
+    /// Creates an agent that shares the state of its family.
     pub(super) fn of_family(spec: AgentSpec, family: AgentFamily) -> Self {
         let outlet = EffectOutlet {
             session: spec.session.clone(),
@@ -128,8 +130,8 @@ impl LiveAgent {
         &self.spec
     }
 
-    /// Returns the parts of the agent, to change them between turns: the model, the policy, the
-    /// tools.
+    /// Returns the parts of the agent (such as the model, the policy and the tools), to change them
+    /// between turns.
     pub(crate) fn spec_mut(&mut self) -> &mut AgentSpec {
         Arc::make_mut(&mut self.spec)
     }
@@ -140,25 +142,25 @@ impl LiveAgent {
         self.spec.events.emit(event);
     }
 
-    /// Handle to send a message to a running turn.
+    /// Returns the handle for sending messages to a running turn.
     #[must_use]
     pub(crate) fn steering(&self) -> SteerHandle {
         self.steering.clone()
     }
 
-    /// The answers of the person that hold for the session.
+    /// Returns the user's approvals that apply for the rest of the session.
     #[must_use]
     pub(crate) fn approvals(&self) -> Arc<SessionApprovals> {
         self.approvals.clone()
     }
 
-    /// Emits this event once the observers know that the session is open.
+    /// Emits these events right after the event that the session is open.
     pub(crate) fn notify_at_opening(&mut self, events: impl IntoIterator<Item = Event>) {
         self.opening.extend(events);
     }
 
-    /// Removes the last turn from the conversation. Its lines stay in the file of the session.
-    /// `None` if there is none.
+    /// Removes the last turn from the conversation; its lines stay in the session file. Returns
+    /// `None` if there is no turn.
     ///
     /// # Errors
     /// The turn cannot be removed, or the session cannot be written.
@@ -166,7 +168,7 @@ impl LiveAgent {
         &mut self,
         entries: &[Entry],
     ) -> Result<Option<Undone>, session::Error> {
-        // The archiving in preparation may be of the turn that is undone.
+        // The turn to undo may be the one that is being archived.
         self.archival.stop_archiving().await;
         let undone = self.spec.session.undo(entries)?;
         self.compaction.try_again();
@@ -174,10 +176,10 @@ impl LiveAgent {
         Ok(undone)
     }
 
-    /// Takes a turn and all later ones out of the conversation.
+    /// Removes a turn and all later ones from the conversation.
     ///
     /// # Errors
-    /// A turn cannot be taken out, or the session cannot be written.
+    /// A turn cannot be removed, or the session cannot be written.
     pub(crate) async fn rewind_turns(
         &mut self,
         entries: &[Entry],
@@ -190,12 +192,13 @@ impl LiveAgent {
         Ok(undone)
     }
 
-    /// Returns the checkpoints of files from before the calls of the session.
+    /// Returns the checkpoints: copies of files from before the tool calls of the session changed
+    /// them.
     pub(crate) fn checkpoints(&self) -> Arc<Checkpoints> {
         self.family.checkpoints.clone()
     }
 
-    /// Begins the shared part of a turn.
+    /// Creates the scope of a turn: the state that the turn shares with hooks and tools.
     pub(super) fn enter_turn(&mut self, cancel: CancellationToken) -> Arc<TurnScope> {
         let scope = TurnScope::new(
             self.spec.clone(),
@@ -213,17 +216,18 @@ impl LiveAgent {
         scope
     }
 
-    /// Whether it is the agent whose session the user knows. Only the main agent's session starts
-    /// and ends: a subagent has `subagent-start` and `subagent-end`.
+    /// Whether this is the main agent. Only the main agent's session has a start and an end; a
+    /// subagent has `subagent-start` and `subagent-end` instead.
     pub(super) fn is_main(&self) -> bool {
         self.family.parent.is_none()
     }
 
-    /// Ends the session: `session-end` fires, background hooks end, everything is on the disk.
+    /// Ends the session: calls the hooks of `session-end`, waits for background hooks, and syncs
+    /// the session to disk.
     ///
     /// # Errors
-    /// The session cannot be written, or a hook that blocks when it fails has failed since the last
-    /// turn.
+    /// The session cannot be written, or a hook with `on_failure = "block"` has failed since the
+    /// last turn.
     pub(crate) async fn close_agent(mut self) -> Result<(), Error> {
         if self.is_main() {
             self.close_background().await;
@@ -235,8 +239,8 @@ impl LiveAgent {
             self.dispatcher.dispatch::<SessionEnd>(&caller, info).await;
         }
         let have_ended = self.settle().await;
-        // Report failures since the last turn, also those of background hooks. Hooks of `error` may
-        // run in the background themselves.
+        // Report failures since the last turn, including those of background hooks. The hooks of
+        // `error` may themselves run in the background.
         self.report_failures().await;
         if have_ended {
             self.settle().await;
@@ -245,7 +249,7 @@ impl LiveAgent {
         self.spec.session.synced().await?;
         if self.is_main() {
             let checkpoints = self.checkpoints();
-            // A failure only wastes space.
+            // Ignore a failure: it only wastes disk space.
             let _ = tokio::task::spawn_blocking(move || checkpoints.close()).await;
         }
         match self.family.halt.take() {
@@ -263,16 +267,16 @@ impl LiveAgent {
         }
     }
 
-    /// Archives the turns whose summaries are ready. Call it only at a safe point of the turn
-    /// `scope`.
+    /// Archives the turns whose summaries are ready. Call this only at a safe point: between two
+    /// steps of the turn of `scope`, or after that turn.
     pub(super) async fn join_archived(&mut self, scope: &Arc<TurnScope>) {
         self.archival
             .join_ready(&self.spec, scope, &mut self.compaction)
             .await;
     }
 
-    /// Archives the turns that are due, and waits for it. For an embedder that has the time:
-    /// without this call they are archived during the next turn.
+    /// Archives the turns that are due, and waits until this is done. An embedder with idle time
+    /// can call this; otherwise the turns are archived during the next turn.
     pub(crate) async fn finish_archival(&mut self) {
         let Some(scope) = self.scope.clone() else {
             return;
@@ -283,8 +287,8 @@ impl LiveAgent {
         self.join_archived(&scope).await;
     }
 
-    /// Joins the turns whose summaries are about to be ready when the session is closed. All others
-    /// stay due.
+    /// Waits briefly for the summaries in preparation, and archives the turns whose summaries are
+    /// ready. Called when the session is closed; all other turns stay due.
     pub(super) async fn close_archival(&mut self) {
         let Some(scope) = self.scope.clone() else {
             return;
@@ -295,7 +299,8 @@ impl LiveAgent {
         }
     }
 
-    /// Replaces plugins by their waiting new versions; `scope` is the scope of the running turn.
+    /// Replaces plugins with new versions that are queued; `scope` is the scope of the running
+    /// turn.
     pub(super) fn take_replacements(&mut self, scope: Option<&TurnScope>) {
         self.replacements
             .put_in_place(&mut self.spec, &self.dispatcher, scope);
@@ -306,8 +311,8 @@ impl LiveAgent {
         self.replacements.clone()
     }
 
-    /// Waits for background hooks, at most for the longest of their deadlines, and reports those
-    /// that are still running. Returns whether all of them have ended.
+    /// Waits for background hooks for at most the longest of their deadlines (within `MIN_SETTLE`
+    /// and `MAX_SETTLE`), and reports those that still run. Returns whether all of them have ended.
     pub(super) async fn settle(&self) -> bool {
         let longest = self.dispatcher.longest_in_background().unwrap_or_default();
         let limit = longest.clamp(MIN_SETTLE, MAX_SETTLE);
@@ -345,7 +350,8 @@ impl LiveAgent {
         warn_style(&self.spec);
     }
 
-    /// `session-start`, once. It is part of the first turn, so that the user can interrupt it.
+    /// Calls the hooks of `session-start`, once. The first turn does this, so that the user can
+    /// interrupt the hooks.
     pub(super) async fn start_session(&mut self) {
         if !self.is_main() || std::mem::replace(&mut self.is_started, true) {
             return;
@@ -358,7 +364,7 @@ impl LiveAgent {
         self.report_failures().await;
     }
 
-    /// Tells the `error` point of hooks that failed outside a turn.
+    /// Reports hooks that failed outside a turn to the hooks of `error`.
     pub(super) async fn report_failures(&self) {
         let caller = self.caller();
         for report in self.sink.take_failures(0) {

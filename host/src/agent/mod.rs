@@ -1,22 +1,22 @@
 //! The agent loop: from a user's input to the final output.
 //!
-//! Owns the order of everything: the points of a turn, the steps, the tool calls, and the order of
-//! writes to the session. It must not know wire formats, WebAssembly, or the front end that shows
-//! its events; `tool` decides on the permissions of a call, `point` on the changes of hooks.
+//! Owns the order of everything: the points of a turn, the steps, the tool calls, and the writes to
+//! the session. It must not know wire formats, WebAssembly, or the front end that shows its events.
+//! `tool` decides whether a call is permitted, and `point` applies the changes of hooks.
 //!
-//! Start from `LiveAgent::run_turn`, in `run`, which has the built-in order of a turn. The loop of a
-//! plugin has another order of the same primitives, in `plugin_order`. The primitives are in `turn`
-//! (the answer and the output), `step` (a request, its answer, and its tool calls), `input` and
-//! `system`; `end` is the end of every turn. `compact`, `calls`, `reflect` and `archive` hold their
-//! own state and act through `ctx`. `subagent` runs agents below an agent.
+//! Start from `LiveAgent::run_turn` in `run`, which has the built-in order of a turn. A plugin's
+//! loop can run the same primitives in another order; see `plugin_order`. The primitives are in
+//! `turn` (the answer and the output), `step` (a request, its answer, and its tool calls), `input`
+//! and `system`; every turn ends in `end`. `compact`, `calls`, `reflect` and `archive` have their
+//! own state and act through `ctx`. `subagent` runs the agents that an agent starts.
 //!
-//! `scope` is the state of a turn in which plugins act. Its parts are `budget` (usage and limits),
-//! `emitter` (hooks and events), and `skill::scope` (active skills and tools). Every request passes
-//! the gate in `request`, every tool call the one in `call`, and every call of a plugin the one in
-//! `host_calls`.
+//! `scope` is the state of a turn that plugins can reach. Its parts are `budget` (usage and
+//! limits), `emitter` (hooks and events), and `skill::scope` (active skills and tools). Every
+//! request passes the gate in `request`, every tool call the gate in `call`, and every call by a
+//! plugin the gate in `host_calls`.
 //!
-//! No file here imports a file that imports it, directly or through others. A test in
-//! `tests/it/tidy` holds that.
+//! Imports between these files have no cycles, direct or indirect; a test in `tests/it/tidy`
+//! enforces this.
 
 mod answer;
 mod answer_schema;

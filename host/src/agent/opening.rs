@@ -20,7 +20,7 @@ use crate::tool::SharedTool;
 use crate::tool::background::BackgroundGuard;
 
 impl LiveAgent {
-    /// An agent that has not done anything yet.
+    /// Creates the main agent of a session, which has not run a turn yet.
     #[must_use]
     pub(crate) fn new(mut spec: AgentSpec) -> Self {
         let family = AgentFamily {
@@ -57,8 +57,9 @@ impl LiveAgent {
         agent
     }
 
-    /// Adds tools of the session that are known only now, and has the model find them with a search
-    /// if there are many. Returns the reasons why some are refused.
+    /// Adds tools that are known only once the session is open, such as those of external tool
+    /// servers. If the descriptions of all tools take too much of the model's window, the model
+    /// gets a tool to search for them instead. Returns the error of each tool that was rejected.
     pub(crate) fn add_outer_tools(&mut self, tools: Vec<SharedTool>) -> Vec<String> {
         let active_turns = self.family.active_turns.clone();
         let spec = self.spec_mut();
@@ -70,11 +71,11 @@ impl LiveAgent {
     }
 }
 
-/// Longest list of answers or plugins in a notice, in bytes.
+/// Maximum length of the list of approvals or plugins in a notice, in bytes.
 const MAX_LISTED_BYTES: usize = 300;
 
 /// Returns the events about the previous run of a resumed session: the status lines of plugins that
-/// still run, those that are gone, and the answers that no longer hold.
+/// are still loaded, the names of plugins that are not, and the approvals that no longer apply.
 fn earlier_run_events(spec: &AgentSpec) -> Vec<Event> {
     let (kept, gone): (Vec<_>, Vec<_>) = spec
         .session
@@ -112,8 +113,8 @@ fn notice_list(what: &str, list: &str) -> Event {
     Event::notice(Level::Info, text)
 }
 
-/// Adds the tool `skill` and the list of skills to an agent that has any, and returns a notice
-/// about the list for the person.
+/// Adds the tool `skill` and, if there are skills, the list of them to the system prompt. Returns a
+/// notice about the list for the user.
 fn add_skills(spec: &mut AgentSpec, active_turns: &ActiveTurns) -> Option<Event> {
     add_tool(spec, active_turns);
     let (part, notice) = catalogue::catalogue_part(&spec.skills)?;

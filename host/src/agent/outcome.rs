@@ -1,27 +1,28 @@
-//! The outcome of a turn, and the errors that keep a turn from having one.
+//! The outcome of a turn, and the errors that end a turn without an outcome.
 
 use crate::point::payload::TurnSummary;
 use crate::session;
 
-/// Error that keeps a turn from ending normally: a fault of the host. A failing provider, hook or
-/// tool is not one of these.
+/// Error that ends a turn without an outcome: a fault of the host. A failing provider, hook or tool
+/// does not cause one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The session cannot be written or read.
     #[error("cannot read or write the session")]
     Session(#[from] session::Error),
-    /// The turn that took an input with this id was interrupted, and other turns came after it.
+    /// The turn that ran the input with this id was interrupted, and other turns came after that
+    /// turn.
     #[error(
         "the input `{id}` ran in turn {turn}, which was interrupted, and other turns followed; check that turn, and use another id to run the input again"
     )]
     InputTaken {
         /// Id of the input.
         id: String,
-        /// Number of the turn.
+        /// Number of the turn that ran the input.
         turn: u32,
     },
-    /// A hook with `on_failure = block` failed at a point where nothing was left to refuse.
+    /// A hook with `on_failure = "block"` failed at a point where there was nothing left to block.
     #[error("{0}")]
     Guard(String),
 }
@@ -29,10 +30,10 @@ pub enum Error {
 /// Outcome of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnOutcome {
-    /// Number within the session.
+    /// Number of the turn within the session.
     pub turn: u32,
-    /// Output for the user, for any reason of the end.
+    /// Output for the user, also if the turn was interrupted or failed.
     pub output: String,
-    /// Reason for the end, and usage.
+    /// Stop reason, usage and cost of the turn.
     pub summary: TurnSummary,
 }

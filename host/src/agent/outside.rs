@@ -1,10 +1,10 @@
 //! Tool calls of clients outside the session, such as those of a protocol server.
 //!
-//! Each call takes the path of a model's call: schema, hooks, policy, approval, run, `post-tool`,
-//! session file. It is no message of the conversation; the session keeps it like a call of a plugin,
-//! with the client as its maker. Calls that arrive while others run belong to the same turn, until
-//! the turn has its number of calls: the limits of plugins are counted for each turn. While a question
-//! waits for the user of a client, the turn takes in more of them, but not without end.
+//! Each call passes the same stages as a call of the model: schema, hooks, policy, approval, run,
+//! `post-tool`, session file. It is not a message of the conversation; the session records it like
+//! a call by a plugin, with the client as the caller. Calls that arrive while others run join the
+//! same turn, up to `MAX_CALLS`, because the limits of plugins are counted per turn. While a
+//! client's user has an open question, more calls may join, up to `MAX_CALLS_ASKING`.
 //!
 //! The module must not know the protocol of the clients. Start from [`OutsideCalls`].
 
@@ -31,18 +31,18 @@ use crate::tool::FileTracking;
 use crate::tool::approval::Approver;
 use crate::tool::registry::ToolEntry;
 
-/// Maximum number of calls in one turn, and the time for which a turn accepts calls.
+/// Maximum number of calls in one turn, and maximum age of a turn that still accepts calls.
 const MAX_CALLS: u32 = 100;
 const MAX_TURN: Duration = Duration::from_secs(60);
 
-/// Maximum number of calls in a turn that a question to a user keeps open. Further calls wait for the
-/// answer, or for the end of the time that the user has.
+/// Maximum number of calls in a turn while it waits for a user's answer. Further calls wait until
+/// the user has answered, or until the time for the answer is over.
 const MAX_CALLS_ASKING: u32 = 1_000;
 
-/// Maximum number of calls that are judged or run at once.
+/// Maximum number of concurrent calls, including those that wait for the policy or for an approval.
 const MAX_RUNNING: usize = 32;
 
-/// Maximum number of calls that wait for their turn.
+/// Maximum number of queued calls.
 const MAX_WAITING: usize = 256;
 
 /// Maximum total size of the arguments of waiting and running calls, in KiB of JSON.
@@ -57,33 +57,33 @@ pub struct OutsideCall {
     pub tool: String,
     /// Arguments of the call.
     pub arguments: Value,
-    /// Name of the client, as in `client:editor`: the session and the events name it as the maker of
-    /// the call. No plugin can have a name with a `:`.
+    /// Name of the client, such as `client:editor`; the session and the events record it as the
+    /// caller. Names of plugins cannot contain a `:`.
     pub client: Arc<str>,
-    /// Asks the user of the client about this call; `None` if the client cannot.
+    /// Asks the user of the client about this call; `None` if the client cannot ask its user.
     pub approver: Option<Arc<dyn Approver>>,
-    /// Token that ends the call.
+    /// Token that cancels the call.
     pub cancel: CancellationToken,
 }
 
 /// Result of a call of a client.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OutsideResult {
-    /// Content, as hooks left it.
+    /// Content of the result after the hooks.
     pub content: Parts,
     /// Bytes of the blobs in the content, in order; `None` for an unreadable blob.
     pub bytes: Vec<Option<Vec<u8>>>,
     /// Whether the call failed or was refused.
     pub is_error: bool,
-    /// Name of the part that refused the call: `host`, `policy`, `user`, `plugin NAME` or `skill NAME`.
+    /// Source of a refusal: `host`, `policy`, `user`, `plugin NAME` or `skill NAME`.
     pub refused_by: Option<String>,
 }
 
-/// Work that a client hands over.
+/// Work that a client sends to the session.
 enum ClientWork {
-    /// A call that runs here.
+    /// A call of a tool of this session, and the sender for its result.
     Call(OutsideCall, oneshot::Sender<OutsideResult>),
-    /// A request about something that the client does itself.
+    /// A request for permission for something that the client does itself.
     Foreign(ForeignRequest, oneshot::Sender<ForeignVerdict>),
 }
 
@@ -96,17 +96,17 @@ impl ClientWork {
     }
 }
 
-/// Work in progress.
+/// Work of a client that is queued or in progress.
 struct WaitingCall {
     work: ClientWork,
-    /// Share of the arguments that calls may hold at once.
+    /// Permit for the size of the arguments; see `MAX_HELD_KIB`.
     room: OwnedSemaphorePermit,
 }
 
 /// Decides which tools are offered to clients.
 type IsOffered = Arc<dyn Fn(&ToolSpec) -> bool + Send + Sync>;
 
-/// Tools that are offered; `None` before the session serves.
+/// Tools that are offered to clients; `None` until the session begins to serve calls.
 type OfferedTools = Option<Arc<[Arc<ToolSpec>]>>;
 
 /// The session's end of the channel: receives calls and publishes the offered tools.
@@ -116,16 +116,16 @@ pub struct OutsideCalls {
     tools: watch::Sender<OfferedTools>,
 }
 
-/// The end of the clients. Cheap to clone; the session stops to serve when the last one is dropped.
+/// Clients' end of the channel. Cheap to clone; serving stops when the last clone is dropped.
 #[derive(Clone)]
 pub struct OutsideClient {
     calls: mpsc::Sender<WaitingCall>,
     tools: OutsideTools,
-    /// Room for arguments, in KiB.
+    /// Budget for the total size of arguments, in KiB.
     room: Arc<Semaphore>,
 }
 
-/// The tools that a session offers to clients. Cheap to clone; it does not keep the session serving.
+/// Tools that a session offers to clients. Cheap to clone; does not keep the session serving.
 #[derive(Clone)]
 pub struct OutsideTools(watch::Receiver<OfferedTools>);
 
@@ -151,7 +151,7 @@ impl OutsideCalls {
         (session, client)
     }
 
-    /// Sends the list of offered tools if it has changed.
+    /// Publishes the list of offered tools; receivers wake up only if it has changed.
     fn publish_tools(&self, all: Vec<Arc<ToolSpec>>) {
         let offered = all.into_iter().filter(|spec| (self.is_offered)(spec));
         let offered: Arc<[Arc<ToolSpec>]> = offered.collect();
@@ -164,17 +164,17 @@ impl OutsideCalls {
 }
 
 impl OutsideClient {
-    /// Returns the offered tools, which may change.
+    /// Returns a receiver of the offered tools, which may change.
     #[must_use]
     pub fn tools(&self) -> OutsideTools {
         self.tools.clone()
     }
 
-    /// Hands a call over, and returns the receiver of its result. The receiver fails if the session
+    /// Queues a call, and returns the receiver of its result. The receiver fails if the session
     /// ends before the call does.
     ///
     /// # Errors
-    /// Reason, as a sentence: too many calls wait, or the session has ended.
+    /// Reason, as a sentence: too many calls or arguments are queued, or the session has ended.
     pub fn begin_call(
         &self,
         call: OutsideCall,
@@ -185,8 +185,8 @@ impl OutsideClient {
         Ok(result)
     }
 
-    /// Hands over a request about something that the client does itself, and returns the receiver of
-    /// the verdict. The receiver fails if the session ends before.
+    /// Queues a request for permission for something that the client does itself, and returns the
+    /// receiver of the verdict. The receiver fails if the session ends before the verdict.
     ///
     /// # Errors
     /// As for [`Self::begin_call`].
@@ -199,7 +199,7 @@ impl OutsideClient {
         Ok(verdict)
     }
 
-    /// Whether the session has ended and accepts no further requests.
+    /// Whether the session has ended and accepts no further calls.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.calls.is_closed()
@@ -236,27 +236,26 @@ impl OutsideClient {
 }
 
 impl OutsideTools {
-    /// Returns the tools as they were last told; `None` if the session has not told them yet.
+    /// Returns the tools as last published; `None` if the session has not published any yet.
     #[must_use]
     pub fn last_told(&self) -> Option<Arc<[Arc<ToolSpec>]>> {
         self.0.borrow().clone()
     }
 
-    /// Returns the offered tools, as soon as the session serves; `None` if it has ended.
+    /// Waits until the session serves, and returns the offered tools; `None` if it has ended.
     pub async fn list(&mut self) -> Option<Arc<[Arc<ToolSpec>]>> {
         let told = self.0.wait_for(Option::is_some).await.ok()?;
         told.clone()
     }
 
-    /// Waits until the tools have changed since they were last listed. Returns whether the session
-    /// still serves.
+    /// Waits until the offered tools change. Returns false if the session has stopped serving.
     pub async fn wait_changed(&mut self) -> bool {
         self.0.changed().await.is_ok()
     }
 }
 
 impl OutsideCalls {
-    /// Runs calls in the session of an agent until all clients are gone or `cancel` is set.
+    /// Serves calls in the session of an agent until all clients are dropped or `cancel` is set.
     ///
     /// # Errors
     /// The session cannot be written.
@@ -282,7 +281,7 @@ impl OutsideCalls {
         }
     }
 
-    /// Runs one turn: a call, and those that arrive while calls run.
+    /// Runs one turn: a call, and the calls that arrive while others run.
     async fn run_turn(
         &mut self,
         agent: &mut LiveAgent,
@@ -291,7 +290,7 @@ impl OutsideCalls {
     ) -> Result<(), Error> {
         let started = Instant::now();
         let scope = begin_turn(agent, first.work.client(), cancel)?;
-        // When this future is dropped, the subagents of the calls end.
+        // If this future is dropped, the guard stops the subagents that the calls started.
         let guard = scope.agents.clone().drop_guard();
         tokio::select! {
             biased;
@@ -313,8 +312,8 @@ impl OutsideCalls {
         end_turn(agent, &scope, started, stop, halted.unwrap_or_default()).await
     }
 
-    /// Runs calls side by side. Returns the reason for which a hook that must see everything ended
-    /// them, if one failed.
+    /// Runs calls concurrently. Returns the reason if an observing hook with `on_failure = "block"`
+    /// failed and thereby ended the calls.
     async fn run_calls(
         &mut self,
         scope: &TurnScope,
@@ -328,8 +327,8 @@ impl OutsideCalls {
         running.push(one(n_calls, first));
         while !running.is_empty() {
             let can_open = !is_closed && halted.is_none() && running.len() < MAX_RUNNING;
-            // An unanswered question keeps a turn open; calls of other clients continue meanwhile,
-            // within a limit: what plugins may do is counted for each turn.
+            // An open question keeps the turn open, and calls of other clients continue meanwhile.
+            // Their number is bounded, because the limits of plugins are counted per turn.
             let is_asking = scope.clients.is_asking() && n_calls < MAX_CALLS_ASKING;
             let has_room = n_calls < MAX_CALLS && started.elapsed() < MAX_TURN;
             let is_open = can_open && (has_room || is_asking);
@@ -339,8 +338,8 @@ impl OutsideCalls {
                     scope.cancel.cancel();
                     halted = Some(why);
                 }
-                // Take waiting calls before results of running ones: waiting calls then share the
-                // turn and its write to the disk, even if each call takes no time.
+                // Take queued calls before results of running ones: queued calls then share the
+                // turn and its write to disk, even if each call takes almost no time.
                 call = self.calls.recv(), if is_open => match call {
                     Some(call) => {
                         n_calls += 1;
@@ -419,7 +418,7 @@ async fn end_turn(
     Ok(())
 }
 
-/// Runs a call to its end, however it ends, and replies.
+/// Runs one call or request, and sends the result to the client however the call ends.
 async fn run_call(
     scope: &TurnScope,
     changing: &Mutex<()>,
@@ -459,7 +458,7 @@ async fn run_call(
         result = pass_gate(gate, &token, changing, is_offered, wanted) => result,
         result = stopped => result,
     };
-    // A hook that must see everything has failed, so no result leaves the host.
+    // An observing hook with `on_failure = "block"` has failed, so no result leaves the host.
     if let Some(why) = scope.family.halt.reason() {
         result = OutsideResult {
             content: format!("[stopped: {why}]").into(),
@@ -468,11 +467,11 @@ async fn run_call(
         };
     }
     drop(room);
-    // The client may have gone.
+    // Ignore a failed `send`: the client may be gone.
     let _ = reply.send(result);
 }
 
-/// Judges a call, runs it if it may run, and finishes it.
+/// Passes a call through policy, approval, run and `post-tool` hooks.
 async fn pass_gate(
     gate: ToolGate<'_>,
     token: &CancellationToken,
@@ -521,7 +520,7 @@ async fn pass_gate(
 }
 
 /// Whether a call may change files of the workspace. Such calls run one after another, so that each
-/// change is known as that of one call.
+/// change can be attributed to one call.
 fn may_change_files(entry: &ToolEntry) -> bool {
     match entry.spec.effect_class {
         EffectClass::Read => false,
@@ -532,7 +531,7 @@ fn may_change_files(entry: &ToolEntry) -> bool {
     }
 }
 
-/// Ends a call that did not run, without hooks: it has no result that could leak data.
+/// Reports the end of a call that did not run. No hooks: it has no result that could leak data.
 fn drop_call(gate: ToolGate<'_>, result: &ToolResult) -> OutsideResult {
     gate.report_end(result, 0, Some("client".to_owned()));
     OutsideResult {
@@ -552,7 +551,7 @@ async fn finish_call(gate: ToolGate<'_>, mut ran: UnreviewedCall) -> OutsideResu
         is_error,
         ..
     } = Arc::unwrap_or_clone(finished.value).result;
-    // Append notes of hooks to the result: they are for its reader.
+    // Append the notes of hooks to the result, because they are meant for the reader of the result.
     for (plugin, injection) in finished.inject {
         content.push_text(&format!("\n[note from {plugin}: {}]", injection.text));
     }
@@ -564,7 +563,7 @@ async fn finish_call(gate: ToolGate<'_>, mut ran: UnreviewedCall) -> OutsideResu
     }
 }
 
-/// Reads the bytes of the blobs in a result.
+/// Reads the bytes of the blobs in a result, in order; `None` for a blob that cannot be read.
 async fn read_blobs(scope: &TurnScope, content: &Parts) -> Vec<Option<Vec<u8>>> {
     let ids: Vec<String> = content.blobs().map(|blob| blob.id.clone()).collect();
     if ids.is_empty() {

@@ -1,9 +1,9 @@
-//! Usage and cost of a request, also when its answer never comes or the provider does not report
-//! them.
+//! Usage and cost of a request, even if it gets no answer or the provider does not report them.
 //!
-//! A request that is dropped, because the user interrupts the turn, was still sent and is paid for.
-//! So a drop guard counts each request exactly once, however it ends. Usage that no provider
-//! reports is estimated and marked so; a budget that took it as zero would never be spent.
+//! A request that is dropped because the user interrupts the turn was still sent, and is billed. A
+//! drop guard therefore counts each request exactly once, however it ends. Usage that the provider
+//! does not report is estimated and marked as estimated; if it counted as zero, a budget would
+//! never be used up.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -19,21 +19,22 @@ use crate::provider::{Request, Response, StreamEvent};
 use crate::session::Body;
 use crate::tokens;
 
-/// Streamed text of an answer, shared by the sender of the request and its accounting.
+/// Streamed text of an answer, shared by the code that sends the request and the code that counts
+/// usage.
 #[derive(Clone, Default)]
 pub(super) struct StreamedText(Arc<Mutex<RequestAttempts>>);
 
 #[derive(Default)]
 struct RequestAttempts {
     text: String,
-    /// Text of attempts that broke off. The provider bills them too.
+    /// Text of attempts that broke off. The provider bills these attempts as well.
     lost: String,
     /// Number of attempts that broke off after some text had arrived.
     n_lost: u64,
 }
 
 impl StreamedText {
-    /// Records a piece of the answer.
+    /// Records a stream event of the answer.
     pub(super) fn hear_event(&self, event: &StreamEvent) {
         match event {
             StreamEvent::Text(text) | StreamEvent::Thinking(text) => {
@@ -54,7 +55,8 @@ impl StreamedText {
     }
 }
 
-/// A request in progress.
+/// A request in progress. Its usage is counted once: when it is recorded, or else when this is
+/// dropped.
 pub(super) struct PendingRequest<'a> {
     spec: &'a AgentSpec,
     budget: &'a TurnBudget,
@@ -84,7 +86,7 @@ impl<'a> PendingRequest<'a> {
         }
     }
 
-    /// Returns the sink for the streamed answer.
+    /// Returns the buffer into which the streamed answer is recorded.
     pub(super) fn heard(&self) -> StreamedText {
         self.heard.clone()
     }
@@ -95,8 +97,8 @@ impl<'a> PendingRequest<'a> {
         attempts.n_lost > 0 || !attempts.text.is_empty()
     }
 
-    /// Completes the record with the answer's usage, estimated where the provider did not report
-    /// it, and its cost.
+    /// Records an answer and returns its cost. Usage that the provider did not report is estimated,
+    /// and broken attempts before the answer are counted.
     pub(super) fn record_answer(mut self, response: &mut Response) -> Cost {
         self.is_settled = true;
         let (n_lost, lost) = {
@@ -115,8 +117,9 @@ impl<'a> PendingRequest<'a> {
         cost
     }
 
-    /// Ends the request without an answer. `is_paid` says whether the model may still have worked. If
-    /// `is_cancelled`, a person waits for the end of the turn, so tokens are estimated roughly.
+    /// Records that the request got no answer. `is_paid` is true if the model may have worked on
+    /// the request. If `is_cancelled` is true, the user waits for the turn to end, so tokens are
+    /// estimated roughly.
     pub(super) fn record_failure(mut self, why: &str, is_paid: bool, is_cancelled: bool) {
         self.is_settled = true;
         let (usage, cost_usd) = if is_paid {
@@ -135,8 +138,8 @@ impl<'a> PendingRequest<'a> {
         });
     }
 
-    /// Counts a request without an answer in the turn, and keeps it in the session. If `is_rough`,
-    /// tokens are estimated without the encoder, whose first use takes half a second of a processor.
+    /// Counts a request without an answer, including its broken attempts. If `is_rough` is true,
+    /// tokens are estimated without the tokenizer, whose first use takes half a second of CPU time.
     fn count_unanswered(&self, why: &str, is_rough: bool) -> (Usage, Option<f64>) {
         let count = match is_rough {
             true => tokens::estimate_tokens,
@@ -154,7 +157,8 @@ impl<'a> PendingRequest<'a> {
         self.count_usage(input.saturating_mul(n_lost + 1), written, why)
     }
 
-    /// Counts attempts without an answer: the tokens sent, and those received.
+    /// Adds attempts without an answer to the usage of the turn and to the session; `input` are the
+    /// tokens that were sent, `written` the tokens that were received.
     fn count_usage(&self, input: u64, written: u64, why: &str) -> (Usage, Option<f64>) {
         let usage = Usage {
             input_tokens: input,
@@ -185,8 +189,8 @@ impl Drop for PendingRequest<'_> {
     }
 }
 
-/// Computes the cost from the price of one of `models`, or else from the price that the server
-/// reports.
+/// Computes the cost of a request from the configured price of one of `models`, or else from the
+/// price that the provider reports for the model of the request.
 fn request_cost<'n>(
     spec: &AgentSpec,
     request: &Request,
@@ -207,8 +211,8 @@ fn request_cost<'n>(
     }
 }
 
-/// Refuses a request that would exceed the cost limit of its turn. It uses the estimated cost of
-/// the input only, because the length of the answer is not known in advance.
+/// Refuses a request that would exceed the cost limit of its turn. Only the cost of the input is
+/// estimated, because the length of the answer is not known in advance.
 pub(super) fn check_cost_limit(
     spec: &AgentSpec,
     budget: &TurnBudget,
@@ -237,13 +241,13 @@ pub(super) fn check_cost_limit(
     Ok(())
 }
 
-/// A cost whose price is known.
+/// Returns a cost in US dollars; `None` if the price of some tokens is unknown.
 fn known_cost(cost: Cost) -> Option<f64> {
     (cost.unpriced_tokens == 0).then_some(cost.usd)
 }
 
-/// Estimates usage that the provider did not report: no request is without input, and no text
-/// without output.
+/// Estimates usage that the provider reported as zero: every request has input tokens, and an
+/// answer with text or calls has output tokens.
 fn complete_usage(usage: &mut Usage, request: &Request, answer: &Message) {
     if usage.input_tokens == 0 {
         usage.input_tokens = request_tokens(request);
@@ -255,7 +259,7 @@ fn complete_usage(usage: &mut Usage, request: &Request, answer: &Message) {
     }
 }
 
-/// Tokens of a part that the model wrote.
+/// Counts the tokens of a part of an answer.
 fn written_tokens(part: &Content) -> u64 {
     match part {
         Content::Text { text } | Content::Thinking { text, .. } => tokens::count_tokens(text),

@@ -1,10 +1,10 @@
-//! The order of a turn by the loop of a plugin: it asks for one primitive after the other, and the
-//! turn carries them out.
+//! Runs a turn in the order of a plugin's loop: the loop requests one primitive after the other,
+//! and the turn executes them.
 //!
-//! Owns the rules of that order: the primitives that must come first, the number of primitives
-//! between two requests, and the models that a loop may name. A loop that breaks one of them, fails
-//! or returns too early ends the turn. The guards are inside the primitives, which the built-in
-//! order uses as well. Start from [`run_plugin_order`].
+//! Owns the rules for the loop: the primitives that must come first, the maximum number of
+//! primitives between two requests to the model, and the models that a loop may name. A loop that
+//! breaks a rule, fails or returns too early ends the turn. The guards are inside the primitives,
+//! so the built-in order passes them as well. Start from [`run_plugin_order`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,23 +28,23 @@ use crate::point::payload::Decision;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::text::clean_line;
 
-/// Time that a loop has to return after the turn is over.
+/// Time within which a loop must return once the turn is over.
 const END_GRACE: Duration = Duration::from_secs(5);
 
-/// Number of the answer that already existed when an interrupted turn continues. Steps count from
-/// 1.
+/// Id of the answer that already existed when an interrupted turn is continued. The ids of other
+/// answers are step numbers, which start at 1.
 const READY: u32 = 0;
 
-/// Entry of `loop_models` that lets loops ask every model.
+/// Entry of the setting `loop_models` that permits loops to use every model.
 const EVERY_MODEL: &str = "*";
 
-/// Longest name that an error repeats, in bytes.
+/// Maximum length of a model's name in an error, in bytes.
 const MAX_SHOWN: usize = 96;
 
 /// Result of a primitive: the outer error ends the turn, the inner error is returned to the loop.
 type Carried<T> = Result<Result<T, HandleError>, EarlyStop>;
 
-/// Runs a turn in the order of a loop.
+/// Runs a turn in the order of the plugin's loop `own`.
 pub(super) async fn run_plugin_order(
     turn: &mut TurnRun<'_>,
     own: Arc<dyn AgentLoop>,
@@ -74,24 +74,24 @@ pub(super) async fn run_plugin_order(
         .await
 }
 
-/// A turn, and the state of its order.
+/// A turn that follows the loop of a plugin, with the state for checking the rules.
 struct PluginOrder<'t, 'a> {
     turn: &'t mut TurnRun<'a>,
-    /// Name of the plugin.
+    /// Name of the plugin of the loop.
     name: Arc<str>,
-    /// Assessment of the input, once it was taken.
+    /// Assessment of the input; `None` until the loop has taken the input.
     decision: Option<Decision>,
     has_prompt: bool,
-    /// Number of primitives since the last request.
+    /// Number of primitives since the last request to the model.
     n_since: u32,
-    /// Answers outside the conversation, by the numbers of their steps.
+    /// Answers that are not part of the conversation, by step number.
     candidates: BTreeMap<u32, ReviewedReply>,
-    /// Whether the answer went out and nothing follows.
+    /// Whether the turn has finished: the answer was output and there is no follow-up.
     is_over: bool,
 }
 
 impl PluginOrder<'_, '_> {
-    /// Carries out the primitives of the loop until it returns.
+    /// Executes the primitives that the loop requests until the loop returns.
     async fn follow_loop(
         mut self,
         mut run: impl Future<Output = Result<(), Failure>> + Unpin,
@@ -129,7 +129,8 @@ impl PluginOrder<'_, '_> {
         }
     }
 
-    /// Reports a fault of the loop after the turn has ended, which no longer affects the turn.
+    /// Emits a warning about a fault of the loop after the end of the turn, which the fault no
+    /// longer affects.
     fn warn_late(&self, why: &str) {
         let text = format!(
             "the loop of plugin {} failed after the end of the turn: {why}",
@@ -145,7 +146,7 @@ impl PluginOrder<'_, '_> {
         }
     }
 
-    /// Ends the turn if a primitive may not come now.
+    /// Returns the error that ends the turn if the loop may not use this primitive now.
     fn check_rules(&mut self, primitive: &TurnPrimitive) -> Result<(), EarlyStop> {
         use TurnPrimitive as P;
         self.n_since += 1;
@@ -176,7 +177,7 @@ impl PluginOrder<'_, '_> {
     }
 
     async fn carry_out(&mut self, primitive: TurnPrimitive) -> Result<(), EarlyStop> {
-        // Ignore a failed `send`: the loop is gone and does not wait for the answer.
+        // Ignore a failed `send`: the loop has ended and does not wait for the reply.
         match primitive {
             TurnPrimitive::IsResumed(reply) => {
                 let _ = reply.send(Ok(self.turn.continued().is_some()));
@@ -212,7 +213,7 @@ impl PluginOrder<'_, '_> {
         Ok(())
     }
 
-    /// Takes the input of the turn at the first call, and steering at later calls.
+    /// Takes the input of the turn at the first call, and new messages of the user at later calls.
     async fn take_input(&mut self) -> Result<Option<TakenInput>, EarlyStop> {
         let Some(decision) = self.decision else {
             let decision = self.turn.begin_input().await?;
@@ -244,8 +245,8 @@ impl PluginOrder<'_, '_> {
         }
     }
 
-    /// Discards answers from before the last message of the conversation, including an answer from
-    /// before an interruption, and cut text that would be continued.
+    /// Discards the answers that preceded a new message: the candidates, the answer from before an
+    /// interruption, and cut text that would have been continued.
     fn forget_answers(&mut self) {
         self.candidates.clear();
         self.turn.ready_answer = None;
@@ -281,7 +282,7 @@ impl PluginOrder<'_, '_> {
         }
     }
 
-    /// Checks a request of a loop.
+    /// Checks a loop's request to the model and resolves its preset.
     fn step_order(&self, order: AnswerOrder) -> Result<StepOrder, HandleError> {
         let spec = &self.turn.agent.spec;
         if let Some(model) = &order.model {
@@ -314,7 +315,7 @@ impl PluginOrder<'_, '_> {
         })
     }
 
-    /// Returns the answer that a request made a part of the conversation.
+    /// Returns the answer to a request inside the conversation, in the form for the loop.
     fn kept_answer(&self, cost: StepCost) -> TurnAnswer {
         let id = self.turn.ctx.step;
         if let Some(open) = &self.turn.open {
@@ -332,7 +333,8 @@ impl PluginOrder<'_, '_> {
         }
     }
 
-    /// Returns the answer that was there when the turn was interrupted.
+    /// Returns the answer that already existed when the turn was interrupted, in the form for the
+    /// loop.
     fn ready_answer(&self, text: String) -> TurnAnswer {
         TurnAnswer {
             id: READY,
@@ -382,9 +384,8 @@ impl PluginOrder<'_, '_> {
         Ok(Ok(()))
     }
 
-    /// Reflects on the last answer. The message that asks for another step makes the answers
-    /// outside the conversation out of date; a cut text stays, because the next answer continues
-    /// it.
+    /// Reflects on the last answer. If reflection asks for another step, its message makes the
+    /// candidates outdated; cut text is kept, because the next answer continues it.
     async fn reflect(&mut self) -> Result<Option<String>, EarlyStop> {
         let why = self.turn.reflect_answer().await?;
         if why.is_some() {
@@ -422,7 +423,7 @@ fn answer_of(id: u32, cost: StepCost, reply: &SeenReply) -> TurnAnswer {
     }
 }
 
-/// Checks a text that a loop adds to the conversation.
+/// Checks a text that a loop adds to the conversation: it must not be empty or too long.
 fn check_added(what: &str, text: &str) -> Result<(), HandleError> {
     if text.trim().is_empty() {
         return Err(HandleError::InvalidInput(format!("the {what} is empty")));

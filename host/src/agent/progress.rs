@@ -1,7 +1,7 @@
-//! Progress of a turn, for code that watches the agent from outside of it, and the calls that it
-//! was refused because there is no way to ask.
+//! Progress of a turn, for code outside the agent that watches it, and the calls that did not run
+//! because the agent could not ask for approval.
 //!
-//! Written by the turn, read by the tools for subagents. Start from [`TurnProgress`].
+//! The turn writes it, and the tools for subagents read it. Start from [`TurnProgress`].
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::lock::lock;
 use crate::text::clean_line;
 
-/// Maximum number of blocked calls that are kept: a model may repeat a call many times.
+/// Maximum number of blocked calls that are recorded: a model may repeat a call many times.
 const MAX_BLOCKED: usize = 8;
 
 /// Longest description of a blocked call, in bytes.
@@ -29,7 +29,7 @@ impl TurnProgress {
         self.step.store(step, Ordering::Relaxed);
     }
 
-    /// Number of the current step; 0 before the first.
+    /// Returns the number of the current step; 0 before the first step.
     pub(super) fn step(&self) -> u32 {
         self.step.load(Ordering::Relaxed)
     }
@@ -39,12 +39,12 @@ impl TurnProgress {
         *lock(&self.tool) = Some(name.to_owned());
     }
 
-    /// Name of the tool that ran last.
+    /// Returns the name of the tool that was called last.
     pub(super) fn last_tool(&self) -> Option<String> {
         lock(&self.tool).clone()
     }
 
-    /// Records a call that was not run, because it needs an approval and the agent cannot ask.
+    /// Records a call that did not run, because it needs approval and the agent cannot ask for it.
     pub(super) fn note_blocked(&self, call: &str) {
         let call = clean_line(call, MAX_BLOCKED_BYTES);
         let mut blocked = lock(&self.blocked);
@@ -53,7 +53,7 @@ impl TurnProgress {
         }
     }
 
-    /// The calls that were blocked so far, each once.
+    /// Returns descriptions of the calls that were blocked so far, without duplicates.
     pub(super) fn blocked(&self) -> Vec<String> {
         lock(&self.blocked).clone()
     }

@@ -1,9 +1,9 @@
-//! Calls that were running when their turn was interrupted, and that run again when it continues.
+//! Runs calls again that were interrupted together with their turn, when the turn is continued.
 //!
-//! A call runs again only if its tool says that this does no harm: always, or when a check of the
-//! tool finds that the effect is absent. It passes the same gate as any call, and its result takes
-//! the place of the message that it may have run. For every other call that message remains. Start
-//! from [`CallRepeater`].
+//! A call runs again only if its tool declares that this is safe: always, or when a check of the
+//! tool finds that the effect is absent. The call passes the same gate as any other call. Its
+//! result replaces the message that says that the call may have run; every other interrupted call
+//! keeps that message. Start from [`CallRepeater`].
 
 use std::sync::Arc;
 
@@ -18,21 +18,21 @@ use crate::session::{Body, CutCall, InterruptedTurn, REPEATED};
 use crate::tool::registry::ToolEntry;
 use crate::tool::{CallRepetition, EFFECT_ABSENT, EFFECT_DONE};
 
-/// Maximum number of times that a call begins. One that ends the program each time is left to the model
-/// after that.
+/// Maximum number of starts of one call. A call that crashes the program each time is not repeated
+/// further; the model then decides.
 const MAX_BEGUN: u32 = 3;
 
-/// Result of a call whose effect its tool found.
+/// Result of a call whose effect was found by the check of its tool.
 const EFFECT_FOUND: &str = "[interrupted: the turn was cut off while this call ran; its tool has looked and says that the effect is \
                             there. The call was not run again, and its result is not known]";
 
-/// Knowledge about the effect of a call.
+/// State of the effect of an interrupted call.
 enum CallEffect {
-    /// A run does no harm.
+    /// Running the call again is safe.
     Repeatable,
-    /// The effect has happened.
+    /// The effect is already there.
     Done,
-    /// Not known, for this reason.
+    /// The state is unknown, for this reason.
     Unknown(String),
 }
 
@@ -48,7 +48,7 @@ impl<'t> CallRepeater<'t> {
         Self { ctx, calls }
     }
 
-    /// Runs the calls again that were cut off in the turn `before`, as far as their tools allow it.
+    /// Runs the calls again that were interrupted in the turn `before`, if their tools allow it.
     pub(super) async fn repeat_cut_calls(
         mut self,
         before: &InterruptedTurn,
@@ -99,8 +99,9 @@ impl<'t> CallRepeater<'t> {
         }
     }
 
-    /// Has the check of a tool look for the effect of a call. The check is a call of the plugin itself:
-    /// it passes hooks, policy and approval, and is no part of the conversation.
+    /// Calls the check of a tool to find out whether the call had an effect. The plugin counts as
+    /// the caller of the check: it passes hooks, policy and approval, and is not part of the
+    /// conversation.
     async fn check_effect(
         &self,
         call: &ToolCall,
@@ -133,8 +134,8 @@ impl<'t> CallRepeater<'t> {
         })
     }
 
-    /// Runs a call again and replaces the message `told` with its result. The message stays if the
-    /// call is now refused, because the first run may have had an effect.
+    /// Runs a call again and replaces the message with the id `told` with the result. The message
+    /// stays if the call is now refused, because the first run may have had an effect.
     async fn run_again(&mut self, call: ToolCall, told: String) -> Result<(), EarlyStop> {
         let text = format!(
             "the call of `{}` that was cut off runs again, as its tool allows",
@@ -146,8 +147,8 @@ impl<'t> CallRepeater<'t> {
         let id = call.id.clone();
         let mut ran = match gate.judge_call(call).await {
             Ok(mut allowed) => {
-                // Store the arguments with this start: the message that contains them may be far
-                // back in the session.
+                // Store the arguments again with this start: the message that contains them may be
+                // far back in the session.
                 allowed.is_changed = true;
                 gate.keep_starts(std::slice::from_ref(&allowed)).await?;
                 let _running = self.calls.mark_running();
@@ -168,7 +169,7 @@ impl<'t> CallRepeater<'t> {
         self.ctx.inject_texts(finished.inject).await
     }
 
-    /// Replaces the message `told` with a result.
+    /// Replaces the message with the id `told` with a result.
     fn put_result(&self, told: String, result: &Message) -> Result<(), EarlyStop> {
         Ok(self.ctx.scope.spec.session.append(Body::Replaced {
             reason: REPEATED.to_owned(),

@@ -1,8 +1,8 @@
-//! A plugin that takes the place of another version of itself while the session is open.
+//! Replaces a plugin with another version of itself while the session is open.
 //!
-//! Owns when that happens: before a turn, and before a step of a running one. Work that runs
-//! meanwhile (a call, a subagent, a hook in the background) continues with the parts with which it
-//! began. It must not know how plugins are loaded, nor whether they may.
+//! Owns the time of the replacement: before a turn, or before a step of a running one. Work that
+//! runs meanwhile (a call, a subagent, a background hook) continues with the version with which it
+//! began. The module must not know how plugins are loaded, nor whether they may be replaced.
 
 use std::sync::{Arc, Mutex, Weak};
 
@@ -23,13 +23,13 @@ pub(crate) struct PluginReplacement {
     pub(crate) plugin: String,
     pub(crate) hooks: Registry,
     pub(crate) tools: Vec<SharedTool>,
-    /// Loop of the agent, if the plugin has one. It has one if it orders the turns of the session.
+    /// Loop of the new version; `None` unless the plugin orders the turns of the session.
     pub(crate) agent_loop: Option<Arc<dyn AgentLoop>>,
     /// Event that reports the replacement.
     pub(crate) event: Event,
 }
 
-/// Replacements that wait for the next safe point. Cheap to clone.
+/// Queue of replacements that wait for the next safe point. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct PluginReplacements(Arc<ReplacementQueue>);
 
@@ -39,12 +39,12 @@ struct ReplacementQueue {
     added: Notify,
 }
 
-/// Reference to a queue of replacements that does not keep it.
+/// Weak reference to a queue of replacements.
 #[derive(Clone)]
 pub(crate) struct WeakReplacements(Weak<ReplacementQueue>);
 
 impl WeakReplacements {
-    /// Returns the queue, if the session is still open.
+    /// Returns the queue; `None` if the session is closed.
     pub(crate) fn upgrade(&self) -> Option<PluginReplacements> {
         self.0.upgrade().map(PluginReplacements)
     }
@@ -56,7 +56,8 @@ impl PluginReplacements {
         WeakReplacements(Arc::downgrade(&self.0))
     }
 
-    /// Replaces a plugin at the next safe point. A replacement that is already waiting is dropped.
+    /// Queues a replacement for the next safe point. It supersedes a queued replacement of the same
+    /// plugin.
     pub(crate) fn add_replacement(&self, new: PluginReplacement) {
         let mut waiting = lock(&self.0.waiting);
         waiting.retain(|waiting| waiting.plugin != new.plugin);
@@ -65,13 +66,13 @@ impl PluginReplacements {
         self.0.added.notify_one();
     }
 
-    /// Waits until a replacement was added. A replacement that was added before this call ends one
-    /// wait.
+    /// Waits until a replacement is added. If one was added before this call, returns at once, but
+    /// only once.
     pub(super) async fn wait_added(&self) {
         self.0.added.notified().await;
     }
 
-    /// Puts the waiting plugins in place; `scope` is the scope of the running turn.
+    /// Applies the queued replacements; `scope` is the scope of the running turn.
     pub(super) fn put_in_place(
         &self,
         spec: &mut Arc<AgentSpec>,
@@ -98,8 +99,8 @@ impl PluginReplacements {
             dispatcher.replace_hooks(&new.plugin, new.hooks);
             spec.hooks = dispatcher.registry();
             let ordering = spec.agent_loop.as_ref();
-            // A running turn keeps the order with which it began. A version without a loop was
-            // already refused.
+            // A running turn keeps the loop with which it began. A new version without a loop was
+            // already rejected.
             if ordering.is_some_and(|own| own.plugin() == new.plugin) && new.agent_loop.is_some() {
                 spec.agent_loop = new.agent_loop;
             }

@@ -1,5 +1,4 @@
-//! An answer of the model: whether it is complete, and the repairs that are made before it becomes
-//! a message.
+//! Checks whether an answer of the model is complete, and repairs it before it becomes a message.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,15 +10,15 @@ use crate::provider::{Finish, Response};
 pub(super) struct ReplyStep {
     /// The text that the model wrote.
     pub(super) draft: String,
-    /// Whether the model is asked again: it called tools, or a plugin injected a message about its
-    /// answer.
+    /// Whether another step follows: the model called tools, its text was cut, or a plugin injected
+    /// a message about the answer.
     pub(super) goes_on: bool,
     /// Kind of incompleteness; `None` for a complete answer.
     pub(super) shortfall: Option<ReplyShortfall>,
 }
 
 impl ReplyStep {
-    /// A complete answer without calls.
+    /// Creates the step of a complete answer without calls.
     pub(super) fn whole(draft: String) -> Self {
         Self {
             draft,
@@ -32,7 +31,7 @@ impl ReplyStep {
 /// Kinds of incomplete answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReplyShortfall {
-    /// Text cut by a token limit; the next step continues it.
+    /// Text cut by a token limit; the next step continues the text.
     CutText,
     /// Answer cut by a token limit within its tool calls.
     CutCalls,
@@ -40,13 +39,13 @@ pub(super) enum ReplyShortfall {
     Empty,
 }
 
-/// An answer that hooks have seen and that is in the session.
+/// An answer that passed the hooks and is stored in the session.
 pub(super) struct SeenReply {
     pub(super) draft: String,
     pub(super) calls: Vec<ToolCall>,
-    /// Message for the model about calls over the limit.
+    /// Message for the model about calls that were removed because there were too many.
     pub(super) left_out: Option<String>,
-    /// Result of every call of a cut answer, none of which runs.
+    /// Result for every call of a cut answer; none of these calls runs.
     pub(super) cut: Option<String>,
     pub(super) shortfall: Option<ReplyShortfall>,
     pub(super) inject: Vec<(Arc<str>, Injection)>,
@@ -54,7 +53,7 @@ pub(super) struct SeenReply {
 
 /// Removes the calls of an answer beyond the first `most`: a model that repeats itself could
 /// otherwise keep the machine busy long after it was stopped. Returns a text that tells the model
-/// of the removed calls, if there are any.
+/// about the removed calls; `None` if no call was removed.
 pub(super) fn leave_out(message: &mut Message, most: usize) -> Option<String> {
     let n_calls = message.tool_calls().count();
     if n_calls <= most {
@@ -72,8 +71,8 @@ pub(super) fn leave_out(message: &mut Message, most: usize) -> Option<String> {
     ))
 }
 
-/// Determines whether an answer is incomplete. The text before the hooks counts, because hooks may
-/// empty an answer on purpose.
+/// Determines whether an answer is incomplete. `written` is the text before the hooks, because
+/// hooks may empty an answer on purpose.
 pub(super) fn find_shortfall(response: &Response, written: &str) -> Option<ReplyShortfall> {
     let has_calls = response.message.tool_calls().next().is_some();
     match response.finish {
@@ -101,9 +100,9 @@ pub(super) fn cut_result(finish: Finish, n_tokens: u64) -> Option<String> {
 }
 
 /// Normalizes a message so that every provider accepts it in later requests. Empty texts are
-/// removed. A call without an id, or with the id of another call of the conversation, gets an id of
-/// its own: results are matched by id, small model servers leave ids out, and others count them
-/// anew in each answer.
+/// removed. A call without an id, or with the id of an earlier call, gets a new id: results are
+/// matched by id, but small model servers omit ids, and others restart their numbering in each
+/// answer.
 pub(super) fn normalize_message(message: &mut Message, earlier: &[Message]) {
     let is_empty = |part: &Content| matches!(part, Content::Text { text } if text.is_empty());
     message.content.retain(|part| !is_empty(part));

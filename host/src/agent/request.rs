@@ -1,5 +1,5 @@
-//! Sends one request to the model: hooks change its body, the answer is read, and both are stored.
-//! Used by the steps of the loop and by requests of plugins.
+//! Sends one request to the model: hooks may change its body, the answer is read, and both are
+//! stored. The steps of the loop and the requests of plugins use it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,18 +23,19 @@ use crate::provider::{self, Request, Response, StreamEvent};
 use crate::session::{self, Body};
 use crate::text::error_chain;
 
-/// Reason why there is no answer.
+/// Reason why a request got no answer.
 pub(super) enum NoAnswer {
-    /// A blocking hook refused it or failed.
+    /// A hook blocked the request, or a hook with `on_failure = "block"` failed.
     Blocked(AttributedText),
-    /// The request could pass the cost limit of the turn.
+    /// The request could exceed the cost limit of the turn.
     Spent(String),
     Cancelled,
-    /// The provider failed with this message.
+    /// The provider failed, with this error text.
     Provider(String),
-    /// The request exceeds the model's window.
+    /// The request exceeds the model's context window.
     TooLong(String),
-    /// The provider refused the request and a correction was found: sending it again may succeed.
+    /// The provider rejected the request, but a correction was found: sending the request again may
+    /// succeed.
     Mended(String),
     /// The session cannot be written.
     Session(session::Error),
@@ -63,7 +64,7 @@ pub(super) fn apply_wanted(request: &mut Request, wanted: ModelRequest) {
     request.max_tokens = wanted.max_tokens;
 }
 
-/// Gate that every request to a model passes, in one turn.
+/// Gate that every request to a model passes; it belongs to one turn.
 #[derive(Clone, Copy)]
 pub(super) struct ModelGate<'a> {
     scope: &'a TurnScope,
@@ -74,8 +75,8 @@ impl<'a> ModelGate<'a> {
         Self { scope }
     }
 
-    /// Sends a [request](Self::send_request) outside the conversation, after `pre-reason`. Its text
-    /// is not shown; retries are announced.
+    /// Sends a request outside the conversation with [`send_request`](Self::send_request), after
+    /// the hooks of `pre-reason`. The answer is not shown to the user; retries are announced.
     pub(super) async fn request_aside(
         &self,
         purpose: Purpose,
@@ -91,7 +92,7 @@ impl<'a> ModelGate<'a> {
             .choose_reasoning(purpose.clone(), caller, request)
             .await?;
         let send = |body, heard| self.send_unshown(body, heard);
-        // Retry once only: a server could refuse one field after another.
+        // Retry only once: a server could reject one field after another.
         match self
             .send_request(&purpose, by.as_ref(), caller, &request, send, &kept)
             .await
@@ -105,7 +106,8 @@ impl<'a> ModelGate<'a> {
         }
     }
 
-    /// Lets the provider send a body whose answer is not shown. Retries are announced.
+    /// Sends a body through the provider without showing the answer to the user. Retries are
+    /// announced.
     pub(super) fn send_unshown(
         &self,
         body: Value,
@@ -121,8 +123,8 @@ impl<'a> ModelGate<'a> {
         })
     }
 
-    /// Runs `pre-reason` on a request outside the conversation. Injected messages apply to this
-    /// request only.
+    /// Calls the hooks of `pre-reason` for a request outside the conversation. Messages that they
+    /// inject are added to this request only.
     async fn choose_reasoning(
         &self,
         purpose: Purpose,
@@ -171,9 +173,10 @@ impl<'a> ModelGate<'a> {
         }
     }
 
-    /// Runs `before-provider-request`, streams the answer, and runs `after-provider-response`. `by`
-    /// is the requesting plugin, and `kept` creates the session entry. The tokens count towards the
-    /// turn. `send` lets the provider send the body and forwards its stream events.
+    /// Calls the hooks of `before-provider-request`, streams the answer, and calls the hooks of
+    /// `after-provider-response`. `by` is the plugin that makes the request, and `kept` creates the
+    /// session entry. The tokens count towards the turn. `send` sends the body through the provider
+    /// and records its stream events.
     pub(super) async fn send_request<'s>(
         &self,
         purpose: &Purpose,
@@ -192,7 +195,8 @@ impl<'a> ModelGate<'a> {
             .await;
         drop(images);
         let body = body.map_err(NoAnswer::Blocked)?;
-        // Sync the session to disk while the model answers; tools with side effects wait for it.
+        // Sync the session to disk while the model answers; tools with side effects wait for the
+        // sync.
         if let Some(lines) = session.unsynced().map_err(NoAnswer::Session)? {
             tokio::task::spawn_blocking(move || lines.wait());
         }
@@ -246,8 +250,8 @@ impl<'a> ModelGate<'a> {
             error: None,
         });
         self.scope.budget.add_used(response.usage, cost);
-        // The answer was paid for: it is not lost because the disk is full. The next entry, which is
-        // the answer itself, returns the error.
+        // Keep the entry in memory if the disk is full, because the answer is already paid for. The
+        // next entry, which is the answer itself, returns the error.
         let _ = session.append_or_hold(kept(request, &response));
         let mut caller = caller.clone();
         self.scope.update_caller(&mut caller);
@@ -274,8 +278,8 @@ impl<'a> ModelGate<'a> {
         Ok(response)
     }
 
-    /// Returns the body after the hooks. Bodies are large, so a body is serialized only if a hook
-    /// will read it.
+    /// Returns the body after the hooks. Bodies are large, so the body is serialized only if there
+    /// is a hook that reads it.
     async fn wire_body(&self, caller: &Caller, body: Value) -> Result<Value, AttributedText> {
         let registry = self.scope.emitter.dispatcher.registry();
         let name = at::BeforeProviderRequest::NAME;
@@ -297,7 +301,7 @@ impl<'a> ModelGate<'a> {
         if Arc::ptr_eq(&wire.value, &before) {
             return Ok(body);
         }
-        // A body that is not an object was refused when it was merged.
+        // The body is a JSON object: merging the changes of hooks rejects anything else.
         Ok(serde_json::from_str(&wire.value.body).unwrap_or(body))
     }
 }

@@ -1,8 +1,8 @@
-//! The run of a turn from its start to its end, and the built-in order of its primitives.
+//! Runs a turn from start to end, and owns the built-in order of its primitives.
 //!
 //! The body of a turn is wrapped in one `select`: when the user interrupts, the body is dropped at
-//! its current await, and [`TurnRun::end_turn`] puts the session in order. So the body itself has no
-//! branches for cancellation. Start from `LiveAgent::run_turn`.
+//! its current await point, and [`TurnRun::end_turn`] closes the open entries of the session. The
+//! body itself therefore needs no branches for cancellation. Start from `LiveAgent::run_turn`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,20 +23,21 @@ use super::stop::EarlyStop;
 use super::turn::{TurnRun, TurnWork};
 use crate::point::payload::{Source, TurnInput};
 
-/// Time that tools have, after the user interrupted, to stop by themselves and report their work so
-/// far. A little longer than the time that a call gets once its token is set.
+/// Time that running tools have to stop and return their partial results after the user interrupted
+/// the turn. Slightly longer than the timeout of a single call after its token is cancelled.
 const TOOL_GRACE: Duration = Duration::from_secs(5);
 
 impl LiveAgent {
     /// Runs one turn: from its input to the final output.
     ///
     /// However the turn ends, every tool call in the session has a result and `turn-end` has fired.
-    /// A set `cancel` ends it at the next await with
+    /// Cancelling `cancel` ends the turn at its next await point with
     /// [`StopReason::Cancelled`](crate::point::payload::StopReason::Cancelled). If this future is
-    /// dropped instead, the next turn closes the calls that it left open.
+    /// dropped instead, the next turn closes the calls that were left open.
     ///
     /// # Errors
-    /// Only when the host itself fails, which means: the session cannot be written.
+    /// The session cannot be written, or the turn that ran the input with the same id was
+    /// interrupted and other turns came after that turn.
     pub(crate) async fn run_turn(
         &mut self,
         spec: TurnSpec,
@@ -67,9 +68,9 @@ impl LiveAgent {
         run_to_end(turn).await
     }
 
-    /// Replaces all but the newest messages with a summary, as compaction does when a conversation
-    /// grows too long. It is a turn that answers nothing: hooks of compaction may use all of a
-    /// turn, and their usage is counted.
+    /// Replaces all but the newest messages with a summary, like the automatic compaction of long
+    /// conversations. This is a turn without an answer, because hooks of compaction may need a
+    /// turn, and their usage must be counted.
     ///
     /// # Errors
     /// The session cannot be written.
@@ -104,7 +105,8 @@ async fn run_to_end(mut turn: TurnRun<'_>) -> Result<TurnOutcome, Error> {
     turn.end_turn(ended).await
 }
 
-/// The whole of a turn: input, answer, output, and again for every follow-up.
+/// Runs the body of a turn: takes the input, answers it, outputs the answer, and repeats this for
+/// every follow-up.
 async fn run_body(turn: &mut TurnRun<'_>) -> Result<(), EarlyStop> {
     turn.agent.start_session().await;
     if matches!(turn.work, TurnWork::Compact) {
@@ -122,7 +124,7 @@ async fn run_body(turn: &mut TurnRun<'_>) -> Result<(), EarlyStop> {
     }
 }
 
-/// The built-in order: asks the model until it calls no tool, then outputs its answer.
+/// Runs the built-in order: asks the model until it calls no more tools, then outputs its answer.
 async fn run_built_in(turn: &mut TurnRun<'_>) -> Result<(), EarlyStop> {
     let decision = turn.begin_input().await?;
     turn.build_system(decision).await?;
@@ -136,9 +138,9 @@ async fn run_built_in(turn: &mut TurnRun<'_>) -> Result<(), EarlyStop> {
     }
 }
 
-/// Waits for an interrupt by the user, then for running tools to stop. A call whose token is set
-/// ends by itself, and so does the body, with the partial result of the tool; this function only
-/// bounds that wait.
+/// Waits until the user interrupts, and then for at most [`TOOL_GRACE`] if tools are running. A
+/// running call whose token is cancelled normally ends by itself, and so does the body of the turn,
+/// with the partial result of the tool; this function only bounds the wait.
 async fn wait_for_interrupt(cancel: CancellationToken, is_running_tools: Arc<AtomicBool>) {
     cancel.cancelled().await;
     if is_running_tools.load(Ordering::Acquire) {

@@ -1,12 +1,13 @@
-//! State that a turn shares with code that acts for plugins in it.
+//! State of a turn that is shared with the host functions of plugins.
 //!
-//! While a hook or a tool runs, the turn itself is borrowed by the future that waits for it. The
-//! data that a host function needs then (the agent's parts, the turn's numbers, its token) is here,
-//! in an `Arc`. Holds the parts, each with its own state: [`TurnBudget`], [`EventEmitter`],
-//! [`SkillScope`].
+//! While a hook or a tool runs, the turn itself is mutably borrowed by the future that waits for
+//! it. The data that a host function needs meanwhile (the parts of the agent, the number of the
+//! turn, its cancellation token) is therefore here, in an `Arc`. The scope has three parts with
+//! their own state: [`TurnBudget`], [`EventEmitter`] and [`SkillScope`].
 //!
 //! [`ActiveTurns`] leads from a plugin's handle to the running turn. Hooks hold the handle and a
-//! scope holds the hooks, so the way there is weak: a strong one would keep all of them forever.
+//! scope holds the hooks, so the reference to the scope is weak: a strong one would be a cycle that
+//! is never freed.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,17 +36,17 @@ use crate::point::outcome::Level;
 use crate::session::Session;
 use crate::tool::approval::SessionApprovals;
 
-/// Time that subagents have to end cleanly after the request to stop. Their tools get 5 s of it;
-/// the rest is for a busy machine and a slow disk, because an abandoned subagent leaves an open
+/// Time that subagents have to end cleanly after the request to stop. Their tools may use 5 s of
+/// it; the rest is for a busy machine and a slow disk, because an abandoned subagent leaves an open
 /// turn.
 const AGENT_GRACE: Duration = Duration::from_secs(20);
 
-/// The turns that run in a session, by the agent's name. Cheap to clone.
+/// The running turns of a session, by name of the agent. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct ActiveTurns(Arc<Mutex<HashMap<Arc<str>, Weak<TurnScope>>>>);
 
 impl ActiveTurns {
-    /// Returns the running turn of an agent, or its last turn if none is running.
+    /// Returns the running turn of an agent, or else its last turn if that still exists.
     pub(super) fn turn_of(&self, agent: &str) -> Option<Arc<TurnScope>> {
         lock(&self.0).get(agent)?.upgrade()
     }
@@ -59,29 +60,30 @@ impl ActiveTurns {
     }
 }
 
-/// Family of an agent: the agent that started it, and the state that they therefore share.
+/// State that an agent shares with the agents above and below it, and the turn that started the
+/// agent.
 #[derive(Clone)]
 pub(super) struct AgentFamily {
-    /// Id of the session that plugins know: the session of the main agent.
+    /// Id of the main agent's session, which is the only session id that plugins see.
     pub(super) session: Arc<str>,
     pub(super) active_turns: ActiveTurns,
-    /// Token that ends the turn of the main agent and those of all others.
+    /// Reason to stop the turns of all agents of the session at once.
     pub(super) halt: Arc<AgentHalt>,
     /// The session of the main agent.
     pub(super) root: Arc<Session>,
-    /// The turn that runs this agent, when it is a subagent.
+    /// Turn that started this agent; `None` for the main agent.
     pub(super) parent: Option<Arc<TurnScope>>,
-    /// Presets that held in the step that started this agent.
+    /// Presets that applied in the step that started this agent.
     pub(super) presets: StartPresets,
     /// Skills that were used in the session.
     pub(super) skills: Arc<SkillMemory>,
-    /// Checkpoints of files from before the calls of the session.
+    /// Checkpoints: copies of files from before the tool calls of the session changed them.
     pub(super) checkpoints: Arc<Checkpoints>,
-    /// Subagents of the session that this process knows.
+    /// Subagents of the session that this process has in memory.
     pub(super) subagents: Arc<SubagentRegistry>,
 }
 
-/// The shared part of one turn.
+/// State of one turn that hooks, tools and host functions share.
 pub(super) struct TurnScope {
     pub(super) spec: Arc<AgentSpec>,
     pub(super) emitter: EventEmitter,
@@ -90,17 +92,17 @@ pub(super) struct TurnScope {
     pub(super) approvals: Arc<SessionApprovals>,
     pub(super) family: AgentFamily,
     pub(super) number: u32,
-    /// Token that is set when the turn is interrupted.
+    /// Token that is cancelled when the turn is interrupted.
     pub(super) cancel: CancellationToken,
-    /// Token that is set when the turn is interrupted or dropped: its subagents end with it.
+    /// Token that is cancelled when the turn is interrupted or dropped, to end its subagents.
     pub(super) agents: CancellationToken,
     pub(super) progress: TurnProgress,
     /// Users of the clients whose calls run in this turn.
     pub(super) clients: ClientUsers,
     /// Ids of the messages with the input of the turn; compaction keeps them.
     pub(super) input_ids: Mutex<HashSet<String>>,
-    /// Whether the turn has ended. Hooks that run later, in the background or as the session ends,
-    /// still find its scope.
+    /// Whether the turn has ended. The scope remains available to hooks that run later, in the
+    /// background or at the end of the session.
     is_over: AtomicBool,
     /// Subagents of this turn, with the tasks in which they run.
     running: Mutex<Vec<(Arc<LiveSubagent>, JoinHandle<()>)>>,
@@ -141,7 +143,8 @@ impl TurnScope {
         scope
     }
 
-    /// Records that the turn has ended: its terminal is no longer watched.
+    /// Marks the turn as ended. From now on plugins cannot ask the user questions through this
+    /// scope.
     pub(super) fn end_scope(&self) {
         self.is_over.store(true, Ordering::Release);
     }
@@ -150,7 +153,7 @@ impl TurnScope {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Returns the caller of hooks and tools in this turn when no plugin caused the call.
+    /// Returns the caller for hooks and tools of this turn that no plugin called.
     pub(super) fn scope_caller(&self, step: u32) -> Caller {
         let mut caller = Caller {
             context: CallContext {
@@ -165,20 +168,22 @@ impl TurnScope {
         caller
     }
 
-    /// Puts the turn's usage so far into a caller, and the skill that became active last.
+    /// Updates a caller with the turn's usage so far and the id of the most recently activated
+    /// skill.
     pub(super) fn update_caller(&self, caller: &mut Caller) {
         self.budget.update_caller(caller);
         caller.context.skill = self.skills.latest();
     }
 
-    /// Keeps a subagent that was started in this turn until the turn ends.
+    /// Registers a subagent that was started in this turn, so that the turn can stop it when it
+    /// ends.
     pub(super) fn keep_agent(&self, agent: Arc<LiveSubagent>, task: JoinHandle<()>) {
         let mut running = lock(&self.running);
         running.retain(|(_, task)| !task.is_finished());
         running.push((agent, task));
     }
 
-    /// Returns the subagents that the model started in this turn and that still run.
+    /// Returns the running subagents that the model started in this turn.
     pub(super) fn running_agents(&self) -> Vec<Arc<LiveSubagent>> {
         let running = lock(&self.running);
         let agents = running.iter().map(|(agent, _)| agent);
@@ -186,8 +191,8 @@ impl TurnScope {
         of_model.cloned().collect()
     }
 
-    /// Stops the subagents that still run, and waits for them: their usage counts in this turn, and
-    /// their sessions must be complete.
+    /// Stops the subagents that still run, and waits for them to end: their usage counts in this
+    /// turn, and their sessions must be complete.
     pub(super) async fn end_agents(&self) {
         let running = std::mem::take(&mut *lock(&self.running));
         let mut ids = Vec::new();

@@ -1,4 +1,4 @@
-//! Receives traces and effects of hooks and passes them to the events, the session file, the log,
+//! Receives traces and effects of hooks and forwards them to the events, the session file, the log,
 //! and the plugin's store.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,18 +15,19 @@ use crate::point::payload::FailureReport;
 use crate::point::trace::{AccessRecord, Sink, TraceOutcome, TraceRecord};
 use crate::session::{Body, Report, Session};
 
-/// Callback that keeps a value in a plugin's store: name of the plugin, key, value. The store
-/// outlives sessions, so it belongs to the code that builds the agent.
+/// Callback that saves a value in a plugin's store; its arguments are the plugin's name, the key
+/// and the value. The store outlives sessions, so the code that builds the agent provides the
+/// callback.
 pub type KeepInStore = Arc<dyn Fn(&str, &str, &str) + Send + Sync>;
 
 pub(super) struct AgentSink {
     outlet: EffectOutlet,
-    /// Failures of hooks that were not yet passed to the `error` point. Dispatch cannot call hooks
-    /// from here.
+    /// Failures of hooks that were not passed to the hooks of `error` yet. The sink cannot call
+    /// hooks itself.
     failures: Mutex<Vec<FailureReport>>,
     halt: Arc<AgentHalt>,
     agent: Arc<str>,
-    /// Session whose audit log covers this agent.
+    /// Main agent's session, whose audit log also covers this agent.
     root: Arc<Session>,
     has_told_of_gap: AtomicBool,
 }
@@ -48,8 +49,9 @@ impl AgentSink {
         }
     }
 
-    /// Writes down that the audit log has no line of something, and ends the turn where a hook that
-    /// must see everything did not.
+    /// Handles a hook call that failed or was dropped. If it was a call of the audit log's hook,
+    /// records a gap in the session; if it was an observing hook with `on_failure = "block"`, halts
+    /// the turn.
     fn record_missed(&self, record: &TraceRecord) {
         let is_blocking = matches!(
             record.outcome,
@@ -61,8 +63,8 @@ impl AgentSink {
         }
         let why = record.reason.clone().unwrap_or_default();
         if &*record.plugin == rind_audit::PLUGIN {
-            // Written now and not with the next entry, as other reports are: this entry shows that
-            // the log is not whole.
+            // Write this entry now, unlike other reports, which wait for the next entry: it shows
+            // that the audit log is incomplete.
             self.root.append_or_defer(Body::AuditGap {
                 agent: self.agent.to_string(),
                 turn: record.turn,
@@ -88,7 +90,7 @@ impl AgentSink {
         }
     }
 
-    /// The failures that were not taken yet, but for the first `n`.
+    /// Removes and returns the failures, except for the first `n`.
     pub(super) fn take_failures(&self, n: usize) -> Vec<FailureReport> {
         let mut failures = lock(&self.failures);
         let n = n.min(failures.len());
@@ -99,7 +101,7 @@ impl AgentSink {
         lock(&self.failures).len()
     }
 
-    /// A plugin's code reached out of its sandbox.
+    /// Records that a plugin's code accessed something outside its sandbox.
     pub(super) fn access(&self, record: AccessRecord) {
         self.outlet.record_access(record);
     }
@@ -111,7 +113,7 @@ impl Sink for AgentSink {
             record.outcome,
             TraceOutcome::Failed | TraceOutcome::FailedBlocking
         );
-        // A failing hook of `error` is not reported to `error`: that would never end.
+        // Do not report a failing hook of `error` to the hooks of `error`: that would never end.
         if is_failure && record.point != catalog::Error::NAME {
             lock(&self.failures).push(FailureReport {
                 where_: record.point.to_string(),
@@ -129,8 +131,8 @@ impl Sink for AgentSink {
     }
 }
 
-/// Destination of effects, whether a hook's outcome carries them or a plugin asks for them while it
-/// runs.
+/// Destination of effects: both those in the outcome of a hook and those that a plugin requests
+/// while it runs.
 #[derive(Clone)]
 pub(super) struct EffectOutlet {
     pub(super) session: Arc<Session>,
@@ -153,8 +155,8 @@ impl EffectOutlet {
                 value,
             }),
             Effect::Store(stored) => {
-                // State that the plugin set before is written first, as for its own calls of
-                // `store`. An error is returned with the next entry.
+                // Write the state that the plugin set earlier first, as its own calls of `store`
+                // do. An error is returned with the next entry.
                 let _ = self.session.write_waiting();
                 (self.keep)(plugin, &stored.key, &stored.value);
             }
@@ -167,8 +169,8 @@ impl EffectOutlet {
     }
 }
 
-/// Writes a line of a plugin to the log. `tracing` wants targets that are known when it is
-/// compiled, so the plugin's name is a field.
+/// Writes a line of a plugin to the log. `tracing` needs targets that are known at compile time, so
+/// the plugin's name is a field.
 pub(super) fn log_line(plugin: &str, level: Level, text: &str) {
     match level {
         Level::Debug => tracing::debug!(target: "plugin", plugin, "{text}"),

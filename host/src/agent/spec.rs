@@ -31,20 +31,21 @@ use crate::tool::registry::ToolRegistry;
 /// Name of the tool that reads archived turns and the work of subagents.
 pub(super) const QUERY: &str = "query_subagent";
 
-/// Command of a turn that continues an interrupted one.
+/// Recorded command of a turn that continues an interrupted one.
 const CONTINUE_COMMAND: &str = "/continue";
 
-/// Digits of an agent's id. A session has few of them, and people read it.
+/// Number of characters of an agent's id. Few suffice, because a session has few agents and people
+/// read the ids.
 const ID_DIGITS: usize = 8;
 
-/// Input of a turn, and its limits.
+/// Input of a turn, and the limits of the turn.
 #[derive(Debug)]
 pub(crate) struct TurnSpec {
     /// Text that starts the turn.
     pub(crate) text: String,
     /// Source of the text.
     pub(crate) source: Source,
-    /// Slash command that made the text, and its source.
+    /// Slash command that produced the text, with the command's source.
     pub(crate) command: Option<String>,
     /// Images that belong to the text.
     pub(crate) attached: Vec<Attachment>,
@@ -52,7 +53,7 @@ pub(crate) struct TurnSpec {
     pub(crate) answer_schema: Option<AnswerSchema>,
     /// Maximum cost of the turn, its subagents included, in US dollars.
     pub(crate) max_cost_usd: Option<f64>,
-    /// Id that the caller gave the text.
+    /// Id that the caller assigned to the input; see `known_input`.
     pub(crate) input_id: Option<String>,
     /// Preset that selects the tools of the turn.
     pub(crate) preset: Option<Arc<SubagentPreset>>,
@@ -61,7 +62,7 @@ pub(crate) struct TurnSpec {
 }
 
 impl TurnSpec {
-    /// A turn that continues an interrupted one.
+    /// Creates the spec of a turn that continues an interrupted one.
     pub(crate) fn of_interrupted(interrupted: InterruptedTurn) -> Self {
         Self {
             command: Some(CONTINUE_COMMAND.to_owned()),
@@ -71,7 +72,7 @@ impl TurnSpec {
         }
     }
 
-    /// A turn with this text and nothing else.
+    /// Creates the spec of a turn with this text and defaults for everything else.
     pub(crate) fn new(text: impl Into<String>, source: Source) -> Self {
         Self {
             text: text.into(),
@@ -93,61 +94,63 @@ pub(crate) struct AgentSpec {
     pub provider: Arc<dyn Provider>,
     /// Name of the model.
     pub model: String,
-    /// Sampling temperature; `None` leaves it to the provider.
+    /// Sampling temperature; `None` uses the provider's default.
     pub temperature: Option<f64>,
-    /// Maximum number of tokens of one answer; `None` leaves it to the provider.
+    /// Maximum number of tokens of one answer; `None` uses the provider's default.
     pub max_tokens: Option<u32>,
     /// Tools that the model may call.
     pub tools: ToolRegistry,
-    /// Origins of tools that the model finds with a search.
+    /// Plugins and tool servers whose tools are deferred: requests omit the descriptions, and the
+    /// model finds the tools with a search.
     pub deferred: Arc<BTreeSet<String>>,
     /// Hooks of the loaded plugins.
     pub hooks: Arc<Registry>,
     /// Policy for tool calls.
     pub policy: Arc<dyn Policy>,
-    /// Approver for calls that the policy asks about.
+    /// Asks the user about calls for which the policy requires approval.
     pub approver: Arc<dyn Approver>,
-    /// Session that the agent writes to.
+    /// Session to which the agent writes.
     pub session: Arc<Session>,
     /// Destination of events.
     pub events: Events,
-    /// Keeps the values that hooks put into their plugin's store.
+    /// Callback that saves the values that hooks store.
     pub keep_in_store: KeepInStore,
     /// Limits of a turn.
     pub config: AgentConfig,
-    /// Folder the agent works in.
+    /// Folder in which the agent works.
     pub workspace: PathBuf,
-    /// Further parts of the system prompt: skills, the task of a subagent.
+    /// Further parts of the system prompt, such as the list of skills or the task of a subagent.
     pub parts: Vec<PromptPart>,
     /// Skills of the session.
     pub skills: Arc<Skills>,
     /// Presets of subagents.
     pub presets: Arc<SubagentPresets>,
-    /// Names of the plugins that run.
+    /// Names of the loaded plugins.
     pub plugins: Arc<[String]>,
-    /// Rind's own folders: a skill whose folder contains one of them gets no access to its files.
+    /// Rind's own folders. If a skill's folder contains one of them, the agent may not read the
+    /// skill's files.
     pub own_folders: Arc<[PathBuf]>,
     /// `main`, or the id of a subagent.
     pub name: Arc<str>,
     /// 0 for the main agent, one more for each level of subagent.
     pub depth: u32,
-    /// Plugins whose code made this agent run; their hooks do not fire on it.
+    /// Plugins whose code led to this agent; their hooks are not called for it.
     pub call_chain: Vec<Arc<str>>,
-    /// Loop of a plugin that orders the turns; `None` is the built-in order.
+    /// Loop of a plugin that determines the order of turns; `None` selects the built-in order.
     pub agent_loop: Option<Arc<dyn AgentLoop>>,
-    /// Files that the agent's model knows. Each agent has its own.
+    /// Files that the agent's model has read or written. Each agent has its own.
     pub known: Arc<KnownFiles>,
-    /// Outputs of the running calls, of the agent and of its subagents.
+    /// Outputs of running calls, of the agent and of its subagents.
     pub live: LiveOutputs,
     /// Background commands of the agent and of its subagents.
     pub background: BackgroundCommands,
-    /// Warnings that are shown once.
+    /// Warnings that were already shown; each is shown only once.
     pub told: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl AgentSpec {
-    /// The agent as a caller of hooks and tools, outside a turn. `session` is the id of the main
-    /// agent's.
+    /// Returns the context of calls of hooks and tools outside a turn. `session` is the id of the
+    /// main agent's session.
     pub(super) fn call_context(&self, session: Arc<str>) -> CallContext {
         CallContext {
             session,
@@ -159,7 +162,7 @@ impl AgentSpec {
         }
     }
 
-    /// Adds a built-in tool. As with all built-in tools, no plugin may have its name.
+    /// Adds a built-in tool. It replaces a plugin's tool of the same name, with a warning.
     pub(super) fn add_built_in(&mut self, tool: SharedTool) {
         let name = tool.spec().name.clone();
         let taken = self.tools.remove(&name);
@@ -176,10 +179,10 @@ impl AgentSpec {
     }
 }
 
-/// A fresh id for a subagent: its kind, and some digits.
+/// Returns a new id for an agent: its kind, and some random characters.
 pub(super) fn agent_id(kind: &str) -> Arc<str> {
     let id = crate::clock::new_id();
-    // Take the end of the id, which is random; its beginning is the time.
+    // Use the end of the id, which is random; the beginning is a timestamp.
     let digits = id.get(id.len().saturating_sub(ID_DIGITS)..);
     format!("{kind}-{}", digits.unwrap_or(&id)).into()
 }

@@ -1,6 +1,6 @@
-//! Input that arrives while a turn runs.
+//! Queues for user input that arrives while a turn runs.
 //!
-//! Owns the two queues and nothing else: the turn takes from them at its safe points.
+//! The turn takes texts from the two queues at its safe points.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -20,7 +20,8 @@ struct SteeringQueues {
     next: u64,
 }
 
-/// Queued text with a unique number, so that it can be withdrawn while hooks judge it.
+/// Queued text with a unique number. The number shows whether the text was withdrawn while hooks
+/// judged it.
 #[derive(Clone, Debug)]
 pub(super) struct QueuedText {
     pub(super) number: u64,
@@ -28,12 +29,12 @@ pub(super) struct QueuedText {
     pub(super) attached: Arc<[Attachment]>,
 }
 
-/// A text that waits, for the front end that shows the queue.
+/// A queued text, for a front end that shows the queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waiting {
-    /// Number that no other text of this agent has; [`SteerHandle::take_back`] takes it.
+    /// Number of the text, unique within this agent, for [`SteerHandle::take_back`].
     pub number: u64,
-    /// Whether it waits for the end of the turn, and not for the next safe point.
+    /// Whether the text is for the end of the turn instead of the next safe point.
     pub is_follow_up: bool,
     /// The text and its source.
     pub input: TurnInput,
@@ -58,8 +59,8 @@ impl SteeringQueues {
 
 impl SteerHandle {
     /// Queues text for the next safe point: before the next request to the model. Tool calls that
-    /// have not begun by then are skipped. Returns its number, which
-    /// [`Event::SteeringTaken`](crate::event::Event::SteeringTaken) has as well.
+    /// have not started by then are skipped. Returns the number of the text, which
+    /// [`Event::SteeringTaken`](crate::event::Event::SteeringTaken) repeats.
     pub fn steer(&self, text: impl Into<String>, source: Source) -> u64 {
         self.steer_with(text, source, Vec::new())
     }
@@ -74,7 +75,8 @@ impl SteerHandle {
         self.add_text(SteeringQueue::Steering, text.into(), source, attached)
     }
 
-    /// Queues text for when the turn would end. Returns its number.
+    /// Queues text as a follow-up, which the turn takes instead of ending. Returns the number of
+    /// the text.
     pub fn follow_up(&self, text: impl Into<String>, source: Source) -> u64 {
         self.follow_up_with(text, source, Vec::new())
     }
@@ -89,7 +91,7 @@ impl SteerHandle {
         self.add_text(SteeringQueue::FollowUps, text.into(), source, attached)
     }
 
-    /// Returns the texts that wait, in the order in which they will be taken.
+    /// Returns the queued texts in the order in which the turn will take them.
     #[must_use]
     pub fn waiting(&self) -> Vec<Waiting> {
         let queues = self.lock();
@@ -104,7 +106,7 @@ impl SteerHandle {
         [of(&queues.steering, false), of(&queues.follow_ups, true)].concat()
     }
 
-    /// Takes one text back; `None` when the turn has taken it.
+    /// Withdraws a queued text and returns it; `None` if the turn has already taken it.
     #[must_use]
     pub fn take_back(&self, number: u64) -> Option<TurnInput> {
         let mut queues = self.lock();
@@ -117,7 +119,7 @@ impl SteerHandle {
             })
     }
 
-    /// Whether something waits for the next safe point.
+    /// Whether a text is queued for the next safe point.
     #[must_use]
     pub fn has_steering(&self) -> bool {
         !self.lock().steering.is_empty()
@@ -137,14 +139,14 @@ impl SteerHandle {
         all.map(|queued| queued.input).collect()
     }
 
-    /// Returns the next text of a queue. It stays there until [`SteerHandle::take_queued`], so that
-    /// an interrupted turn loses none.
+    /// Returns the next text of a queue without removing it. The text stays queued until
+    /// [`SteerHandle::take_queued`], so that an interrupted turn does not lose it.
     pub(super) fn next(&self, queue: SteeringQueue) -> Option<QueuedText> {
         self.lock().queue_mut(queue).front().cloned()
     }
 
-    /// Removes a text from its queue. Returns whether it was still there. If its author has
-    /// withdrawn it, neither this text nor one that was queued since may be used.
+    /// Removes a text from its queue. Returns false if the text is no longer queued, because its
+    /// author has withdrawn it; the caller must then not use it.
     pub(super) fn take_queued(&self, queue: SteeringQueue, taken: &QueuedText) -> bool {
         let mut queues = self.lock();
         let waiting = queues.queue_mut(queue);

@@ -1,4 +1,4 @@
-//! One step: a request to the model, its answer, and the tool calls that the answer makes.
+//! Runs one step: a request to the model, its answer, and the tool calls of the answer.
 
 use std::sync::Arc;
 
@@ -25,23 +25,24 @@ use crate::session::Body;
 /// Outcome of a request.
 enum AskOutcome {
     Answered(Box<Response>),
-    /// Refused because it exceeds the model's window; holds the message of the server.
+    /// The request exceeds the model's context window; contains the server's message.
     TooLong(String),
-    /// Refused, but a correction was found: sending it again may succeed. Holds the message of the
-    /// server.
+    /// The server rejected the request, but a correction was found, so sending the request again
+    /// may succeed; contains the server's message.
     Mended(String),
 }
 
-/// Options of one request, set by the order of the turn.
+/// Options of one request; the built-in order or a plugin's loop sets them.
 #[derive(Default)]
 pub(super) struct StepOrder {
-    /// Model to ask; `None` selects the model of the turn.
+    /// Model for the request; `None` selects the model of the turn.
     pub(super) model: Option<String>,
-    /// Preset that selects the tools, until the next request.
+    /// Preset that selects the tools until the next request.
     pub(super) preset: Option<Arc<SubagentPreset>>,
     /// Plugin and text of a message for this request only.
     pub(super) note: Option<(Arc<str>, String)>,
-    /// Plugin that asks outside the conversation; `None` for a request of the conversation.
+    /// Plugin that requests an answer outside the conversation; `None` for a request in the
+    /// conversation.
     pub(super) aside: Option<Arc<str>>,
 }
 
@@ -52,13 +53,13 @@ pub(super) struct ReviewedReply {
     /// Text of the model before the hooks.
     written: String,
     finish: Finish,
-    /// Names of the tools that the request offered, and the preset that selected them, for an
-    /// answer outside the conversation.
+    /// Names of the tools that the request offered, and the preset that selected them; `None` for
+    /// an answer in the conversation.
     offered: Option<(Vec<String>, Option<Arc<SubagentPreset>>)>,
 }
 
 impl ReviewedReply {
-    /// Returns the answer as it would be kept.
+    /// Returns the answer in the form in which it would be added to the conversation.
     pub(super) fn reply(&self) -> &SeenReply {
         &self.reply
     }
@@ -71,8 +72,8 @@ pub(super) struct StepCost {
 }
 
 impl TurnRun<'_> {
-    /// Asks the model and makes its answer a part of the conversation. Calls of the answer are open
-    /// until [`run_open_calls`](Self::run_open_calls).
+    /// Requests an answer and adds it to the conversation. Calls of the answer remain open until
+    /// [`run_open_calls`](Self::run_open_calls).
     pub(super) async fn request_answer(
         &mut self,
         order: &StepOrder,
@@ -99,7 +100,7 @@ impl TurnRun<'_> {
         Ok(StepCost { model, usage })
     }
 
-    /// Asks the model outside the conversation: the answer is not shown and its calls do not run,
+    /// Requests an answer outside the conversation: it is not shown and its calls do not run,
     /// unless [`keep_reply`](Self::keep_reply) adds it to the conversation.
     pub(super) async fn request_aside(
         &mut self,
@@ -140,7 +141,8 @@ impl TurnRun<'_> {
         }
     }
 
-    /// Sends the request of a step. Returns the model that was asked, and its answer.
+    /// Builds and sends the request of a step. Returns the model that was requested, and its
+    /// answer.
     async fn ask_for_answer(&mut self, order: &StepOrder) -> Result<(String, Response), EarlyStop> {
         // Emit the event for the note once, even if the request is retried.
         let note = match &order.note {
@@ -168,19 +170,19 @@ impl TurnRun<'_> {
         Ok((request.model, response))
     }
 
-    /// Returns the model that a request is made for. Hooks may still choose another one.
+    /// Returns the model for which a request is built. Hooks may still choose another one.
     fn planned_model(&self, order: &StepOrder) -> String {
         let named = order.model.clone();
         named.unwrap_or_else(|| self.ctx.scope.skills.model())
     }
 
-    /// Whether a request is outside the conversation and for another model than the turn's. The
-    /// window of that model must not change the conversation.
+    /// Whether a request is outside the conversation and for a model other than the turn's. The
+    /// context window of that model must not lead to compaction of the conversation.
     fn is_for_another(&self, order: &StepOrder) -> bool {
         order.aside.is_some() && self.planned_model(order) != self.ctx.scope.skills.model()
     }
 
-    /// Runs the calls of the last answer, if it has any, and ends its step.
+    /// Runs the open calls of the last answer, if there are any, and ends its step.
     pub(super) async fn run_open_calls(&mut self) -> Result<(), EarlyStop> {
         let Some(mut reply) = self.open.take() else {
             return Ok(());
@@ -207,7 +209,7 @@ impl TurnRun<'_> {
         let goes_on = n_calls > 0
             || !reply.inject.is_empty()
             || reply.shortfall == Some(ReplyShortfall::CutText);
-        // Inject texts after the results: nothing may come between a call and its result.
+        // Inject texts after the results: no message may come between a call and its result.
         self.ctx.inject_texts(reply.inject).await?;
         self.report_step_end(n_calls, goes_on);
         self.note_step(ReplyStep {
@@ -223,7 +225,7 @@ impl TurnRun<'_> {
         self.progress.ends_answer(is_continued);
     }
 
-    /// Returns the messages of a request. Compaction comes first when it is due.
+    /// Returns the messages of a request. Compacts the conversation first if that is due.
     async fn request_messages(
         &mut self,
         order: &StepOrder,
@@ -247,7 +249,8 @@ impl TurnRun<'_> {
         Ok(messages)
     }
 
-    /// Compaction when it is due, `context`, then `pre-reason`.
+    /// Builds a request: compacts the conversation if that is due, then calls the hooks of
+    /// `context` and `pre-reason`.
     async fn build_request(
         &mut self,
         order: &StepOrder,
@@ -280,7 +283,8 @@ impl TurnRun<'_> {
         refuse_turn("request", blocked_by(&reasoned))?;
         let wanted = reasoned.value;
         for (plugin, mut injection) in reasoned.inject {
-            // A message about a request outside the conversation stays outside as well.
+            // A message that is injected into a request outside the conversation must not enter the
+            // conversation.
             injection.keep &= order.aside.is_none();
             let message = self.ctx.inject_one(&plugin, injection).await?;
             request.messages.push(message);
@@ -297,7 +301,7 @@ impl TurnRun<'_> {
                 request.tools.push((*spec).clone());
             }
         }
-        // Deferred tools count as offered: the model can find and call them.
+        // Deferred tools count as offered: the model can find them by search and call them.
         names.append(&mut deferred);
         self.ctx.scope.skills.set_active(names);
         apply_wanted(&mut request, wanted);
@@ -306,8 +310,8 @@ impl TurnRun<'_> {
         Ok(request)
     }
 
-    /// Compacts the conversation after a server refused a request that exceeds the model's window,
-    /// and sends it once more.
+    /// Compacts the conversation after the server rejected a request, and sends a shorter request
+    /// once.
     async fn ask_shorter(
         &mut self,
         why: String,
@@ -325,8 +329,8 @@ impl TurnRun<'_> {
         }
     }
 
-    /// Sends the request and shows the answer while it streams. If the server refuses it and a
-    /// correction is found, sends it once more.
+    /// Sends the request and shows the answer while it streams. If the server rejects the request
+    /// and a correction is found, sends it once more.
     async fn ask_model(
         &mut self,
         request: &Request,
@@ -411,7 +415,7 @@ impl TurnRun<'_> {
             Err(NoAnswer::Provider(why)) => return Err(EarlyStop::Provider(why)),
             Err(NoAnswer::Session(error)) => return Err(error.into()),
         };
-        // An estimated usage cannot correct the estimate.
+        // Learn only from reported usage: an estimate cannot correct the estimate.
         let usage = response.usage;
         let reported = if usage.estimated {
             0
@@ -424,7 +428,7 @@ impl TurnRun<'_> {
         Ok(AskOutcome::Answered(Box::new(response)))
     }
 
-    /// `post-reason`. A refusal ends the turn.
+    /// Calls the hooks of `post-reason` with an answer. If one blocks, the turn ends.
     async fn review_reply(
         &mut self,
         mut response: Response,
@@ -441,13 +445,12 @@ impl TurnRun<'_> {
         let refusal = refuse_turn("answer", blocked_by(&reviewed));
         let mut message = reviewed.value;
         if let Err(EarlyStop::Blocked(text)) = &refusal {
-            // Drop the tool calls too: no call of a refused answer runs.
+            // Drop the tool calls too: no call of a blocked answer runs.
             message.content = vec![Content::text(text.clone())];
             message.extra = None;
         }
         if message.joined_text() != written {
-            // The server sent `extra` together with another text, and may have repeated that text
-            // in it.
+            // `extra` belongs to the original text, and may repeat it, so drop it.
             message.extra = None;
         }
         let session = &self.agent.spec.session;
@@ -483,7 +486,7 @@ impl TurnRun<'_> {
         })
     }
 
-    /// Adds an answer to the conversation. If it has no calls, its step ends.
+    /// Adds an answer to the conversation. If the answer has no calls, its step ends.
     pub(super) async fn keep_reply(&mut self, reviewed: ReviewedReply) -> Result<(), EarlyStop> {
         let ReviewedReply {
             reply,
@@ -525,7 +528,7 @@ impl TurnRun<'_> {
         written: &str,
     ) -> Result<(), EarlyStop> {
         self.progress.partial.clear();
-        // Providers refuse messages without content.
+        // Providers reject messages without content.
         if !message.content.is_empty() {
             let fresh = self.progress.fresh();
             let is_shown = !fresh.is_empty() && reply.draft == written;

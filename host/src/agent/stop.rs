@@ -1,4 +1,4 @@
-//! Reasons for the early end of a turn, and the text that the user reads about them.
+//! Reasons why a turn ends early, and the texts about them for the user.
 
 use super::outcome::Error;
 use crate::point::dispatch::{AttributedText, Dispatched, HookVerdict};
@@ -6,9 +6,9 @@ use crate::session;
 
 /// Reason why a turn ended early.
 pub(super) enum EarlyStop {
-    /// A hook refused to continue. The text says who and why.
+    /// A hook blocked the turn. The text names the hook's plugin and the reason.
     Blocked(String),
-    /// The step limit was reached; the output says so.
+    /// The step limit was reached. The output mentions it.
     MaxSteps,
     Cancelled,
     /// The provider gave no answer, for this reason.
@@ -31,7 +31,7 @@ impl From<session::Error> for EarlyStop {
     }
 }
 
-/// Returns the refusal, if a hook refused.
+/// Returns the plugin and the text of the hook that blocked; `None` if no hook blocked.
 pub(super) fn blocked_by<T>(dispatched: &Dispatched<T>) -> Option<&AttributedText> {
     match &dispatched.verdict {
         HookVerdict::Block(said) => Some(said),
@@ -39,17 +39,18 @@ pub(super) fn blocked_by<T>(dispatched: &Dispatched<T>) -> Option<&AttributedTex
     }
 }
 
-/// Ends the turn when a hook refused.
+/// Ends the turn if a hook blocked. `what` names the blocked part, such as "request".
 pub(super) fn refuse_turn(what: &str, said: Option<&AttributedText>) -> Result<(), EarlyStop> {
     said.map_or(Ok(()), |said| Err(refusal_stop(what, said)))
 }
 
-/// Placeholder for an answer that a hook withheld, or stopped while it was written.
+/// Returns the text that replaces an answer that a hook blocked, possibly while it streamed.
 pub(super) fn withheld_text(AttributedText { plugin, text }: &AttributedText) -> String {
     format!("[the answer was held back by plugin {plugin}: {text}]")
 }
 
-/// Returns the stop of a turn that a hook refused to continue.
+/// Returns the stop of a turn for a hook that blocked. `what` names the blocked part, such as
+/// "request".
 pub(super) fn refusal_stop(
     what: &str,
     AttributedText { plugin, text }: &AttributedText,

@@ -1,9 +1,9 @@
 //! Streams the model's text to the user, through the hooks that check it.
 //!
-//! Owns the time at which text is shown ([`StreamPath`]): immediately if no hook may change it, in
+//! Owns the decision when text is shown ([`StreamPath`]): immediately if no hook may change it, in
 //! pieces if hooks of `output-delta` check it, and only when it is complete if another hook may
-//! still change or refuse it. Every event text that may contain output of the model passes through
-//! here. Shown text is never taken back.
+//! still change or block it. Every event text that may contain output of the model passes through
+//! here. Shown text cannot be unshown: if the final text differs, a correction is emitted.
 //!
 //! Start from [`LiveAnswer::follow_answer`].
 
@@ -28,28 +28,31 @@ use crate::point::payload::TextDelta;
 use crate::point::streaming::StreamPath;
 use crate::provider::{self, Response, StreamEvent};
 
-/// Maximum time between checks while new text is pending.
+/// Maximum time until pending text is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Minimum time between two checks, so that many short lines do not cost one call each.
 const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Bytes at the end of the shown text that hooks receive as context.
+/// Length of the end of the shown text that hooks receive as context, in bytes.
 const BEFORE_BYTES: usize = 256;
 
-/// Maximum text that hooks may hold back and check again before the answer is complete, in bytes. A
-/// hook that holds back more needs the whole answer, and would receive it again at every line.
+/// Maximum length of the text that hooks may withhold for the next check, in bytes. A hook that
+/// withholds more needs the complete answer, and would otherwise receive the text again at every
+/// line.
 const MAX_KEPT_BYTES: usize = 64 << 10;
 
-/// Progress of one answer. It outlives the request, which may be dropped at any await.
+/// Shown and partial text of one answer. It outlives the request, which may be dropped at any await
+/// point.
 #[derive(Debug, Default)]
 pub(super) struct AnswerProgress {
-    /// Partial text of an unfinished answer: the part that was shown, or the whole text if nothing
-    /// is shown before the end.
+    /// Partial text of an unfinished answer: the text shown so far, or, if the answer is shown only
+    /// at the end, all text received so far.
     pub(super) partial: String,
-    /// Shown part of the answer, including the steps that it continues.
+    /// Shown part of the answer, including the text of earlier steps that this step continues.
     pub(super) shown: String,
-    /// Bytes of `shown` from earlier steps, whose answer was cut and is continued by this step.
+    /// Length of the prefix of `shown` from earlier steps, in bytes. The answer of those steps was
+    /// cut, and this step continues it.
     continued: usize,
 }
 
@@ -60,7 +63,7 @@ impl AnswerProgress {
         self.shown.truncate(self.continued);
     }
 
-    /// Ends the step. Its shown text is kept if the next step continues it.
+    /// Ends the step. Its shown text is kept only if the next step continues it.
     pub(super) fn ends_answer(&mut self, is_continued: bool) {
         self.continued = match is_continued {
             true => self.shown.len(),
@@ -68,7 +71,7 @@ impl AnswerProgress {
         };
     }
 
-    /// Takes the shown text; the next step does not continue it.
+    /// Removes and returns the shown text; the next step does not continue it.
     pub(super) fn take_shown(&mut self) -> String {
         self.continued = 0;
         std::mem::take(&mut self.shown)
@@ -80,7 +83,7 @@ impl AnswerProgress {
     }
 }
 
-/// One answer that is being written.
+/// One answer while it streams.
 pub(super) struct LiveAnswer<'a> {
     emitter: &'a EventEmitter,
     /// Token of the turn.
@@ -88,11 +91,11 @@ pub(super) struct LiveAnswer<'a> {
     caller: &'a Caller,
     streaming: StreamPath,
     progress: &'a mut AnswerProgress,
-    /// Received text that is not shown yet.
+    /// Received text that is not shown yet; the next check covers it.
     pending: String,
-    /// Whether the hooks hold back so much that they check again only at the end.
+    /// Whether hooks withhold so much text that the next check is only at the end.
     is_put_off: bool,
-    /// The hook that stopped the answer.
+    /// Plugin and text of the hook that stopped the answer.
     stopped: Option<AttributedText>,
 }
 
@@ -116,12 +119,12 @@ impl<'a> LiveAnswer<'a> {
         }
     }
 
-    /// The hook that stopped the answer, if one did.
+    /// Returns the plugin and the text of the hook that stopped the answer; `None` if none did.
     pub(super) fn stop_text(self) -> Option<AttributedText> {
         self.stopped
     }
 
-    /// Sends a body and shows the answer while it comes, as far as hooks let it.
+    /// Sends a request body and shows the answer while it streams, as far as hooks permit.
     pub(super) async fn follow_answer(
         &mut self,
         body: Value,
@@ -141,7 +144,7 @@ impl<'a> LiveAnswer<'a> {
         let cancel = cancel.child_token();
         let (sender, pieces) = unbounded_channel();
         let mut told = ReportedStates::default();
-        // The sender is dropped with the request: once the answer is complete, no further events
+        // The sender is dropped with the request: once the answer is complete, no further pieces
         // arrive.
         let sending = async {
             let mut on = move |event| {
@@ -162,7 +165,8 @@ impl<'a> LiveAnswer<'a> {
         response
     }
 
-    /// Handles text that no hook checks while it streams: shows it at once, or when it is complete.
+    /// Handles an event that no hook checks while the answer streams: shows its text at once, or
+    /// only notifies the user that text is withheld until it is complete.
     fn show_unreviewed(&mut self, event: StreamEvent, told: &mut ReportedStates) {
         let is_free = self.streaming == StreamPath::Free;
         let events = &self.emitter.spec.events;
@@ -186,9 +190,10 @@ impl<'a> LiveAnswer<'a> {
         }
     }
 
-    /// Lets the hooks check the stream: at the first piece, at line ends or every [`LOOK_EVERY`],
-    /// and at the end; only at the end if the whole answer is there already. With
-    /// `checks_ends_only` the time between first piece and end does not count.
+    /// Passes the stream to the hooks for checking: at the first piece, at line ends or every
+    /// [`LOOK_EVERY`], and at the end. If the complete answer arrives at once, there is only the
+    /// check at the end. With `checks_ends_only`, there are no checks between the first piece and
+    /// the end.
     async fn judge_pieces(
         &mut self,
         mut pieces: UnboundedReceiver<AnswerPiece>,
@@ -237,7 +242,7 @@ impl<'a> LiveAnswer<'a> {
                 piece = pieces.try_recv().ok();
             }
             let is_due = last.is_none_or(|last| !ends_only && last.elapsed() >= wait(has_line));
-            // An answer that came at once is checked once, as the last piece.
+            // If the complete answer arrived at once, it is checked only once, as the last piece.
             let is_over = pieces.is_closed() && pieces.is_empty();
             if has_new && is_due && !is_over && !self.is_put_off && self.stopped.is_none() {
                 self.run_output_delta(false, cancel).await;
@@ -249,7 +254,7 @@ impl<'a> LiveAnswer<'a> {
         }
     }
 
-    /// Lets the hooks check pending text, and shows the text that passes.
+    /// Lets the hooks check the pending text, and shows the text that they pass.
     async fn run_output_delta(&mut self, is_last: bool, cancel: &CancellationToken) {
         let delta = TextDelta {
             before: end_of(&self.progress.shown).to_owned(),
@@ -263,7 +268,7 @@ impl<'a> LiveAnswer<'a> {
             .await;
         if let Some(said) = blocked_by(&judged) {
             self.stopped = Some(said.clone());
-            // The rest of the answer will not be used.
+            // Cancel the request: the rest of the answer will not be used.
             cancel.cancel();
             return;
         }
@@ -292,14 +297,15 @@ impl<'a> LiveAnswer<'a> {
     }
 }
 
-/// Outcome of an answer.
+/// Part of a streamed answer.
 enum AnswerPiece {
     Text(String),
-    /// The request is sent again.
+    /// The request is sent again, so the text so far is void.
     Again,
 }
 
-/// Whether the user was notified that the model writes or thinks while its text is not shown.
+/// Whether the user was already notified that the model writes or thinks while its text is not
+/// shown.
 #[derive(Default)]
 struct ReportedStates {
     writes: bool,
@@ -321,7 +327,7 @@ impl ReportedStates {
     }
 }
 
-/// Emits that a request is sent again.
+/// Emits the event that a request is sent again.
 pub(super) fn emit_retry(events: &Events, event: StreamEvent) {
     if let StreamEvent::Retry {
         attempt,
@@ -337,7 +343,7 @@ pub(super) fn emit_retry(events: &Events, event: StreamEvent) {
     }
 }
 
-/// Returns the end of a text, cut at a character boundary.
+/// Returns the last [`BEFORE_BYTES`] of a text, cut at a character boundary.
 fn end_of(text: &str) -> &str {
     let from = text.ceil_char_boundary(text.len().saturating_sub(BEFORE_BYTES));
     text.get(from..).unwrap_or_default()

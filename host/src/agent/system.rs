@@ -1,4 +1,5 @@
-//! The system prompt of a turn: collected, edited, frozen, rendered.
+//! Builds the system prompt of a turn: collects its parts, lets hooks edit them, freezes the stable
+//! parts, and renders the text.
 
 use super::answer_schema::AnswerSchema;
 use super::archive::live::live_part;
@@ -15,8 +16,9 @@ use crate::prompt::{self, HostFacts};
 use crate::session::{Body, SessionBlobs};
 
 impl TurnRun<'_> {
-    /// `system-prompt` collects, `before-system-prompt` edits the parts, `after-system-prompt` the
-    /// rendered text.
+    /// Builds the system prompt. Hooks of `system-prompt` add parts, those of
+    /// `before-system-prompt` edit the parts, and those of `after-system-prompt` edit the rendered
+    /// text.
     pub(super) async fn build_system(&mut self, decision: Decision) -> Result<(), EarlyStop> {
         let context = PromptContext {
             model: self.agent.spec.model.clone(),
@@ -68,9 +70,9 @@ impl TurnRun<'_> {
         Ok(())
     }
 
-    /// Stores the exact text of the prompt, so that a person can read it later. This runs in
-    /// parallel to the request, which does not wait for the disk. If it fails, only this copy is
-    /// missing.
+    /// Stores the exact text of the prompt as blobs of the session, so that people can read it
+    /// later. This runs concurrently with the request, which does not wait for the disk. If it
+    /// fails, only this copy is missing.
     fn keep_sent(&mut self) {
         let blobs = self.ctx.scope.family.root.blobs().clone();
         let texts: Vec<String> = self.system.iter().map(|block| block.text.clone()).collect();
@@ -91,7 +93,7 @@ impl TurnRun<'_> {
             decision,
             has_tools: !spec.tools.entries().is_empty(),
         });
-        // Leave the list of skills out for an agent without the tool that reads them.
+        // Omit the list of skills for an agent without the tool that reads skills.
         let reads_skills = spec.tools.get(TOOL).is_some();
         let own = spec.parts.iter();
         let own = own.filter(|part| reads_skills || !catalogue::is_list(part));
@@ -100,7 +102,7 @@ impl TurnRun<'_> {
             &spec.session,
             spec.config.archival.list.max_tokens,
         ));
-        // A subagent only looks; the plan is the answer of the main agent.
+        // A subagent does not plan; the plan is the answer of the main agent.
         let is_planning = spec.depth == 0 && spec.policy.is_planning();
         parts.extend(is_planning.then(prompt::plan_part));
         let schema = self.answers.schema().map(AnswerSchema::schema);
@@ -112,7 +114,8 @@ impl TurnRun<'_> {
                 &*read_rules(&self.ctx.scope),
             );
             parts.extend(found.parts);
-            // Show the notices at the first turn only: the parts are built again at every turn.
+            // Show the notices only in the first turn, because the parts are built again in every
+            // turn.
             if self.agent.frozen.is_none() {
                 for notice in found.notices {
                     self.ctx.emit_event(Event::notice(Level::Warn, notice));
@@ -122,7 +125,8 @@ impl TurnRun<'_> {
         parts
     }
 
-    /// Reuses the stable parts of the first turn: a change would invalidate the provider's cache.
+    /// Replaces the stable parts with those of the first turn, because a change would invalidate
+    /// the provider's prompt cache.
     fn freeze_parts(&mut self, parts: Vec<PromptPart>) -> Vec<PromptPart> {
         let (stable, rest): (Vec<_>, Vec<_>) = parts
             .into_iter()

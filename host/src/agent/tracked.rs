@@ -1,4 +1,4 @@
-//! Tracks the files that a tool call changes, so that they can be brought back.
+//! Tracks the files that a tool call changes, so that they can be restored.
 //!
 //! Start from [`TrackedCall`].
 
@@ -13,19 +13,19 @@ use crate::point::outcome::Level;
 use crate::tool::FileTracking;
 use crate::tool::registry::ToolEntry;
 
-/// A call whose changes of files are tracked.
+/// A tool call, with the method by which its file changes are tracked.
 pub(super) enum TrackedCall {
     /// The call changes no file.
     Unneeded,
-    /// The tool passes each write to this recorder.
+    /// The tool reports each write to this recorder.
     Recorded(Arc<CallWrites>),
-    /// The workspace is compared after the call.
+    /// The workspace is compared with a snapshot from before the call.
     Compared(StartedCall),
 }
 
 impl TrackedCall {
-    /// Keeps what files are before the call, as its tool needs it. Ends at once for a tool that only
-    /// reads.
+    /// Begins to track a call with the method that its tool declares; for some tools this takes a
+    /// snapshot of the workspace. Returns at once for a tool that only reads.
     pub(super) async fn begin_call(scope: &TurnScope, entry: &ToolEntry, call: &ToolCall) -> Self {
         let is_read = entry.spec.effect_class == EffectClass::Read;
         let tracking = entry.tool.file_tracking();
@@ -33,7 +33,8 @@ impl TrackedCall {
             return Self::Unneeded;
         }
         let origin = CallOrigin {
-            // Subagents work in a turn of the main agent, which is the one to be undone.
+            // Use the turn of the main agent even in a subagent, because that is the turn that
+            // users undo.
             turn: scope.family.root.turn(),
             call: call.id.clone(),
             tool: call.name.clone(),
@@ -60,7 +61,7 @@ impl TrackedCall {
         }
     }
 
-    /// Returns the receiver of the call's writes.
+    /// Returns the recorder for the call's writes; `None` if the tool does not report them.
     pub(super) fn recorder(&self) -> Option<Arc<dyn ChangeRecorder>> {
         match self {
             Self::Recorded(writes) => Some(writes.clone()),
@@ -68,7 +69,7 @@ impl TrackedCall {
         }
     }
 
-    /// Records the changes of the call, and notifies the person of changes that cannot be undone.
+    /// Records the changes of the call, and notifies the user of changes that cannot be undone.
     pub(super) async fn end_call(self, scope: &TurnScope) {
         let checkpoints = scope.family.checkpoints.clone();
         match self {
@@ -77,7 +78,7 @@ impl TrackedCall {
             Self::Compared(started) => {
                 let checkpoints = checkpoints.clone();
                 let ended = tokio::task::spawn_blocking(move || checkpoints.end_call(started));
-                // A panic leaves the record without its end: the call counts as interrupted.
+                // A panic leaves the record without an end, so the call counts as interrupted.
                 let _ = ended.await;
             }
         }

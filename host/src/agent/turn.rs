@@ -1,12 +1,13 @@
-//! The state of a turn, and the primitives with which an answer goes out.
+//! State of a turn, and the primitives that complete an answer.
 //!
-//! The order of a turn is made of primitives: [`TurnRun::take_input`], [`TurnRun::build_system`],
+//! The loop of a turn consists of primitives: [`TurnRun::take_input`], [`TurnRun::build_system`],
 //! [`TurnRun::request_answer`], [`TurnRun::run_open_calls`], [`TurnRun::reflect_answer`] and
-//! [`TurnRun::finish_answer`]. Hooks, policy, limits and the journal are inside them, so that no
-//! order skips a guard. `run` has the built-in order, `plugin_order` the order of a plugin's loop.
+//! [`TurnRun::finish_answer`]. Hooks, policy, limits and session entries are inside them, so a
+//! guard cannot be skipped by calling them in another order. `run` has the built-in order,
+//! `plugin_order` the order of a plugin's loop.
 //!
-//! The future of an order may be dropped at any await: data that must survive belongs in
-//! [`TurnRun`].
+//! The future that runs the primitives may be dropped at any await point: data that must survive
+//! belongs in [`TurnRun`].
 
 use std::time::Instant;
 
@@ -34,57 +35,57 @@ use crate::provider::SystemBlock;
 use crate::session::{Body, InterruptedTurn, Position};
 use crate::text::format_count;
 
-/// Reason for another step after the user sent a message.
+/// Reason for another step after the user sent a message during the turn.
 const SAID_MORE: &str = "the person said something";
 
 #[derive(Clone, Debug)]
 pub(super) enum TurnWork {
     Answer {
-        /// The slash command that made the input, and its source.
+        /// Slash command that produced the input, with the command's source.
         command: Option<String>,
-        /// Id that the caller gave the input.
+        /// Id that the caller assigned to the input; see `known_input`.
         input_id: Option<String>,
         /// Interrupted turn that this turn continues.
         continues: Option<Box<InterruptedTurn>>,
     },
-    /// Replaces older messages with a summary and answers nothing.
+    /// Replaces older messages with a summary; there is no answer.
     Compact,
 }
 
 pub(super) struct TurnRun<'a> {
     pub(super) agent: &'a mut LiveAgent,
-    /// The way to hooks, session and events, which the parts of the turn share.
+    /// Access to hooks, session and events, shared by the parts of the turn.
     pub(super) ctx: TurnCtx,
     pub(super) input: TurnInput,
-    /// Images that belong to the input, as the session keeps them.
+    /// Images that belong to the input, in the form in which the session stores them.
     pub(super) attached: Vec<Content>,
     pub(super) work: TurnWork,
-    /// The step that may not be passed; a follow-up moves it on.
+    /// Number of the last step that the turn may run. Each follow-up raises it.
     pub(super) last_step: u32,
     pub(super) system: Vec<SystemBlock>,
-    /// Task that writes the text of the system prompt to the session.
+    /// Task that stores the text of the system prompt in the session.
     pub(super) keeping: Option<JoinHandle<()>>,
-    /// The answer that is streaming in.
+    /// Shown and partial text of the answer that is streaming.
     pub(super) progress: AnswerProgress,
     /// Tool calls whose results are not in the session yet.
     pub(super) calls: TurnCalls,
     pub(super) reflected: ReflectionState,
     /// The answer to the current input.
     pub(super) answer: AnswerState,
-    /// The last answer, until its calls have results.
+    /// The last answer while some of its calls have no results yet.
     pub(super) open: Option<SeenReply>,
-    /// Whether the end of the current step was not announced yet.
+    /// Whether a step has started whose end was not announced yet.
     pub(super) is_in_step: bool,
     /// Check of answers that must match a schema.
     pub(super) answers: AnswerCheck,
     pub(super) outputs: Vec<String>,
-    /// Answer that the model gave before the turn was interrupted.
+    /// Answer from before an interruption, which the continued turn uses instead of a request.
     pub(super) ready_answer: Option<String>,
-    /// The last answer, if the session could not write it.
+    /// The last answer, if it could not be written to the session.
     pub(super) unkept: Option<String>,
-    /// Whether running subagents were reported to the model.
+    /// Whether the model was already reminded that subagents still run.
     told_of_agents: bool,
-    /// Ends the subagents when the turn is dropped.
+    /// Guard that stops the subagents if the turn is dropped.
     pub(super) agents_guard: Option<DropGuard>,
     /// Position of the first entry of the turn in the session.
     pub(super) begins_at: Position,
@@ -148,7 +149,8 @@ impl<'a> TurnRun<'a> {
             command: command.clone(),
             input_id: input_id.clone(),
             continues,
-            // Kept with the input, because hooks may still be judging it when the program is ended.
+            // Stored with the input, because hooks may still be checking the input when the program
+            // is killed.
             attached: blobs_of(&self.attached),
             plugins: self.agent.spec.config.plugin_set.clone(),
         })?;
@@ -162,8 +164,8 @@ impl<'a> TurnRun<'a> {
         Ok(())
     }
 
-    /// Reflects on the last answer. Returns the reason for another step, or `None` if the answer may go
-    /// out. A message that asks the model for more is appended to the conversation.
+    /// Checks the last answer. Returns the reason for another step, or `None` if the answer may be
+    /// output. Appends a message to the conversation if the model must be asked for more.
     pub(super) async fn reflect_answer(&mut self) -> Result<Option<String>, EarlyStop> {
         if self.answer.is_accepted() {
             return Ok(None);
@@ -187,7 +189,7 @@ impl<'a> TurnRun<'a> {
         if self.answer.is_empty_once() && !step.goes_on && has_step {
             return self.ask_again("the answer was empty", EMPTY).await;
         }
-        // A text that a hook removed without a replacement is no reason to ask the model again.
+        // An answer that a hook emptied without a replacement is no reason to ask the model again.
         if step.goes_on {
             return Ok(Some(
                 "the model has received another message since then".to_owned(),
@@ -219,13 +221,13 @@ impl<'a> TurnRun<'a> {
         Ok(None)
     }
 
-    /// Gives the last answer out unless another step is needed, then takes the next follow-up.
+    /// Outputs the last answer unless another step is needed, then takes the next follow-up.
     pub(super) async fn finish_answer(&mut self) -> Result<AnswerEnd, EarlyStop> {
         if let Some(why) = self.reflect_answer().await? {
             return Ok(AnswerEnd::Again(why));
         }
         // The user may have sent more while hooks checked the answer. At the step limit that input
-        // waits for the next turn, and this answer is final.
+        // stays queued for the next turn, and this answer is final.
         let draft = self.answer.take_accepted().unwrap_or_default();
         if self.has_step() && self.take_steering().await? {
             return Ok(AnswerEnd::again(SAID_MORE));
@@ -237,7 +239,7 @@ impl<'a> TurnRun<'a> {
         })
     }
 
-    /// Tells the model why another step is needed.
+    /// Appends a message that asks the model for another step, and returns the reason `why`.
     async fn ask_again(&self, why: &str, text: &str) -> Result<Option<String>, EarlyStop> {
         let message = Message::text(Role::User, text).from(Origin::Reflection);
         self.ctx.push(message).await?;
@@ -248,7 +250,8 @@ impl<'a> TurnRun<'a> {
         self.ctx.step < self.last_step
     }
 
-    /// Returns the reason why the model is not asked again in this turn, as a note for the output.
+    /// Returns the note about the limit that prevents another request in this turn; `None` if no
+    /// limit is reached.
     pub(super) fn limit_note(&self) -> Option<String> {
         if self.answer.is_cut_again() {
             return Some(CUT_AGAIN.to_owned());
@@ -259,10 +262,11 @@ impl<'a> TurnRun<'a> {
         self.cost_limit()
     }
 
-    /// Gives out the last text of the model with a note of the host. Returns the stop of the turn.
+    /// Outputs the last text of the model together with a note of the host, and returns the stop of
+    /// the turn.
     pub(super) async fn cut_turn(&mut self, note: &str) -> EarlyStop {
-        // Do not check this text against the schema: it contains a note of the host, as the stop
-        // reason shows.
+        // Skip the schema check for this text: it contains a note of the host, and the stop reason
+        // shows that the turn was cut.
         self.answers = AnswerCheck::default();
         let draft = self.answer.take_draft();
         let text = match draft.is_empty() {
@@ -282,7 +286,7 @@ impl<'a> TurnRun<'a> {
         )
     }
 
-    /// Returns the note of a turn that has spent all that it may.
+    /// Returns the note about the cost limit if the turn has exceeded it.
     fn cost_limit(&self) -> Option<String> {
         let most = self.agent.spec.config.max_cost_usd?;
         let spent = self.ctx.scope.budget.cost().usd;
@@ -291,7 +295,8 @@ impl<'a> TurnRun<'a> {
         })
     }
 
-    /// Returns a text that tells the model, once, that an answer now ends its subagents.
+    /// Returns a reminder for the model that ending the turn stops its running subagents; `None` if
+    /// none runs or it was already reminded.
     fn remind_of_agents(&mut self) -> Option<String> {
         let running = self.ctx.scope.running_agents();
         if running.is_empty() || std::mem::replace(&mut self.told_of_agents, true) {
@@ -305,15 +310,15 @@ impl<'a> TurnRun<'a> {
         ))
     }
 
-    /// Returns the output after the hooks of `pre-output`, and after those of `output-delta` unless
-    /// they already passed all of it.
+    /// Returns the output after the hooks of `pre-output` and of `output-delta`. The latter are
+    /// skipped if they already passed all of it while it streamed.
     async fn judge_output(&self, draft: String) -> Result<String, AttributedText> {
         let judged = self.ctx.dispatch_point::<at::PreOutput>(draft).await;
         if let Some(said) = blocked_by(&judged) {
             return Err(said.clone());
         }
         let (text, shown) = (judged.value, &self.progress.shown);
-        // The hooks of `output-delta` have checked everything that was shown.
+        // The hooks of `output-delta` have already checked all text that was shown.
         if !shown.is_empty() && continues_text(&text, shown) && continues_text(shown, &text) {
             return Ok(text);
         }
@@ -324,7 +329,7 @@ impl<'a> TurnRun<'a> {
             .await
     }
 
-    /// Emits a correction if the shown text is not the beginning of `text`.
+    /// Emits a correction if the shown text is not a prefix of `text`.
     pub(super) fn settle_shown(&mut self, text: &str) {
         if !continues_text(text, &self.progress.shown) {
             let shown = self.progress.take_shown();
@@ -332,7 +337,7 @@ impl<'a> TurnRun<'a> {
         }
     }
 
-    /// Runs `pre-output`, emits the output, and runs `post-output`.
+    /// Calls the hooks of `pre-output`, emits the output, and calls the hooks of `post-output`.
     pub(super) async fn give_output(&mut self, draft: String) -> Result<(), EarlyStop> {
         let (text, refusal) = match self.judge_output(draft).await {
             Ok(text) => (text, None),

@@ -1,15 +1,15 @@
-//! The tools of a turn: those of the agent, and those that the current step offers to the model.
+//! Tools of a turn: those of the agent, and those that the current step offers to the model.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::lock::lock;
 use crate::tool::registry::ToolRegistry;
 
-/// Tools of the agent and of its step. Skills take tools away from both.
+/// Tools of the agent and of the current step, before skills and presets restrict them.
 pub(super) struct TurnTools {
-    /// Tools of the agent now; the tools of its spec are those at the beginning of the turn.
+    /// Current tools of the agent; the agent's spec has the tools from the beginning of the turn.
     all: RwLock<Arc<ToolRegistry>>,
-    /// Names of the tools of the current step; `None` before the first.
+    /// Names of the tools that the current step offers; `None` before the first step.
     of_step: Mutex<Option<Arc<[String]>>>,
 }
 
@@ -26,7 +26,7 @@ impl TurnTools {
         tools.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Sets the tools of the agent, between two steps.
+    /// Replaces the tools of the agent, between two steps.
     pub(super) fn set_all(&self, tools: ToolRegistry) {
         let mut own = self.all.write().unwrap_or_else(PoisonError::into_inner);
         *own = Arc::new(tools);

@@ -1,11 +1,11 @@
-//! Refusals of calls that need an approval where no person can be asked.
+//! Refusal texts for calls that need approval when no user can be asked.
 
 use crate::point::dispatch::AttributedText;
 use crate::tool::policy;
 use crate::tool::registry::ToolEntry;
 use crate::tool::subject::Subject;
 
-/// Returns the refusal of a call whose client has no way to ask its user.
+/// Returns the refusal text for a call of a client that has no way to ask its user.
 pub(super) fn unasked_text(
     entry: &ToolEntry,
     subject: &Subject,
@@ -14,7 +14,7 @@ pub(super) fn unasked_text(
 ) -> String {
     const CANNOT: &str = "the client offers no way to ask its user (elicitation)";
     match asked.first() {
-        // A hook asked, and no rule can answer instead of a person.
+        // A hook requires approval, and no rule can replace the user's answer.
         Some(AttributedText { plugin, text }) => format!(
             "refused by policy: plugin {plugin} wants this call of `{}` approved ({text}), and {CANNOT}. The call was not run",
             entry.spec.name
@@ -28,7 +28,7 @@ pub(super) fn unasked_text(
     }
 }
 
-/// Returns the refusal of a call of another agent that cannot ask its user.
+/// Returns the refusal text for a call of an external agent that cannot ask its user.
 pub(super) fn unasked_agent_text(
     entry: &ToolEntry,
     asked: &[AttributedText],

@@ -1,9 +1,9 @@
-//! Text of the model as those see it who watch a turn: the screen and programs that read its
+//! Prepares text of the model for those who watch a turn: the screen, and programs that read the
 //! events.
 //!
-//! Owns the rule that no event holds such text before the hooks that judge it have let it through,
-//! in the answer as well as in the arguments of a call. It must not know who watches. The question
-//! to a person before a call, and the session's entries, hold the original text.
+//! Owns the rule that no event contains text of the model, including arguments of calls, that the
+//! responsible hooks have not passed. The module must not know who watches. The approval question
+//! before a call and the entries of the session contain the original text.
 
 use serde_json::{Map, Value, json};
 
@@ -16,21 +16,22 @@ use crate::point::dispatch::AttributedText;
 use crate::point::payload::TextDelta;
 use crate::point::streaming::StreamPath;
 
-/// Name in the arguments of a call that are not shown, before the reason.
+/// Key in the arguments of a hidden call; its value is the reason.
 const NOT_SHOWN: &str = "not_shown";
 
-/// Reason why arguments are not shown: hooks judge them differently as a whole than one by one, or
-/// there are too many to judge one by one.
+/// Reason why arguments are hidden: hooks judge them differently together than one by one, or there
+/// are too many to judge them one by one.
 const CHANGED: &str = "plugins change what stands in these arguments";
 
-/// Name of a tool that is not shown.
+/// Placeholder for the name of a tool that is hidden.
 const UNSHOWN_TOOL: &str = "[not shown]";
 
-/// Maximum number of values of a call that are judged one by one; each costs a call of each hook.
+/// Maximum number of values in a call that are judged one by one; each value costs one call of each
+/// hook.
 const MAX_VALUES: usize = 64;
 
 impl EventEmitter {
-    /// Returns the streaming mode of the model's text, given the hooks that are called for
+    /// Returns how the model's text is streamed, depending on the hooks that are called for
     /// `caller`.
     pub(super) fn choose_streaming(&self, caller: &Caller) -> StreamPath {
         self.dispatcher.registry().streaming(caller)
@@ -39,7 +40,7 @@ impl EventEmitter {
     /// Returns a complete text after the hooks of `output-delta`.
     ///
     /// # Errors
-    /// A hook stops it.
+    /// A hook blocked the text.
     pub(super) async fn look_at(
         &self,
         caller: &Caller,
@@ -60,8 +61,8 @@ impl EventEmitter {
         }
     }
 
-    /// Returns a text for observers that may contain text of the model and is not output: the text
-    /// that hooks pass, or the reason why it is not shown.
+    /// Returns a text for observers that may contain text of the model but is not output: the text
+    /// that the hooks pass, or the reason why it is hidden.
     pub(super) async fn for_watchers(&self, caller: &Caller, text: String) -> String {
         match self.choose_streaming(caller) {
             StreamPath::Free => text,
@@ -104,8 +105,8 @@ impl EventEmitter {
         if !text.is_empty() {
             shown.set_text(match judged {
                 Some(text) => text,
-                // This is the task of a subagent, which the parent agent wrote as arguments of a
-                // call.
+                // The text is the task of a subagent, which the parent agent's model wrote as
+                // arguments of a call.
                 None if message.origin == Some(Origin::Agent) => {
                     self.call_text_for_watchers(caller, text).await
                 }
@@ -115,8 +116,8 @@ impl EventEmitter {
         shown
     }
 
-    /// Returns a call for observers: its arguments as the hooks of `output-delta` leave them. Hooks
-    /// that judge only whole answers have already seen the call in its answer.
+    /// Returns a call for observers, with its arguments after the hooks of `output-delta`. Hooks
+    /// that judge only complete answers have already seen the call in its answer.
     pub(super) async fn call_for_watchers(&self, caller: &Caller, call: &ToolCall) -> ToolCall {
         let mut shown = ToolCall {
             extra: None,
@@ -140,9 +141,9 @@ impl EventEmitter {
         shown
     }
 
-    /// Judges a call, whose texts are `text`.
+    /// Judges a call. `text` contains its name and all texts of its arguments.
     async fn judge_call(&self, caller: &Caller, call: &ToolCall, text: &str) -> (String, Value) {
-        // Judge all texts together first: nearly every call is decided by that.
+        // Judge all texts together first, which decides nearly every call.
         match self.look_at(caller, text.to_owned()).await {
             Ok(judged) if judged == text => return (call.name.clone(), call.arguments.clone()),
             Ok(_) => {}
@@ -159,13 +160,14 @@ impl EventEmitter {
         let name = self.for_watchers(caller, call.name.clone()).await;
         let arguments = self.value_for_watchers(caller, &call.arguments).await;
         if name == call.name && arguments == call.arguments {
-            // The hooks change the texts only together, so hide all of them.
+            // The hooks only change the texts when they judge them together, so hide the complete
+            // call.
             return (UNSHOWN_TOOL.to_owned(), json!({ NOT_SHOWN: CHANGED }));
         }
         (name, arguments)
     }
 
-    /// Returns a text from the arguments of a call for observers.
+    /// Returns a text from the arguments of a call, for observers.
     pub(super) async fn call_text_for_watchers(&self, caller: &Caller, text: String) -> String {
         match self.choose_streaming(caller) {
             StreamPath::Judged => self.for_watchers(caller, text).await,
@@ -173,7 +175,7 @@ impl EventEmitter {
         }
     }
 
-    /// Judges the texts and numbers of a value separately.
+    /// Judges each key, text and number of a value separately.
     async fn value_for_watchers(&self, caller: &Caller, value: &Value) -> Value {
         match value {
             Value::String(text) => self.for_watchers(caller, text.clone()).await.into(),
@@ -213,7 +215,7 @@ fn n_values(value: &Value) -> usize {
     }
 }
 
-/// The texts and numbers of a value, in readable form: without the escapes of JSON.
+/// Returns the keys, texts and numbers of a value as plain text, without JSON escapes.
 fn readable_value(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,9 +1,9 @@
-//! Contents of files, stored by their hash in one append-only file.
+//! Stores contents of files by hash in a single append-only file.
 //!
-//! All contents are in a single file, because a snapshot stores thousands and has to wait for the disk only
-//! once. Owns the frames of the file (hash, length, bytes), the limit of its size, and the check that
-//! a content still has its hash. A torn frame at the end, which a killed process leaves, is dropped.
-//! Start from [`ContentStore`].
+//! There is only one file because a snapshot stores thousands of contents and should sync to disk
+//! only once. Owns the frames of the file (hash, length, bytes), the limit on its size, and the
+//! check that a content still matches its hash. A torn frame at the end, left by a killed process,
+//! is dropped. Start from [`ContentStore`].
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
@@ -14,31 +14,31 @@ use std::path::{Path, PathBuf};
 use super::state::NotKeptReason;
 use crate::session::{open_guarded, private_options};
 
-/// Name of the file in the folder of the checkpoints.
+/// Name of the file in the checkpoint folder.
 pub(super) const CONTENTS: &str = "contents";
 
-/// Length of a frame before its content: the hash and the length.
+/// Length of a frame's header (hash and length) in bytes.
 const HEAD_BYTES: u64 = 32 + 8;
 
-/// Longest content that is read, in bytes: more than any that is stored. A damaged length must not
-/// take all memory.
+/// Maximum length of a content that is read, in bytes; larger than any stored content. It prevents
+/// a corrupt length from allocating all memory.
 const MAX_CONTENT_BYTES: u64 = 1 << 30;
 
 type ContentHash = [u8; 32];
 
-/// Contents of files by their hash.
+/// Contents of files, stored by hash.
 #[derive(Debug)]
 pub(super) struct ContentStore {
     path: PathBuf,
     file: File,
-    /// Offset and length of each content.
+    /// Offset and length of each content, in bytes.
     index: HashMap<ContentHash, (u64, u64)>,
-    /// Length up to the end of the last whole frame.
+    /// Offset of the end of the last complete frame, in bytes.
     len: u64,
     most: u64,
-    /// Whether data was added that a power failure could lose.
+    /// Whether contents were added since the last sync.
     is_unsynced: bool,
-    /// Error of the disk: nothing more is added.
+    /// Disk error after which nothing more is added.
     failure: Option<String>,
 }
 
@@ -49,7 +49,7 @@ fn hash_of(digest: &str) -> Option<ContentHash> {
 
 impl ContentStore {
     /// Opens the store in `folder` for writing, up to `most` bytes in total. Only one process may
-    /// have it open.
+    /// have the store open for writing.
     pub(super) fn open(folder: &Path, most: u64) -> io::Result<Self> {
         let path = folder.join(CONTENTS);
         let mut options = OpenOptions::new();
@@ -61,8 +61,8 @@ impl ContentStore {
         Ok(store)
     }
 
-    /// Opens the store to read from it; another process may add to it meanwhile. `None` if there is
-    /// none.
+    /// Opens the store for reading, while another process may append to it. Returns `None` if the
+    /// file does not exist.
     pub(super) fn open_to_read(folder: &Path) -> io::Result<Option<Self>> {
         let path = folder.join(CONTENTS);
         match open_guarded(&path, OpenOptions::new().read(true)) {
@@ -72,7 +72,7 @@ impl ContentStore {
         }
     }
 
-    /// Reads the heads of all whole frames.
+    /// Builds the index from the headers of all complete frames.
     fn over_file(path: PathBuf, file: File, most: u64) -> io::Result<Self> {
         let end = file.metadata()?.len();
         let (mut index, mut at) = (HashMap::new(), 0_u64);
@@ -99,15 +99,15 @@ impl ContentStore {
         })
     }
 
-    /// Whether the store has this content.
+    /// Whether the store contains this content.
     pub(super) fn has(&self, digest: &str) -> bool {
         hash_of(digest).is_some_and(|hash| self.index.contains_key(&hash))
     }
 
-    /// Adds a content whose hash is `digest`, unless it already exists.
+    /// Adds a content with the hash `digest`, unless the store already contains it.
     ///
     /// # Errors
-    /// Reason why it is not kept.
+    /// The reason why the content was not stored.
     pub(super) fn add(&mut self, digest: &str, content: &[u8]) -> Result<(), NotKeptReason> {
         let hash = hash_of(digest).ok_or(NotKeptReason::Unreadable)?;
         if self.index.contains_key(&hash) {
@@ -126,7 +126,8 @@ impl ContentStore {
         frame.extend_from_slice(content);
         if let Err(error) = self.file.write_all(&frame) {
             self.failure = Some(error.to_string());
-            // Truncating may work on a full disk; otherwise the next process drops the torn frame.
+            // Truncating may work even on a full disk; otherwise the next process drops the torn
+            // frame.
             let _ = self.file.set_len(self.len);
             return Err(NotKeptReason::Disk);
         }
@@ -141,8 +142,8 @@ impl ContentStore {
         self.failure.as_deref()
     }
 
-    /// Syncs all added contents to the disk. After an error nothing more is added, because the
-    /// state of the disk is unknown.
+    /// Syncs all added contents to disk. After an error nothing more is added, because the state of
+    /// the disk is unknown.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.is_unsynced)
             && let Err(error) = self.file.sync_data()
@@ -153,7 +154,7 @@ impl ContentStore {
         Ok(())
     }
 
-    /// Returns a content, checked against its hash; `None` if it is missing or was changed.
+    /// Returns a content after checking its hash; `None` if it is missing or corrupt.
     pub(super) fn get(&self, digest: &str) -> Option<Vec<u8>> {
         let hash = hash_of(digest)?;
         let (at, len) = *self
@@ -165,7 +166,7 @@ impl ContentStore {
         (*blake3::hash(&content).as_bytes() == hash).then_some(content)
     }
 
-    /// Rewrites the file atomically with these contents only.
+    /// Atomically rewrites the file so that it contains only these contents.
     pub(super) fn keep_only(&mut self, wanted: &HashSet<String>) -> io::Result<()> {
         let mut wanted: Vec<(u64, u64)> = wanted
             .iter()

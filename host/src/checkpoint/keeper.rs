@@ -1,8 +1,8 @@
-//! Keeps what files were before the calls of a session change them.
+//! Saves the state of files before the calls of a session change them.
 //!
-//! Owns the order: contents and the beginning of a record are on the disk before a change begins. A
-//! call never fails because something cannot be kept; the record and a notice say so. All functions
-//! block. Start from [`Checkpoints::begin_call`].
+//! Owns the order of writes: contents and the beginning of a record are on disk before a change
+//! begins. A call never fails because something cannot be saved; the record and a notice report it
+//! instead. All functions block. Start from [`Checkpoints::begin_call`].
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -20,7 +20,7 @@ use super::store::{MAX_WRITTEN_BYTES, OpenedStore, SNAPSHOT};
 use crate::disk::replace_private;
 use crate::lock::lock;
 
-/// Name of the folder of the checkpoints in the folder of a session.
+/// Name of the checkpoint folder in the folder of a session.
 pub const CHECKPOINTS: &str = "checkpoints";
 
 /// Checkpoints of a session and of its subagents.
@@ -31,41 +31,41 @@ pub struct Checkpoints {
     workspace: PathBuf,
     skipped: Vec<PathBuf>,
     keeper: Mutex<KeeperState>,
-    /// Number of calls that run between two snapshots. Beside the lock, which is held for the whole
-    /// time of a snapshot, so that a call can be dropped on an async thread.
+    /// Number of running calls that are compared by snapshots. It is outside of the lock, which is
+    /// held during a complete snapshot, so that a `StartedCall` can be dropped on an async thread.
     n_running: AtomicUsize,
-    /// Notices that were not shown to the person yet.
+    /// Notices that were not shown to the user yet.
     notices: Mutex<Vec<String>>,
 }
 
-/// Place and settings of the checkpoints of a session.
+/// Paths and settings of the checkpoints of a session.
 #[derive(Clone, Debug)]
 pub struct CheckpointSpec {
-    /// Limits.
+    /// Settings and limits.
     pub config: CheckpointConfig,
     /// Folder of the session.
     pub session: PathBuf,
-    /// Folder the agent works in.
+    /// Folder in which the agent works.
     pub workspace: PathBuf,
-    /// Folders of this program, which a snapshot leaves out.
+    /// Folders of this program, which snapshots skip.
     pub own_folders: Vec<PathBuf>,
 }
 
 #[derive(Debug, Default)]
 struct KeeperState {
     opened: Option<OpenedStore>,
-    /// Whether opening failed: it is not tried again.
+    /// Whether opening the store has failed; it is not tried again.
     has_failed: bool,
-    /// Reason why no more snapshots are made.
+    /// Reason why no more snapshots are taken; `None` while they are.
     is_too_large: Option<ScanFailure>,
-    /// Records of calls between two snapshots that have no end yet.
+    /// Ids of the records of calls with snapshots that have no end yet.
     open_calls: Vec<u64>,
-    /// States that file tools wrote since the last snapshot.
+    /// States of files after writes by file tools since the last snapshot, by path.
     written: BTreeMap<String, FileState>,
     has_told_of_disk: bool,
 }
 
-/// Call whose changes are found by comparing snapshots. Dropped without
+/// Call whose changes are found by comparing snapshots. If it is dropped without
 /// [`Checkpoints::end_call`], it counts as interrupted.
 #[derive(Debug)]
 pub struct StartedCall {
@@ -82,10 +82,10 @@ impl Drop for StartedCall {
     }
 }
 
-/// Call of a file tool, or of any other tool.
+/// Tool call that changes files.
 #[derive(Clone, Debug)]
 pub struct CallOrigin {
-    /// Turn of the main agent.
+    /// Number of the main agent's turn.
     pub turn: u32,
     /// Id of the call.
     pub call: String,
@@ -108,23 +108,24 @@ impl CallOrigin {
 }
 
 impl Checkpoints {
-    /// Creates the checkpoints of a session. Opens nothing yet.
+    /// Creates the checkpoints of a session without opening any file.
     #[must_use]
     pub fn new(spec: CheckpointSpec) -> Self {
         let mut skipped = spec.own_folders;
         skipped.push(spec.session.clone());
-        // The workspace is compared by its canonical path.
+        // Resolve symlinks, because the workspace is compared by its canonical path.
         let canonical = |path: PathBuf| path.canonicalize().unwrap_or(path);
         let skipped: Vec<PathBuf> = skipped.into_iter().map(canonical).collect();
         let workspace = canonical(spec.workspace);
         let mut config = spec.config;
-        // A session without a folder keeps nothing: its files would be written to the working
-        // directory.
+        // Disable checkpoints for a session without a folder: the files would be written to the
+        // working directory.
         config.enabled &= !spec.session.as_os_str().is_empty();
         Self {
             config,
             folder: spec.session.join(CHECKPOINTS),
-            // A workspace within a folder of this program would be left out as a whole.
+            // Do not skip a folder of this program that contains the workspace: it would exclude
+            // the complete workspace.
             skipped: skipped
                 .into_iter()
                 .filter(|own| !workspace.starts_with(own))
@@ -136,7 +137,7 @@ impl Checkpoints {
         }
     }
 
-    /// Folder of the checkpoints.
+    /// Returns the checkpoint folder.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -149,12 +150,13 @@ impl Checkpoints {
         lock(&self.keeper)
     }
 
-    /// Returns the notices for the person since the last time.
+    /// Removes and returns the notices for the user.
     pub fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut *lock(&self.notices))
     }
 
-    /// Records the start of a call that may change any file, and takes a snapshot before it.
+    /// Records the start of a call that may change any file. Takes a snapshot first, unless a call
+    /// with a snapshot is already running.
     #[must_use]
     pub fn begin_call(self: &Arc<Self>, origin: &CallOrigin) -> StartedCall {
         let mut started = StartedCall {
@@ -199,7 +201,7 @@ impl Checkpoints {
         started
     }
 
-    /// Records that a call has ended, and records what changed since the last snapshot.
+    /// Records the end of a call, and the changes since the last snapshot.
     pub fn end_call(&self, mut started: StartedCall) {
         let Some(id) = started.id else {
             return;
@@ -214,9 +216,9 @@ impl Checkpoints {
         }
     }
 
-    /// Records that `path`, which is relative to the workspace and free of links, is about to be
-    /// changed: to a file with `content`, or in another way. Returns the record, to be ended by
-    /// [`end_write`](Self::end_write).
+    /// Records that `path`, which is relative to the workspace and contains no symlinks, is about
+    /// to be changed: to a file with `content`, or otherwise if `content` is `None`. Returns the id
+    /// of the record, which [`end_write`](Self::end_write) ends.
     pub fn begin_write(
         &self,
         origin: &CallOrigin,
@@ -243,7 +245,7 @@ impl Checkpoints {
         }
     }
 
-    /// Records that a write has ended; it may have changed nothing.
+    /// Records the end of a write. If `is_done` is false, the write changed nothing.
     pub fn end_write(&self, id: u64, is_done: bool) {
         let mut keeper = self.lock();
         let keeper = &mut *keeper;
@@ -269,8 +271,8 @@ impl Checkpoints {
         self.note_result(keeper, ended);
     }
 
-    /// Drops the contents that no record needs, which are those of unchanged files. Called at the
-    /// end of the session.
+    /// Drops the contents that no record refers to, which are those of unchanged files. Called at
+    /// the end of the session.
     pub fn close(&self) -> io::Result<()> {
         let mut keeper = self.lock();
         if self.is_running() {
@@ -294,15 +296,15 @@ impl Checkpoints {
         store.contents.keep_only(&wanted)
     }
 
-    /// Whether nothing was ever kept for the session.
+    /// Whether the session has no checkpoints at all.
     pub(super) fn is_unused(&self) -> bool {
         let keeper = self.lock();
         let is_missing = |path: PathBuf| path.symlink_metadata().is_err();
         keeper.opened.is_none() && !keeper.has_failed && is_missing(self.folder.join(CHANGES))
     }
 
-    /// Works with the open files, after the calls that were interrupted have their changes. `None`
-    /// if the files cannot be opened, or if a call is running.
+    /// Runs `work` on the open store, after recording the changes of interrupted calls. Returns
+    /// `None` if the store cannot be opened, or if a call is running.
     pub(super) fn with_store<T>(&self, work: impl FnOnce(&mut OpenedStore) -> T) -> Option<T> {
         let mut keeper = self.lock();
         self.open(&mut keeper)?;
@@ -313,7 +315,7 @@ impl Checkpoints {
         keeper.opened.as_mut().map(work)
     }
 
-    /// Opens the files at the first use, and ends the records that an earlier process left open.
+    /// Opens the store at the first use, and ends the records that an earlier process left open.
     fn open<'a>(&self, keeper: &'a mut KeeperState) -> Option<&'a mut OpenedStore> {
         if keeper.opened.is_none() && !keeper.has_failed {
             match OpenedStore::open(&self.folder, &self.workspace, &self.config) {
@@ -335,7 +337,7 @@ impl Checkpoints {
         keeper.opened.as_mut()
     }
 
-    /// Takes a snapshot and saves it, so that it outlives this process.
+    /// Takes a snapshot and saves it to disk, so that a later process can compare with it.
     fn take_snapshot(&self, keeper: &mut KeeperState) -> Result<(), ScanFailure> {
         if self.open(keeper).is_none() {
             return Ok(());
@@ -373,7 +375,7 @@ impl Checkpoints {
         scan.take_snapshot()
     }
 
-    /// Ends the records of calls that run no longer and have no end.
+    /// Ends the records of calls that no longer run but have no end.
     fn end_interrupted(&self, keeper: &mut KeeperState) {
         if self.is_running() {
             return;
@@ -394,7 +396,7 @@ impl Checkpoints {
         let mut failure = None;
         match scanned {
             Ok(later) => {
-                // Without one, the process that began the call could not save its snapshot.
+                // There is no last snapshot if the process that began the call could not save it.
                 let last = store.last.as_ref();
                 changes = last.map(|last| last.changes_to(&later, &keeper.written));
                 store.last = Some(later);

@@ -1,4 +1,4 @@
-//! Reads the checkpoints of a session from outside, which may be open in another process.
+//! Reads the checkpoints of a session that may be open in another process.
 //!
 //! Start from [`CheckpointReader`].
 
@@ -12,7 +12,7 @@ use super::plan::fold_changes;
 use super::record::{ChangeRecord, ChangeSource, FileChange, read_records};
 use super::state::FileState;
 
-/// Checkpoints of a session, to be read.
+/// Read-only view of the checkpoints of a session.
 #[derive(Debug)]
 pub struct CheckpointReader {
     records: Vec<ChangeRecord>,
@@ -20,10 +20,11 @@ pub struct CheckpointReader {
 }
 
 impl CheckpointReader {
-    /// Reads the checkpoints in the folder of a session; a session without any has no records.
+    /// Reads the checkpoints in the folder of a session. A session without checkpoints has no
+    /// records.
     ///
     /// # Errors
-    /// A file of the checkpoints exists and cannot be read.
+    /// A checkpoint file exists but cannot be read.
     pub fn open(session: &Path) -> Result<Self, Error> {
         let folder = session.join(CHECKPOINTS);
         let failed = |source| Error::Io {
@@ -47,13 +48,13 @@ impl CheckpointReader {
         turns.into_iter().collect()
     }
 
-    /// Returns the records of the calls of a turn, in the order of time.
+    /// Returns the records of the calls of a turn, oldest first.
     pub fn records(&self, turn: u32) -> impl Iterator<Item = &ChangeRecord> {
         let of_calls = self.records.iter().filter(|own| is_of_call(own));
         of_calls.filter(move |own| own.turn == turn)
     }
 
-    /// Returns the changes of a turn: one for each path, from its first state to its last.
+    /// Returns the changes of a turn: one for each path, from its first to its last state.
     #[must_use]
     pub fn turn_changes(&self, turn: u32) -> Vec<FileChange> {
         let is_wanted = |record: &ChangeRecord| is_of_call(record) && record.turn == turn;
@@ -69,7 +70,7 @@ impl CheckpointReader {
         change.collect()
     }
 
-    /// Returns the content of a file, if it is kept.
+    /// Returns the content of a file; `None` if it is not stored or corrupt.
     #[must_use]
     pub fn content(&self, state: &FileState) -> Option<Vec<u8>> {
         self.contents.as_ref()?.get(state.digest()?)

@@ -1,15 +1,15 @@
-//! Checkpoints: the state of workspace files before calls changed them, and how it is restored.
+//! Checkpoints: save the state of workspace files before calls change them, and restore it.
 //!
 //! Owns the folder `checkpoints` in the folder of a session: the contents of files, a record for
-//! each call that changed some, and the last snapshot of the workspace. File tools announce each
-//! write; for any other call the workspace is compared before and after it. The module must not
-//! know the conversation, nor how a person is asked.
+//! each call that changed files, and the last snapshot of the workspace. File tools report each
+//! write; for other calls the workspace is compared before and after the call. The module must not
+//! know the conversation, nor how a user is asked.
 //!
-//! Invariants: contents and the beginning of a record are on the disk before a change begins. A
-//! path that changed after the last call is restored only on explicit request. Nothing outside the
-//! workspace is read or written, and no link is followed.
+//! Invariants: contents and the beginning of a record are on disk before a change begins. A path
+//! that changed after the last call is restored only on explicit request. Nothing outside the
+//! workspace is read or written, and no symlink is followed.
 //!
-//! Start from [`Checkpoints`]; a session that is not open is read with [`CheckpointReader`].
+//! Start from [`Checkpoints`]; to read a session that may not be open, use [`CheckpointReader`].
 
 mod config;
 mod contents;
@@ -36,7 +36,7 @@ pub use write::CallWrites;
 use std::io;
 use std::path::PathBuf;
 
-/// Error while reading checkpoints or putting files back.
+/// Error while reading checkpoints or restoring files.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -45,7 +45,7 @@ pub enum Error {
     Io {
         /// Folder of the checkpoints.
         path: PathBuf,
-        /// Error of the system.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },

@@ -1,7 +1,7 @@
-//! Plan of a rewind: the state of each path before a turn, and whether its present state was left
-//! by a later turn.
+//! Plans a rewind: determines the state of each path before a turn, and whether calls of the
+//! session produced the current state of the path.
 //!
-//! Owns the rule that protects changes of a person. Nothing here touches the disk. Start from
+//! Owns the rule that protects changes of the user. Nothing here accesses the disk. Start from
 //! [`fold_changes`] and [`PathHistory::judge_present`].
 
 use std::collections::BTreeMap;
@@ -9,19 +9,19 @@ use std::collections::BTreeMap;
 use super::record::{ChangeRecord, ChangeSource, RecordEnd};
 use super::state::FileState;
 
-/// Reason why a path is not put back without asking.
+/// Reason why a path is restored only on explicit request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangedSince {
     /// The path changed after the last call.
     Now,
     /// Another program or the user changed the file between two calls.
     Between,
-    /// A call that changed it was interrupted, so it is unknown who made the last change.
+    /// A call that changed the file was interrupted, so it is unknown who made the last change.
     Interrupted,
 }
 
 impl ChangedSince {
-    /// Describes the reason for a person.
+    /// Describes the reason to the user.
     #[must_use]
     pub fn in_words(self) -> &'static str {
         match self {
@@ -34,30 +34,30 @@ impl ChangedSince {
     }
 }
 
-/// History of one path, from the records.
+/// History of one path, computed from the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PathHistory {
-    /// State before the first change.
+    /// State before the first change, which a rewind restores.
     pub(super) target: FileState,
-    /// States that the calls may have left, each with whether its mode is certain.
+    /// States in which the calls may have left the path, each with whether the mode is certain.
     left: Vec<(FileState, bool)>,
     is_changed_between: bool,
     is_interrupted: bool,
 }
 
-/// Judgment on a path.
+/// Judgment on whether a path can be restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PathJudgment {
-    /// The path has not changed.
+    /// The path already has the state to restore.
     Same,
-    /// The path can be put back.
+    /// The path can be restored without losing other changes.
     Safe,
     /// Restoring the path would lose changes that the turns did not make.
     Changed(ChangedSince),
 }
 
 impl PathHistory {
-    /// Judges a path by its present state.
+    /// Judges a path by its current state.
     pub(super) fn judge_present(&self, present: &FileState) -> PathJudgment {
         let is_left = |(left, is_certain): &(FileState, bool)| {
             left.is_same(present) || !is_certain && left.has_content_of(present)
@@ -75,13 +75,14 @@ impl PathHistory {
         }
     }
 
-    /// The last state that the calls left.
+    /// Returns the last state in which the calls left the path.
     pub(super) fn last(&self) -> Option<&FileState> {
         self.left.last().map(|(state, _)| state)
     }
 }
 
-/// Adds up the records that `is_wanted` selects, which are in the order of time.
+/// Combines the records that `is_wanted` selects into one history per path. `records` are in
+/// chronological order.
 pub(super) fn fold_changes(
     records: &[ChangeRecord],
     is_wanted: impl Fn(&ChangeRecord) -> bool,
@@ -108,7 +109,7 @@ pub(super) fn fold_changes(
             if record.is_done() {
                 history.left.clear();
             }
-            // If a write did not end, the path may or may not have changed.
+            // A write without an end may or may not have changed the path.
             let is_certain = record.is_done() || record.source == ChangeSource::Rewind;
             history.left.push((change.after.clone(), is_certain));
         }

@@ -1,8 +1,8 @@
-//! Records of the calls that changed files, in an append-only file of JSON lines.
+//! Records of calls that changed files, in an append-only file of JSON lines.
 //!
-//! A record begins with a line before anything changes, and ends with a second line. A record
-//! without an end belongs to a call or a rewind that was interrupted. The module must not know how
-//! changes are found or put back. Start from [`ChangeRecord`] and [`ChangeLog`].
+//! A line begins a record before anything changes, and a second line ends the record. A record
+//! without an end belongs to a call or rewind that is running or was interrupted. The module must
+//! not know how changes are found or restored. Start from [`ChangeRecord`] and [`ChangeLog`].
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 use super::state::{FileState, NotKeptReason};
 use crate::session::{open_guarded, private_options};
 
-/// Name of the file in the folder of the checkpoints.
+/// Name of the file in the checkpoint folder.
 pub(super) const CHANGES: &str = "changes.jsonl";
 
 /// Change of one path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// Path relative to the workspace, without links.
+    /// Path relative to the workspace, without symlinks in its folders.
     pub path: String,
     /// State before the change.
     pub before: FileState,
@@ -27,15 +27,15 @@ pub struct FileChange {
     pub after: FileState,
 }
 
-/// Way in which changes are known.
+/// Source of the knowledge about changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeSource {
-    /// A file tool announced a write.
+    /// A file tool reported a write.
     Write,
-    /// The workspace before and after a call was compared.
+    /// The workspace was compared before and after a call.
     Snapshot,
-    /// A person put files back.
+    /// The user restored files.
     Rewind,
 }
 
@@ -47,53 +47,55 @@ pub enum RecordEnd {
     Done,
     /// No change was made.
     Void,
-    /// The call was interrupted, and the changes were found later: they may be another program's.
+    /// The call was interrupted, and the changes were found later: another program may have made
+    /// some of them.
     Interrupted,
 }
 
-/// Files of one reason that a snapshot did not keep.
+/// Number of files whose content a snapshot did not store for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// Reason why the snapshot skipped these files.
+    /// Reason why the contents were not stored.
     pub why: NotKeptReason,
     /// Number of files.
     pub count: usize,
 }
 
-/// Call that changed files, or may have.
+/// Call that changed files, or may have changed some.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChangeRecord {
     /// Number of the record, from 1.
     pub id: u64,
-    /// Turn of the main agent in which it happened.
+    /// Turn of the main agent in which the call ran.
     pub turn: u32,
-    /// Time of its beginning, in milliseconds since 1970.
+    /// Start of the call, in milliseconds since 1970.
     pub time: i64,
     /// Id of the tool call; `None` for a rewind.
     pub call: Option<String>,
     /// Name of the tool.
     pub tool: String,
-    /// Way in which the changes are known.
+    /// Source of the knowledge about the changes.
     pub source: ChangeSource,
-    /// Changes, in the order of their paths.
+    /// Changes, sorted by path.
     pub changes: Vec<FileChange>,
-    /// End of the call; `None` if it was interrupted.
+    /// End of the call; `None` while it runs, or if the process was killed before it recorded the
+    /// end.
     pub end: Option<RecordEnd>,
-    /// Files that the snapshot did not keep.
+    /// Files whose content the snapshot did not store, by reason.
     pub left_out: Vec<LeftOut>,
-    /// Reason why there is no snapshot, so that the changes of the call are unknown.
+    /// Reason why there is no snapshot; the changes of the call are then unknown.
     pub unknown: Option<String>,
 }
 
 impl ChangeRecord {
-    /// Whether its changes were certainly made.
+    /// Whether the record has an end, so that its changes are final and not only planned.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.end.is_some()
     }
 }
 
-/// Line of the file.
+/// Line of the record file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "kebab-case")]
 enum RecordLine {
@@ -115,13 +117,13 @@ enum RecordLine {
     End {
         id: u64,
         end: RecordEnd,
-        /// Changes that were made, if they differ from the planned ones.
+        /// Actual changes; absent if they are the planned ones.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         changes: Option<Vec<FileChange>>,
     },
 }
 
-/// Start of a record.
+/// Data for the line that begins a record.
 #[derive(Clone, Debug)]
 pub(super) struct NewRecord {
     pub(super) turn: u32,
@@ -133,7 +135,7 @@ pub(super) struct NewRecord {
     pub(super) unknown: Option<String>,
 }
 
-/// The open file of records, and the records.
+/// The open record file, and its records.
 #[derive(Debug)]
 pub(super) struct ChangeLog {
     file: File,
@@ -142,7 +144,7 @@ pub(super) struct ChangeLog {
 }
 
 impl ChangeLog {
-    /// Opens the file in `folder`. Only one process may have it open.
+    /// Opens the record file in `folder`. Only one process may have it open for writing.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let path = folder.join(CHANGES);
         let mut options = OpenOptions::new();
@@ -150,7 +152,7 @@ impl ChangeLog {
         let (mut file, _) = open_guarded(&path, &mut options)?;
         let mut text = Vec::new();
         file.read_to_end(&mut text)?;
-        // Drop a torn last line: a killed process was writing it.
+        // Drop a torn last line, left by a process that was killed while it wrote.
         let len = text.iter().rposition(|byte| *byte == b'\n');
         let len = len.map_or(0, |at| at + 1);
         text.truncate(len);
@@ -161,7 +163,7 @@ impl ChangeLog {
         Ok(Self { file, len, records })
     }
 
-    /// Begins a record, and waits until that is on the disk. Returns its id.
+    /// Begins a record and syncs it to disk. Returns the id of the record.
     pub(super) fn begin_record(&mut self, new: NewRecord) -> io::Result<u64> {
         let last = self.records.iter().map(|record| record.id).max();
         let id = last.unwrap_or(0) + 1;
@@ -180,7 +182,7 @@ impl ChangeLog {
         Ok(id)
     }
 
-    /// Ends a record and replaces its announced changes with `changes`.
+    /// Ends a record. `changes`, if present, replaces the planned changes.
     pub(super) fn end_record(
         &mut self,
         id: u64,
@@ -199,13 +201,14 @@ impl ChangeLog {
             return Err(error);
         }
         self.len += text.len() as u64;
-        // Parse the written text back, so that memory and file never differ.
+        // Parse the written line, so that memory and file never differ.
         add_to_records(&mut self.records, &text);
         Ok(())
     }
 }
 
-/// Reads the records in `folder`; none if there is no file. Another process may add to it.
+/// Reads the records in `folder`, while another process may append to the file; empty if there is
+/// no file.
 pub(super) fn read_records(folder: &Path) -> io::Result<Vec<ChangeRecord>> {
     let path = folder.join(CHANGES);
     match open_guarded(&path, OpenOptions::new().read(true)) {
@@ -225,8 +228,8 @@ fn parse_records(text: &[u8]) -> Vec<ChangeRecord> {
     records
 }
 
-/// Adds the records of some lines. A line that cannot be parsed is skipped: a later version may have
-/// written it.
+/// Adds the records in some lines. A line that cannot be parsed is skipped: a later version of the
+/// program may have written it.
 fn add_to_records(records: &mut Vec<ChangeRecord>, text: &[u8]) {
     let lines = text.split(|byte| *byte == b'\n');
     for line in lines.filter_map(|line| serde_json::from_slice(line).ok()) {

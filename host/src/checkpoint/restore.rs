@@ -1,7 +1,7 @@
-//! Restores files to their state before a turn. Each file is replaced atomically, so that a killed
-//! process leaves no partial file and the same rewind can run again. Right before each change the
-//! current state is read again: a file that changed after the plan was made is not restored. Start
-//! from [`OpenedStore::make_changes`].
+//! Restores files to their state before a turn. Each file is replaced atomically, so a killed
+//! process leaves no partial file and the same rewind can run again. Immediately before each change
+//! the current state is read again: a file that changed after the plan was made is not restored.
+//! Start from [`OpenedStore::make_changes`].
 
 use std::io::{self, ErrorKind, Write};
 
@@ -18,10 +18,10 @@ use super::store::OpenedStore;
 use crate::beneath::{MissingParents, WalkedPath, walk_beneath};
 use crate::git::leads_into_repository;
 
-/// Largest file that is read to compare it with a record, in bytes.
+/// Maximum size of a file that is read to compare it with a record, in bytes.
 pub(super) const MAX_COMPARED_BYTES: u64 = 64 << 20;
 
-/// Removes the temporary files of rewinds that were killed.
+/// Removes temporary files of rewinds that were killed.
 pub(super) fn remove_leftovers(store: &OpenedStore) {
     let is_killed =
         |record: &&ChangeRecord| record.source == ChangeSource::Rewind && !record.is_done();
@@ -35,15 +35,15 @@ pub(super) fn remove_leftovers(store: &OpenedStore) {
     }
 }
 
-/// Name of the temporary file for a change. It follows from the record, so that the file of a killed
-/// rewind is found.
+/// Returns the name of the temporary file for a change. It is derived from the record and the
+/// change's index, so that the file of a killed rewind can be found.
 fn temporary_name(record: u64, n: usize) -> String {
     format!(".rind-rewind-{record}-{n}.tmp")
 }
 
 impl OpenedStore {
-    /// Applies the changes: removals first, the deepest path first, then folders and files from the
-    /// top. Returns the changes that failed, by their numbers.
+    /// Applies the changes: first removals, deepest paths first; then new folders and files,
+    /// topmost paths first. Returns the index and the error of each change that failed.
     pub(super) fn make_changes(
         &self,
         changes: &[PlannedChange],
@@ -64,14 +64,15 @@ impl OpenedStore {
         for (n, change) in &numbered {
             note(*n, self.fill_place(change, &temporary_name(record, *n)));
         }
-        // Set modes of folders last: a folder without write permission would refuse its own files.
+        // Set the modes of folders last: nothing can be created in a folder without write
+        // permission.
         for (n, change) in numbered.iter().rev() {
             note(*n, self.set_folder_mode(change));
         }
         failures
     }
 
-    /// Removes a path that is to be absent or to be of another kind.
+    /// Removes the path if its target is absence, or a folder instead of a file or the reverse.
     fn clear_place(&self, change: &PlannedChange) -> Result<(), String> {
         let is_in_place = change.present.is_folder() == change.target.is_folder()
             && change.target != FileState::Absent;
@@ -93,7 +94,7 @@ impl OpenedStore {
         }
     }
 
-    /// Creates the file, link or folder.
+    /// Creates or replaces the file, symlink or folder.
     fn fill_place(&self, change: &PlannedChange, temporary: &str) -> Result<(), String> {
         let is_replaced = !change.present.is_folder() && !change.target.is_folder();
         let expected = match is_replaced {
@@ -105,7 +106,7 @@ impl OpenedStore {
             FileState::Folder { mode } => {
                 let walked = self.open_place(change, MissingParents::Made)?;
                 check_present(&walked, expected)?;
-                // Keep the folder writable for its owner until its files are restored.
+                // Keep the folder writable for its owner until its contents are restored.
                 let mode = Mode::from_raw_mode(mode | 0o700);
                 let made = mkdirat(&walked.folder, walked.name.as_str(), mode);
                 made.map_err(|errno| format!("it cannot be made: {}", io::Error::from(errno)))
@@ -147,7 +148,7 @@ impl OpenedStore {
         }
     }
 
-    /// Opens the folder of a path, without following a link.
+    /// Opens the parent folder of a path without following symlinks.
     fn open_place(
         &self,
         change: &PlannedChange,
@@ -169,7 +170,7 @@ impl OpenedStore {
     }
 }
 
-/// Checks that a path has not changed since the plan was made.
+/// Checks that a path still has the state from the plan.
 fn check_present(walked: &WalkedPath, expected: &FileState) -> Result<(), String> {
     let most = match expected {
         FileState::Unkept { .. } => 0,
@@ -177,7 +178,7 @@ fn check_present(walked: &WalkedPath, expected: &FileState) -> Result<(), String
     };
     let present = read_name(&walked.folder, &walked.name, most);
     match present.map(|read| read.state) {
-        // Ignore the mode of a folder: it is changed while the files in the folder are removed.
+        // Ignore the mode of a folder; it changes temporarily while the contents are restored.
         Ok(present) if present.is_same(expected) || present.is_folder() && expected.is_folder() => {
             match present {
                 FileState::Other => Err("it is not a file, folder or link".to_owned()),
@@ -199,16 +200,17 @@ fn write_temporary(folder: &Dir, name: &str, content: &[u8], mode: u32) -> io::R
         }
         opened => opened?,
     };
-    // Set before the first byte is written, so that a private file is never readable by others.
+    // Set the mode before the first byte is written, so that a private file is never readable by
+    // others.
     fchmod(&file, Mode::from_raw_mode(mode))?;
     file.write_all(content)?;
-    // Writing drops set-id bits.
+    // Set the mode again, because writing clears the set-id bits.
     fchmod(&file, Mode::from_raw_mode(mode))?;
     file.sync_data()
 }
 
-/// Renames a temporary file to its final name. A file that appeared under this name in the meantime
-/// is not replaced.
+/// Renames a temporary file to its final name. If no file is expected under this name, a file that
+/// appeared there meanwhile is not replaced.
 fn put_in_place(
     walked: &WalkedPath,
     temporary: &str,
@@ -222,7 +224,7 @@ fn put_in_place(
     };
     let renamed = written.and_then(|()| {
         match renameat_with(folder, temporary, folder, name, flags) {
-            // The file system does not support RENAME_NOREPLACE.
+            // Fall back to a plain rename if the file system does not support RENAME_NOREPLACE.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                 folder.rename(temporary, folder, name)
             }

@@ -1,4 +1,4 @@
-//! Rewinds of files: the plan for a turn, and carrying it out.
+//! Rewinds files: makes the plan for a turn, and applies it.
 //!
 //! Start from [`Checkpoints::plan_rewind`].
 
@@ -17,7 +17,7 @@ use super::store::OpenedStore;
 pub struct PlannedChange {
     /// Path relative to the workspace.
     pub path: String,
-    /// Present state.
+    /// Current state.
     pub present: FileState,
     /// State before the turn.
     pub target: FileState,
@@ -28,22 +28,22 @@ pub struct PlannedChange {
 /// Change that cannot be undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostChange {
-    /// Path, or the call whose changes are unknown.
+    /// Path, or a description of the call whose changes are unknown.
     pub subject: String,
-    /// Reason.
+    /// Reason why the change cannot be undone.
     pub why: String,
 }
 
-/// Plan of a rewind of files.
+/// Plan for a rewind of files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RewindPlan {
     /// First turn whose changes are undone.
     pub turn: u32,
-    /// Changes, in the order of their paths.
+    /// Changes, sorted by path.
     pub changes: Vec<PlannedChange>,
     /// Changes that cannot be undone.
     pub lost: Vec<LostChange>,
-    /// Whether commands ran, which may have changed more than a snapshot sees.
+    /// Whether commands ran, which may have changed files that snapshots do not cover.
     pub has_commands: bool,
 }
 
@@ -54,7 +54,7 @@ impl RewindPlan {
         self.changes.is_empty() && self.lost.is_empty()
     }
 
-    /// Number of changes that are made only on explicit request.
+    /// Returns the number of changes that are made only on explicit request.
     #[must_use]
     pub fn n_changed(&self) -> usize {
         let is_changed = |change: &&PlannedChange| change.changed.is_some();
@@ -67,7 +67,7 @@ impl RewindPlan {
 pub struct RewindResult {
     /// Changes that were made.
     pub restored: Vec<PlannedChange>,
-    /// Paths that are not restored, each with the reason.
+    /// Paths that were not restored, each with the reason.
     pub kept: Vec<(String, String)>,
 }
 
@@ -91,8 +91,8 @@ impl Checkpoints {
         })
     }
 
-    /// Returns the current content and the content to restore, if both are files whose text or
-    /// bytes are kept. Blocks.
+    /// Returns the current content and the content to restore; each is `None` if it is not a
+    /// readable file or not stored. Blocks.
     pub fn rewind_contents(&self, change: &PlannedChange) -> [Option<Vec<u8>>; 2] {
         let read = |store: &mut OpenedStore| {
             let present = read_state(&store.root, &change.path, MAX_COMPARED_BYTES);
@@ -106,11 +106,12 @@ impl Checkpoints {
         self.with_store(read).unwrap_or_default()
     }
 
-    /// Carries out a plan, with the changes that need an explicit request if `overwrites`.
-    /// `last_turn` is the turn in which the session is. Blocks.
+    /// Applies a plan. Changes that need an explicit request are made only if `overwrites` is true.
+    /// `last_turn` is the number of the session's last turn. Blocks.
     ///
     /// # Errors
-    /// The record of the rewind cannot be written; nothing was changed then.
+    /// The record of the rewind cannot be written, or a call is running. If the record cannot be
+    /// begun, no file was changed.
     pub fn apply_rewind(
         &self,
         plan: &RewindPlan,
@@ -158,7 +159,7 @@ impl OpenedStore {
             };
             let mut judgment = history.judge_present(&present);
             if judgment == PathJudgment::Changed(ChangedSince::Now) {
-                // A file whose content is not kept is known by its attributes.
+                // A file whose content was not stored can only be compared by its attributes.
                 let unread = read_state(&self.root, path, 0)?.state;
                 let by_stamp = history.judge_present(&unread);
                 if by_stamp != judgment {
@@ -187,7 +188,7 @@ impl OpenedStore {
         Ok(plan)
     }
 
-    /// Returns the reason why a state cannot be put back.
+    /// Returns the reason why a state cannot be restored; `None` if it can.
     fn lost_reason(&self, target: &FileState) -> Option<&'static str> {
         match target {
             FileState::Unkept { why, .. } => Some(why.in_words()),

@@ -19,36 +19,38 @@ use super::state::{self, FileStamp, FileState, NotKeptReason};
 use crate::tool::walk::{MAX_DEPTH, WalkEnd, WalkEntryKind, walk_workspace};
 use crate::tool::workspace::Workspace;
 
-/// Time for which a change may not show in the attributes of a file, in nanoseconds: the clock of a
-/// file system ticks every few milliseconds. A file that was changed more recently is read again.
+/// Time within which a second change may leave the timestamps of a file unchanged, in nanoseconds:
+/// the clock of a file system ticks every few milliseconds. A file that was changed more recently
+/// is read again in the next snapshot.
 const TICK_NS: i64 = 50_000_000;
 
-/// Prefix and suffix of the temporary files of this program.
+/// Prefix and suffix of temporary files of this program, which snapshots skip.
 const TEMPORARY: (&str, &str) = (".rind-", ".tmp");
 
-/// State of one path, with the data to detect a change.
+/// State of one path, with the attributes that reveal a later change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct SnapshotEntry {
     state: FileState,
-    /// Attributes when it was read; `None` if they cannot be relied on.
+    /// Attributes at the time of reading; `None` if the file had changed so recently that they are
+    /// unreliable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stamp: Option<FileStamp>,
 }
 
-/// States of the paths of a workspace.
+/// States of all paths of a workspace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Snapshot {
     entries: BTreeMap<String, SnapshotEntry>,
 }
 
 impl Snapshot {
-    /// State of a path; absent if the snapshot does not have it.
+    /// Returns the state of a path; `Absent` if the snapshot does not contain it.
     fn state(&self, path: &str) -> FileState {
         let entry = self.entries.get(path);
         entry.map_or(FileState::Absent, |entry| entry.state.clone())
     }
 
-    /// Numbers of files whose content is not kept, by reason.
+    /// Returns the number of files whose content is not stored, by reason.
     pub(super) fn left_out(&self) -> Vec<LeftOut> {
         let mut counts: BTreeMap<NotKeptReason, usize> = BTreeMap::new();
         for entry in self.entries.values() {
@@ -60,8 +62,8 @@ impl Snapshot {
         counts.into_iter().map(left_out).collect()
     }
 
-    /// Changes that lead from this snapshot to a later one. `known` are states that file tools wrote
-    /// since this one: they are recorded already.
+    /// Returns the changes between this snapshot and a later one. `known` are states that file
+    /// tools wrote after this snapshot; those changes are already recorded.
     pub(super) fn changes_to(
         &self,
         later: &Self,
@@ -90,10 +92,10 @@ pub(super) type ScanFailure = String;
 /// Scan of a workspace.
 pub(super) struct SnapshotScan<'a> {
     pub(super) workspace: &'a Workspace,
-    /// Folders that are left out: those of this program.
+    /// Folders to skip: those of this program.
     pub(super) skipped: &'a [PathBuf],
     pub(super) config: &'a CheckpointConfig,
-    /// Last snapshot, whose unchanged files are not read.
+    /// Last snapshot. Files that are unchanged since are not read again.
     pub(super) last: &'a Snapshot,
     pub(super) contents: &'a mut ContentStore,
 }
@@ -102,7 +104,7 @@ impl SnapshotScan<'_> {
     /// Takes a snapshot, and stores the contents that are not stored yet.
     ///
     /// # Errors
-    /// The workspace is too large.
+    /// The workspace is too large, the scan takes too long, or the workspace cannot be read.
     pub(super) fn take_snapshot(mut self) -> Result<Snapshot, ScanFailure> {
         let started = Instant::now();
         let workspace = self.workspace;
@@ -145,7 +147,7 @@ impl SnapshotScan<'_> {
         path: &Path,
         kind: WalkEntryKind,
     ) {
-        // Names that are not UTF-8 have no place in the records.
+        // Skip names that are not UTF-8, because records cannot represent them.
         let Some(path) = path.to_str() else {
             return;
         };
@@ -178,7 +180,9 @@ impl SnapshotScan<'_> {
             _ => false,
         });
         if let Some(entry) = unchanged {
-            *n_bytes = n_bytes.saturating_add(metadata.len());
+            if matches!(entry.state, FileState::File { .. }) {
+                *n_bytes = n_bytes.saturating_add(metadata.len());
+            }
             taken.entries.insert(path.to_owned(), entry.clone());
             return;
         }

@@ -1,7 +1,8 @@
-//! State of one path of the workspace: kind, mode, and the hash of the content.
+//! State of one path of the workspace: kind, mode, and hash of the content.
 //!
-//! Owns how a state is read: from an open folder, without following a link, and bounded. It must not
-//! know why a state is wanted. Start from [`FileState`] and [`read_state`].
+//! Owns how a state is read: relative to an open folder, without following symlinks, and up to a
+//! maximum size. The module must not know what the state is used for. Start from [`FileState`] and
+//! [`read_state`].
 
 use std::io::{self, ErrorKind, Read};
 
@@ -12,16 +13,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::beneath::{ESCAPE, MissingParents, WalkedPath, open_regular, walk_beneath};
 
-/// Bits of a mode that are kept: permissions, set-id and sticky.
+/// Bits of a mode that are stored: permissions, set-id and sticky.
 const MODE_BITS: u32 = 0o7777;
 
-/// Reason why the content of a file was not kept.
+/// Reason why the content of a file was not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotKeptReason {
     /// The file is larger than the limit for one file.
     TooLarge,
-    /// The snapshot or the session has reached its limit.
+    /// The limit on the total size of the snapshot or of the session is reached.
     Limit,
     /// The file cannot be read.
     Unreadable,
@@ -30,7 +31,7 @@ pub enum NotKeptReason {
 }
 
 impl NotKeptReason {
-    /// Describes the reason for a person.
+    /// Describes the reason to the user.
     #[must_use]
     pub fn in_words(self) -> &'static str {
         match self {
@@ -46,43 +47,43 @@ impl NotKeptReason {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum FileState {
-    /// No file has this name.
+    /// No file, folder or other entry exists at this path.
     Absent,
-    /// Regular file whose content is kept.
+    /// Regular file whose content is stored.
     File {
         /// BLAKE3 hash of the content.
         digest: String,
         /// Length in bytes.
         bytes: u64,
-        /// Permissions.
+        /// Permission, set-id and sticky bits.
         mode: u32,
     },
     /// Symbolic link.
     Link {
-        /// Text of the link.
+        /// Target of the link as it is stored in the link.
         target: String,
     },
-    /// Folder, without the files it contains.
+    /// Folder, without its contents.
     Folder {
-        /// Permissions.
+        /// Permission, set-id and sticky bits.
         mode: u32,
     },
-    /// Regular file whose content is not kept.
+    /// Regular file whose content is not stored.
     Unkept {
         /// Length in bytes.
         bytes: u64,
-        /// Attributes that change when the content does.
+        /// Attributes that reveal a change of the content.
         stamp: FileStamp,
-        /// Reason why it is not kept.
+        /// Reason why the content is not stored.
         why: NotKeptReason,
     },
-    /// Pipe, socket, device, or a link that is not text.
+    /// Pipe, socket, device, or a symlink whose target is not UTF-8.
     Other,
 }
 
 impl FileState {
-    /// Whether both are the same state. Files whose content is not kept are compared by their
-    /// attributes, whatever the reason.
+    /// Whether both states are the same. Files whose content is not stored are compared by their
+    /// attributes; the reasons may differ.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
@@ -91,8 +92,8 @@ impl FileState {
         }
     }
 
-    /// Whether both are files with the same content, or otherwise the same state. Modes are not
-    /// compared.
+    /// Whether both are files with the same content, both are folders, or both are the same state.
+    /// Modes are ignored.
     #[must_use]
     pub fn has_content_of(&self, other: &Self) -> bool {
         match (self, other) {
@@ -102,7 +103,7 @@ impl FileState {
         }
     }
 
-    /// Hash of the content, if it is a file whose content is kept.
+    /// Returns the hash of the content; `None` unless this is a file whose content is stored.
     #[must_use]
     pub fn digest(&self) -> Option<&str> {
         match self {
@@ -111,14 +112,14 @@ impl FileState {
         }
     }
 
-    /// Whether it is a folder.
+    /// Whether the path is a folder.
     #[must_use]
     pub fn is_folder(&self) -> bool {
         matches!(self, Self::Folder { .. })
     }
 }
 
-/// Attributes of a file that change when its content does.
+/// Attributes of a file that reveal a change of its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileStamp {
     inode: u64,
@@ -139,32 +140,34 @@ impl FileStamp {
         }
     }
 
-    /// Time of the last change of content or attributes, in nanoseconds since 1970.
+    /// Returns the time of the last change of content or attributes (ctime), in nanoseconds since
+    /// 1970.
     pub(super) fn changed_ns(self) -> i64 {
         self.changed_ns
     }
 }
 
-/// Permissions of a file.
+/// Returns the permission, set-id and sticky bits of a file.
 pub(super) fn mode_of(metadata: &Metadata) -> u32 {
     metadata.mode() & MODE_BITS
 }
 
-/// Opens the folder that contains `path`, following no link. `None` if a folder is missing, is none,
-/// or is a link.
+/// Opens the parent folder of `path` without following symlinks. Returns `None` if a component of
+/// the path to it is missing, is not a folder, or is a symlink.
 pub(super) fn find_parent(root: &Dir, path: &str) -> io::Result<Option<WalkedPath>> {
     let walked = match walk_beneath(root, path, false, MissingParents::Refused) {
         Ok(walked) => walked,
-        // A link on the way leads out, or to itself: the path itself does not exist.
+        // A symlink in the path leads out of the workspace or in a circle, so the path itself does
+        // not exist.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ILSEQ) => return Ok(None),
         Err(errno) if errno == ESCAPE => return Ok(None),
         Err(errno) => return Err(errno.into()),
     };
-    // A link on the way led elsewhere: the path itself does not exist.
+    // If a symlink led elsewhere within the workspace, the path itself does not exist.
     Ok((walked.names.join("/") == path).then_some(walked))
 }
 
-/// State of a path, with its content if it is a file of at most `most` bytes.
+/// State of a path, with the content if it is a regular file within the size limit.
 #[derive(Debug)]
 pub(super) struct ReadState {
     pub(super) state: FileState,
@@ -178,7 +181,7 @@ impl From<FileState> for ReadState {
     }
 }
 
-/// Reads the state of a path relative to `root`.
+/// Reads the state of a path relative to `root`. Files of more than `most` bytes are not read.
 pub(super) fn read_state(root: &Dir, path: &str, most: u64) -> io::Result<ReadState> {
     match find_parent(root, path)? {
         Some(walked) => read_name(&walked.folder, &walked.name, most),
@@ -186,7 +189,7 @@ pub(super) fn read_state(root: &Dir, path: &str, most: u64) -> io::Result<ReadSt
     }
 }
 
-/// Reads the state of a name in an open folder.
+/// Reads the state of a name in an open folder. Files of more than `most` bytes are not read.
 pub(super) fn read_name(folder: &Dir, name: &str, most: u64) -> io::Result<ReadState> {
     let metadata = match folder.symlink_metadata(name) {
         Ok(metadata) => metadata,
@@ -213,7 +216,8 @@ pub(super) fn state_of_node(folder: &Dir, name: &str, metadata: &Metadata) -> Fi
     target.map_or(FileState::Other, |target| FileState::Link { target })
 }
 
-/// Reads a regular file of at most `most` bytes.
+/// Reads a regular file. The state is `Unkept` if the file has more than `most` bytes or cannot be
+/// read.
 pub(super) fn read_file(folder: &Dir, name: &str, metadata: &Metadata, most: u64) -> ReadState {
     let unkept = |why| FileState::Unkept {
         bytes: metadata.len(),
@@ -225,7 +229,7 @@ pub(super) fn read_file(folder: &Dir, name: &str, metadata: &Metadata, most: u64
     }
     let mut content = Vec::new();
     let read = open_regular(folder, name.as_ref()).and_then(|opened| match opened {
-        // The size can change while the file is read.
+        // Limit the read, because the file may grow meanwhile.
         Some((file, _)) => file.take(most.saturating_add(1)).read_to_end(&mut content),
         None => Err(ErrorKind::NotFound.into()),
     });

@@ -1,4 +1,4 @@
-//! Files of the checkpoints of a session and its workspace, open together.
+//! The open checkpoint files of a session, together with its workspace.
 //!
 //! Start from [`OpenedStore`].
 
@@ -19,28 +19,29 @@ use crate::tool::workspace::Workspace;
 /// Name of the file with the last snapshot.
 pub(super) const SNAPSHOT: &str = "snapshot.json";
 
-/// Largest file of a snapshot that is read, in bytes: more than that of the most files.
+/// Maximum size of a snapshot file that is read, in bytes; larger than a snapshot with the maximum
+/// number of files.
 const MAX_SNAPSHOT_BYTES: u64 = 1 << 30;
 
-/// Largest file that is kept before a file tool overwrites it, in bytes. File tools write text, so
-/// this is more than they write.
+/// Maximum size of a file whose content is stored before a file tool overwrites the file, in bytes.
+/// It is more than file tools write, because they write text.
 pub(super) const MAX_WRITTEN_BYTES: u64 = 32 << 20;
 
-/// Files of the checkpoints and the workspace, open.
+/// The open checkpoint files and the open workspace.
 #[derive(Debug)]
 pub(super) struct OpenedStore {
     pub(super) workspace: Workspace,
     pub(super) root: Dir,
     pub(super) contents: ContentStore,
     pub(super) log: ChangeLog,
-    /// Last snapshot; `None` before the first one, and if an earlier process left none.
+    /// Last snapshot; `None` before the first one, or if an earlier process saved none.
     pub(super) last: Option<Snapshot>,
-    /// Whether the file has the last snapshot.
+    /// Whether the snapshot file on disk contains the last snapshot.
     pub(super) is_saved: bool,
 }
 
 impl OpenedStore {
-    /// Opens the files in `folder`, which is created if it is missing, and the workspace.
+    /// Opens the workspace, and the files in `folder`, which is created if it is missing.
     pub(super) fn open(
         folder: &Path,
         workspace: &Path,
@@ -60,8 +61,9 @@ impl OpenedStore {
         })
     }
 
-    /// Returns the changes that changing a path makes: the path and its missing folders. Stores the
-    /// contents. Without `content` the state after the change is not known yet.
+    /// Returns the changes that a write to a path will make: the path itself, and missing folders
+    /// that are created. Stores the old and the new content. Without `content`, the state after the
+    /// change is not known yet.
     pub(super) fn planned_changes(
         &mut self,
         path: &str,
@@ -103,7 +105,7 @@ impl OpenedStore {
             None => state.clone(),
             Some(content) => {
                 let digest = blake3::hash(content).to_hex().to_string();
-                // Ignore the error: the new content only serves to show the change.
+                // Ignore the error: the new content is stored only to show the change.
                 let _ = self.contents.add(&digest, content);
                 let bytes = content.len() as u64;
                 FileState::File {

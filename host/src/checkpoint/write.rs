@@ -1,11 +1,11 @@
-//! Passes the changes of one call of a file tool, or of a plugin, to the checkpoints.
+//! Reports the file changes of one call, by a file tool or a plugin, to the checkpoints.
 
 use std::sync::Arc;
 
 use super::keeper::{CallOrigin, Checkpoints};
 use crate::point::handle::ChangeRecorder;
 
-/// Changes of one call.
+/// Recorder for the file changes of one call.
 #[derive(Clone, Debug)]
 pub struct CallWrites {
     /// Checkpoints of the session.

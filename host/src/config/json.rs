@@ -1,8 +1,9 @@
-//! Settings in JSON: `config.json` means the same as `config.toml`, in another notation.
+//! Settings in JSON: `config.json` has the same meaning as `config.toml`, in another notation.
 //!
-//! A null is a setting that is not given. Errors name the line, as for TOML: `serde_json` has no
-//! spans, so positions come from errors raised at the right place. Must not know the meaning of
-//! sections. Start from [`parse_table`].
+//! A null counts as an absent value if the setting is optional, and is an error otherwise. Errors
+//! name the line, as for TOML: `serde_json` has no spans, so positions are taken from errors that
+//! are raised at the position in question. The module must not know the meaning of sections. Start
+//! from [`parse_table`].
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,7 +14,7 @@ use serde_json::Value;
 use super::Section;
 use crate::json::UniqueKeys;
 
-/// Parses a JSON text to a table, leaving out nulls.
+/// Parses a JSON text to a table without the nulls.
 pub(super) fn parse_table(text: &str) -> Result<toml::Table, serde_json::Error> {
     let UniqueKeys(value) = serde_json::from_str(text)?;
     match to_toml(value)? {
@@ -51,7 +52,7 @@ fn to_toml(value: Value) -> Result<Option<toml::Value>, serde_json::Error> {
     }))
 }
 
-/// Parses one section only to report its errors with their lines.
+/// Parses one section, only for its errors, which contain their lines.
 pub(super) fn check_section<T: Section>(text: &str) -> Result<(), serde_json::Error> {
     let section = FieldsVisitor {
         each: |key: &str| (key == T::NAME).then_some(FieldRule::Read),
@@ -60,7 +61,7 @@ pub(super) fn check_section<T: Section>(text: &str) -> Result<(), serde_json::Er
     section.deserialize(&mut serde_json::Deserializer::from_str(text))
 }
 
-/// Rejects a section that is not in `known`.
+/// Rejects sections that are not in `known`.
 pub(super) fn check_known(text: &str, known: &[&str]) -> Result<(), serde_json::Error> {
     let all = FieldsVisitor {
         each: |key: &str| (!known.contains(&key)).then_some(FieldRule::Stray(known)),
@@ -69,10 +70,10 @@ pub(super) fn check_known(text: &str, known: &[&str]) -> Result<(), serde_json::
     all.deserialize(&mut serde_json::Deserializer::from_str(text))
 }
 
-/// Treatment of a field; fields without one are ignored.
+/// Rule for a field of the outermost object. Fields without a rule are ignored.
 enum FieldRule<'a> {
     Read,
-    /// The field is unknown. Contains the names of the known fields.
+    /// The field is unknown and an error; contains the names of the known fields.
     Stray(&'a [&'a str]),
 }
 
@@ -120,13 +121,13 @@ where
     }
 }
 
-/// Returns the line of the last key on this path of keys, which must exist.
+/// Returns the line of the last key on this path of keys; `None` if the path does not exist.
 pub(super) fn find_line(text: &str, keys: &[&str]) -> Option<usize> {
     let found = KeyPath(keys).deserialize(&mut serde_json::Deserializer::from_str(text));
     found.err().map(|error| error.line().max(1))
 }
 
-/// Path to a key. Reaching the key is reported as an error, because only errors have positions.
+/// Path of keys to search. A match is raised as an error, because only errors have positions.
 struct KeyPath<'a>(&'a [&'a str]);
 
 impl<'de> DeserializeSeed<'de> for KeyPath<'_> {

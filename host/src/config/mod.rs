@@ -1,8 +1,8 @@
 //! Settings: layers of TOML or JSON, merged section by section.
 //!
-//! Owns reading, merging, and errors that name the wrong line. It must not know the meaning of any
-//! section: each module with settings owns a [`Section`]. Later layers win key by key: tables are
-//! merged, any other value is replaced as a whole.
+//! Owns reading, merging, and errors that name the line of the mistake. It must not know the
+//! meaning of any section: each module with settings owns a [`Section`]. Later layers take
+//! precedence key by key: tables are merged, any other value is replaced completely.
 //!
 //! The caller decides which layers exist, because the file of a project applies only if the project
 //! is trusted. The module reads files but no environment variables.
@@ -59,19 +59,19 @@ impl fmt::Display for Origin {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file exists and cannot be read.
+    /// The file exists but cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
         /// Path of the file.
         path: PathBuf,
-        /// Error of the system.
+        /// Error of the operating system.
         #[source]
         source: std::io::Error,
     },
     /// A value is invalid.
     #[error("{origin}:{line}: {message}")]
     Invalid {
-        /// Origin of the value.
+        /// Origin of the invalid value.
         origin: Origin,
         /// Line in the origin, from 1.
         line: usize,
@@ -80,10 +80,10 @@ pub enum Error {
     },
 }
 
-/// Largest file of settings, in bytes. The file with every setting as a comment has 20 kB.
+/// Maximum size of a settings file, in bytes. A file with every setting as a comment has 20 kB.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Source of settings: a file or a flag, parsed.
+/// Settings from one source (a file or a flag), parsed.
 #[derive(Clone, Debug)]
 pub struct Layer {
     origin: Origin,
@@ -93,8 +93,8 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// Reads the settings from a TOML file and from the JSON file of the same name in the same
-    /// folder. TOML wins over JSON.
+    /// Reads the settings from a TOML file, and from the JSON file of the same name in the same
+    /// folder. The TOML file takes precedence.
     pub fn files(path: &Path) -> Result<Vec<Self>, Error> {
         let json = Self::file(&path.with_extension(JSON))?;
         Ok(json.into_iter().chain(Self::file(path)?).collect())
@@ -118,7 +118,7 @@ impl Layer {
     }
 
     /// Parses a setting from the command line, for example `agent.max_steps=10`. A value that is
-    /// not valid TOML is taken as a string, so that `provider.model=some-name` needs no quotes.
+    /// not valid TOML is treated as a string, so that `provider.model=some-name` needs no quotes.
     pub fn flag(flag: &str) -> Result<Self, Error> {
         let origin = Origin::Flag(flag.to_owned());
         Self::new(origin.clone(), flag.to_owned(), false).or_else(|error| {
@@ -144,7 +144,7 @@ impl Layer {
         })
     }
 
-    /// Parses one section of this layer only to report its errors: the merged settings have no line
+    /// Parses one section of this layer, only for its errors: the merged settings have no line
     /// numbers.
     fn check<T: Section>(&self) -> Result<(), Error> {
         if self.is_json {
@@ -161,8 +161,8 @@ impl Layer {
         })
     }
 
-    /// Changes the line of an error from the line of a list to the line of the invalid element:
-    /// serde reports an error inside an element at the position of the whole list.
+    /// Corrects the line of an error in a list: serde reports an error inside an element at the
+    /// position of the complete list, and this finds the line of the invalid element.
     fn in_list_element<T: Section>(&self, mut error: Error) -> Error {
         let Error::Invalid { line, message, .. } = &mut error else {
             return error;
@@ -179,8 +179,8 @@ impl Layer {
                 (error.message() == message.as_str()).then_some(())
             };
             let fails = |n: &usize| fails(n).is_some();
-            // Find the invalid element: the shortest prefix of the list with the same error ends
-            // with it.
+            // Find the shortest prefix of the list with the same error; its last element is the
+            // invalid one.
             let n_failing = (0..=elements.len()).find(fails)?;
             let lines = self.element_lines(&[T::NAME, key]);
             lines.get(n_failing.checked_sub(1)?).copied()
@@ -213,7 +213,7 @@ fn no_section(key: &str, known: &[&str]) -> String {
     format!("unknown section `{key}`; known: {}", known.join(", "))
 }
 
-/// Adds the name of the section to an error.
+/// Adds the name of the section to the message of an error.
 fn within_section<T: Section>(mut error: Error) -> Error {
     if let Error::Invalid { message, .. } = &mut error {
         *message = format!("in [{}]: {message}", T::NAME);
@@ -229,8 +229,8 @@ fn invalid_json(origin: &Origin, error: &serde_json::Error) -> Error {
     }
 }
 
-/// Values and positions of nested keys: each key names an entry of the table that the key before it
-/// names.
+/// Look-up of values and positions by a path of keys: each key names an entry of the table that the
+/// preceding key names.
 impl Layer {
     fn value_at(&self, keys: &[&str]) -> Option<&toml::Value> {
         let (first, rest) = keys.split_first()?;
@@ -243,7 +243,7 @@ impl Layer {
         self.value_at(keys).is_some()
     }
 
-    /// Returns the offset of the last key in the TOML text, and its value.
+    /// Returns the byte offset of the last key in the TOML text, and the key's value.
     fn spanned_at(&self, keys: &[&str]) -> Option<(usize, Spanned<DeValue<'_>>)> {
         let mut table = DeTable::parse(&self.text).ok()?.into_inner();
         for (n, wanted) in keys.iter().enumerate() {
@@ -266,8 +266,8 @@ impl Layer {
         Some(line_at(&self.text, self.spanned_at(keys)?.0))
     }
 
-    /// Returns the line of each element of the list at this path of keys. If the elements' lines
-    /// are unknown, it is the line of the list.
+    /// Returns the line of each element of the list at this path of keys. If the lines of the
+    /// elements are unknown, the line of the list is returned for each.
     fn element_lines(&self, keys: &[&str]) -> Vec<usize> {
         let list = self.value_at(keys).and_then(toml::Value::as_array);
         let n_elements = list.map_or(0, Vec::len);
@@ -298,27 +298,27 @@ fn invalid_layer(origin: &Origin, text: &str, error: &toml::de::Error) -> Error 
     }
 }
 
-/// Merged settings.
+/// Settings merged from several layers.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     layers: Vec<Layer>,
 }
 
 impl Config {
-    /// Creates settings from `layers`, the weakest first.
+    /// Creates settings from `layers`; later layers take precedence.
     #[must_use]
     pub fn new(layers: Vec<Layer>) -> Self {
         Self { layers }
     }
 
-    /// Adds a layer that is stronger than all others.
+    /// Adds a layer that takes precedence over all others.
     #[must_use]
     pub fn with_layer(mut self, layer: Layer) -> Self {
         self.layers.push(layer);
         self
     }
 
-    /// Returns a section as it is written, merged from all layers; empty if no layer has it.
+    /// Returns a section merged from all layers, without defaults; empty if no layer contains it.
     #[must_use]
     pub fn table(&self, section: &str) -> toml::Table {
         let mut merged = toml::Table::new();
@@ -344,13 +344,13 @@ impl Config {
         let Some(last) = last else {
             return Ok(T::default());
         };
-        // Every layer is valid alone, so this fails only if two layers contradict each other. The
+        // Every layer is valid alone, so this fails only if layers are invalid in combination. The
         // error then names the last layer.
         let text = if last.is_json { "" } else { &last.text };
         T::deserialize(merged).map_err(|e| invalid_layer(&last.origin, text, &e))
     }
 
-    /// Returns the settings without a TOML file and without the JSON file [of the same
+    /// Returns the settings without those from a TOML file and the JSON file [of the same
     /// name](Layer::files).
     #[must_use]
     pub fn without(&self, file: &Path) -> Self {
@@ -368,8 +368,8 @@ impl Config {
             .try_for_each(|layer| layer.check_known(known))
     }
 
-    /// Returns the locations that set a value at this path of keys, the weakest layer first:
-    /// `FILE:LINE` of the last key, or the flag.
+    /// Returns the locations that set a value at this path of keys, in the order of the layers:
+    /// `FILE:LINE` of the last key, or the flag. The last location takes precedence.
     #[must_use]
     pub fn places(&self, keys: &[&str]) -> Vec<String> {
         let place = |layer: &Layer| match &layer.origin {
@@ -379,8 +379,8 @@ impl Config {
         self.layers.iter().filter_map(place).collect()
     }
 
-    /// Returns the location of each element of the list at this path of keys, in the layer that
-    /// takes precedence.
+    /// Returns the location of each element of the list at this path of keys, in the last layer
+    /// that sets the list.
     #[must_use]
     pub fn element_places(&self, keys: &[&str]) -> Vec<String> {
         let decides = self.layers.iter().rev().find(|layer| layer.has_value(keys));

@@ -1,7 +1,7 @@
 //! Range checks for numbers in settings, for `#[serde(deserialize_with = "…")]`.
 //!
-//! A zero often means "never" to the person who writes it and something else to the code. A setting
-//! that has no use for zero therefore rejects it, with its line.
+//! People often write zero for "never", which the code may understand differently. A setting for
+//! which zero makes no sense therefore rejects it, with the line in the error.
 
 use std::fmt::Display;
 
@@ -55,11 +55,12 @@ pub fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Err
     if dollars > 0.0 && dollars <= MAX_DOLLARS {
         return Ok(dollars);
     }
-    let text = format!("{dollars} is out of range; write an amount from 0.01 to {MAX_DOLLARS}");
+    let text =
+        format!("{dollars} is out of range; write an amount above 0 and up to {MAX_DOLLARS}");
     Err(D::Error::custom(text))
 }
 
-/// Reads an optional amount in US dollars, as [`dollars`].
+/// Reads an amount like [`dollars`], for a field that may be absent.
 ///
 /// # Errors
 /// The value is not a number or is out of range.

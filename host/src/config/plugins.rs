@@ -1,6 +1,7 @@
 //! Settings of plugins: the section `[plugins.NAME]`.
 //!
-//! Data only. The plugin loader applies it, and checks `config` against the plugin's own schema.
+//! This module only defines the data. The plugin loader applies it, and checks `config` against the
+//! plugin's schema.
 //!
 //! For example:
 //!

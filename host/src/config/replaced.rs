@@ -1,13 +1,13 @@
-//! Warns of lists in a `.json` settings file that the `.toml` file of the same name replaces.
+//! Warns about lists in a `.json` settings file that the `.toml` file of the same name replaces.
 //!
-//! Lists are not merged: the whole list of the TOML file applies, and rules that stand only in the
-//! JSON file have no effect. A person would not notice that without a warning.
+//! Lists are not merged: only the list of the TOML file applies, and rules in the list of the JSON
+//! file have no effect. Users would not notice that without a warning.
 
 use super::{Config, Layer, Origin};
 
 impl Config {
     /// Describes each list of a JSON file that the TOML file [of the same name](Layer::files)
-    /// replaces, with the position of both. A list is skipped if the TOML file contains all of its
+    /// replaces, with both locations. A list is skipped if the TOML file contains all of its
     /// elements, because nothing is lost.
     #[must_use]
     pub fn replaced_lists(&self) -> Vec<String> {
@@ -27,7 +27,7 @@ impl Config {
 }
 
 impl Layer {
-    /// Whether this is a JSON file, and the other the TOML file of the same name.
+    /// Whether this layer is a JSON file, and `toml` is the TOML file of the same name.
     fn is_beside(&self, toml: &Self) -> bool {
         let (Origin::File(own), Origin::File(other)) = (&self.origin, &toml.origin) else {
             return false;
@@ -35,7 +35,8 @@ impl Layer {
         self.is_json && !toml.is_json && own.with_extension("") == other.with_extension("")
     }
 
-    /// Describes the lost elements of the list `list` of a weaker layer, if this layer replaces it.
+    /// Describes the elements that are lost because this layer replaces `list` of the layer
+    /// `weaker`; `None` if none are lost.
     fn replaces(&self, weaker: &Self, keys: &[&str], list: &[toml::Value]) -> Option<String> {
         let own = self.value_at(keys)?.as_array();
         let is_kept = |element| own.is_some_and(|own| own.contains(element));

@@ -1,4 +1,4 @@
-//! Tests of merged layers, and of the messages for mistakes in settings.
+//! Tests of merged layers, and of error messages for invalid settings.
 
 use super::*;
 use crate::table::rows;
@@ -39,7 +39,8 @@ fn later_layers_win_key_by_key() {
     assert_eq!((inner.a, inner.b, inner.c), (9, 2, None));
 }
 
-/// Returns the error of a file that is read, checked for unknown sections, and parsed by section.
+/// Returns the error for an invalid file: reads it, checks for unknown sections, and parses each
+/// section.
 fn mistake(name: &str, text: &str) -> String {
     let found = Layer::of_file(name.as_ref(), text.to_owned()).and_then(|layer| {
         let config = Config::new(vec![layer]);

@@ -1,4 +1,4 @@
-//! List of all settings with their values and locations, for display.
+//! Lists all settings with their values and locations, for display.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use super::Config;
 pub struct Setting {
     /// Path of keys, starting with the section.
     pub keys: Vec<String>,
-    /// Effective value. A list is one value, while a table is split into its values.
+    /// Effective value. Tables are split into one setting per value; lists are not split.
     pub value: toml::Value,
-    /// Locations that set the value, the effective one first: `FILE:LINE` or the flag. Empty for a
-    /// default.
+    /// Locations that set the value: `FILE:LINE` or the flag. The first one takes precedence. Empty
+    /// if the value is a default.
     pub places: Vec<String>,
 }
 

@@ -2,13 +2,14 @@
 //!
 //! The tables come from the IANA registries of special-purpose addresses and from the documentation
 //! of cloud metadata services. An address that embeds another one (mapped, translated, tunnelled)
-//! gets the stricter class of the two, or that of the inner address if packets go there. Start from
-//! [`kind`].
+//! gets the stricter class of the two, or the class of the inner address if packets are routed to
+//! the inner address. Start from [`kind`].
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
 
-/// Class of an address, which decides who may connect to it. Later classes are stricter.
+/// Class of an address, which decides whether plugins may connect to it. Later classes are
+/// stricter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// Part of the public network.
@@ -19,12 +20,12 @@ pub enum Class {
     Never,
 }
 
-/// Class of an address, with its name.
+/// Class of an address, with a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressKind {
     /// Class of the address.
     pub class: Class,
-    /// Name for messages, to be used after "is".
+    /// Description for messages, to be used after "is".
     pub name: &'static str,
 }
 
@@ -51,10 +52,11 @@ const fn forbidden_address(name: &'static str) -> AddressKind {
     }
 }
 
-/// Networks with the length of their prefix. The first match decides; an address in none of them is
-/// unassigned.
+/// Networks as address, prefix length in bits, and kind. The first match applies; an address that
+/// matches none is reserved.
 const NETWORKS: &[(&str, u32, AddressKind)] = &[
-    // Used by most clouds; one of them has 170.2 and 170.23 for containers and pods.
+    // Most clouds use 169.254.169.254; one uses 169.254.170.2 and 169.254.170.23 for containers and
+    // pods.
     ("169.254.169.0", 24, METADATA),
     ("169.254.170.0", 24, METADATA),
     ("169.254.42.42", 32, METADATA),
@@ -111,8 +113,8 @@ const NETWORKS: &[(&str, u32, AddressKind)] = &[
     ("2000::", 3, PUBLIC),
 ];
 
-/// The networks as numbers. An entry that does not parse would match every address as reserved; a
-/// test checks that all parse.
+/// The networks in binary form, IPv4 mapped to IPv6. An entry that does not parse would match every
+/// address as reserved; a test checks that all parse.
 static BITS: LazyLock<Vec<(u128, u32, AddressKind)>> = LazyLock::new(|| {
     let read = |(address, prefix, kind): &(&str, u32, AddressKind)| match address.parse() {
         Ok(IpAddr::V4(address)) => (address.to_ipv6_mapped().to_bits(), prefix + 96, *kind),
@@ -122,7 +124,7 @@ static BITS: LazyLock<Vec<(u128, u32, AddressKind)>> = LazyLock::new(|| {
     NETWORKS.iter().map(read).collect()
 });
 
-/// Looks up an address in the table, IPv4 in mapped form.
+/// Looks up an address in the table. IPv4 addresses are passed in mapped form.
 fn listed_kind(address: Ipv6Addr) -> AddressKind {
     let bits = address.to_bits();
     let holds = |network: u128, prefix: u32| (bits ^ network).leading_zeros() >= prefix;
@@ -131,7 +133,7 @@ fn listed_kind(address: Ipv6Addr) -> AddressKind {
     found.map_or(RESERVED, |(.., kind)| *kind)
 }
 
-/// Returns the class of an address, with its name.
+/// Classifies an address.
 #[must_use]
 pub fn kind(address: IpAddr) -> AddressKind {
     match address {
@@ -148,16 +150,17 @@ fn kind_v6(address: Ipv6Addr) -> AddressKind {
     let low = |a: u16, b: u16| Ipv4Addr::from_bits(u32::from(a) << 16 | u32::from(b));
     let segments = address.segments();
     let inner = match segments {
-        // Mapped, NAT64 and 6to4: packets go to the inner address, so only that counts.
+        // Mapped, NAT64 and 6to4: packets are routed to the inner address, so only its class
+        // counts.
         [0, 0, 0, 0, 0, 0xffff, g, h] | [0x64, 0xff9b, 0, 0, 0, 0, g, h] => {
             return kind_v4(low(g, h));
         }
         [0x2002, b, c, ..] => return kind_v4(low(b, c)),
         // Teredo stores the client's address with all bits inverted.
         [0x2001, 0, .., g, h] => Some(low(!g, !h)),
-        // `::1` has the form of a compatible address, but embeds none.
+        // `::1` has the form of an IPv4-compatible address, but embeds none.
         [0, 0, 0, 0, 0, 0, 0, 1] => None,
-        // Compatible, translated, local NAT64, ISATAP.
+        // IPv4-compatible, translated, local NAT64, ISATAP.
         [0, 0, 0, 0, 0 | 0xffff, 0, g, h] | [0x64, 0xff9b, 1, .., g, h] => Some(low(g, h)),
         [_, _, _, _, 0 | 0x100 | 0x200 | 0x300, 0x5efe, g, h] => Some(low(g, h)),
         // Some clouds embed the IPv4 metadata address in an IPv6 address of their own.
@@ -175,7 +178,7 @@ fn kind_v6(address: Ipv6Addr) -> AddressKind {
 mod tests {
     use super::*;
 
-    /// Checks addresses separated by blanks.
+    /// Checks that all addresses, separated by white space, have this class.
     fn check(class: Class, addresses: &str) {
         for address in addresses.split_whitespace() {
             let kind = kind(address.parse().unwrap());

@@ -1,5 +1,5 @@
-//! Limits on the number of requests, per session and concurrent. Requests over a limit are refused,
-//! not queued.
+//! Limits on the number of network requests of plugins, per session and concurrent. Requests over a
+//! limit are refused, not queued.
 //!
 //! Start from [`RequestSlot`] and `RequestBudget`.
 
@@ -10,25 +10,25 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use super::error::{Error, ErrorKind};
 
-/// Default number of requests of one plugin in one session.
+/// Default maximum number of requests of one plugin in one session.
 pub const DEFAULT_REQUESTS: u32 = 100;
 
-/// Maximum that a manifest may ask for.
+/// Upper bound for the maximum number of requests that a manifest sets.
 pub const MAX_REQUESTS: u32 = 1000;
 
 /// Maximum number of concurrent requests of one plugin. A response that is not fully read still
 /// counts.
 pub(super) const AT_ONCE: usize = 8;
 
-/// Maximum number of concurrent requests of all plugins. With responses of 10 MiB they take at most
-/// 640 MiB.
+/// Maximum number of concurrent requests of all plugins. With responses of 10 MiB they need at most
+/// 640 MiB of memory.
 const ALL_AT_ONCE: usize = 64;
 
 /// Maximum number of open WebSocket connections of one plugin.
 pub const MAX_CONNECTIONS: usize = 4;
 
-/// Maximum number of open WebSocket connections of all plugins. With full queues they take at most
-/// 320 MiB. They do not count as requests in progress: they last for days.
+/// Maximum number of open WebSocket connections of all plugins. With full queues they need at most
+/// 320 MiB of memory. They do not count as concurrent requests, because they can be open for days.
 const ALL_CONNECTIONS: usize = 64;
 
 static ALL: Semaphore = Semaphore::const_new(ALL_AT_ONCE);
@@ -43,12 +43,12 @@ pub(super) struct RequestBudget {
     is_told: AtomicBool,
 }
 
-/// Error of a spent budget.
+/// Error of a request for which no budget is left.
 #[derive(Debug)]
 pub(super) struct SpentBudget {
     pub(super) error: Error,
-    /// Whether this is the first refusal. Later ones are not recorded, because a loop would fill
-    /// the session file with them.
+    /// Whether this is the first refused request since the budget was reset. Later ones are not
+    /// recorded, because a loop would fill the session file with them.
     pub(super) is_first: bool,
 }
 
@@ -61,13 +61,14 @@ impl RequestBudget {
         }
     }
 
-    /// Resets the count.
+    /// Resets the number of remaining requests.
     pub(super) fn renew_budget(&self) {
         self.left.store(self.limit, Ordering::Relaxed);
         self.is_told.store(false, Ordering::Relaxed);
     }
 
-    /// Takes one request. Refused requests count too, because each leaves a record.
+    /// Takes one request from the budget. Requests that are refused later count too, because each
+    /// of them is recorded.
     pub(super) fn take(&self) -> Result<(), SpentBudget> {
         let less = |left: u32| left.checked_sub(1);
         let taken = self
@@ -87,7 +88,7 @@ impl RequestBudget {
     }
 }
 
-/// Slot of one concurrent request or connection. A request occupies it until its response is
+/// Permit for one concurrent request or connection. A request holds it until its response is
 /// dropped.
 #[derive(Debug)]
 pub struct RequestSlot {
@@ -96,7 +97,7 @@ pub struct RequestSlot {
 }
 
 impl RequestSlot {
-    /// Takes a slot, or fails if none is free.
+    /// Takes a permit for a request, or fails if none is free.
     pub(super) fn take_slot(own: &Arc<Semaphore>) -> Result<Self, Error> {
         let of_plugin =
             format!("{AT_ONCE} requests in progress; answers that are not read to their end count");
@@ -104,7 +105,8 @@ impl RequestSlot {
         Self::take(own, &ALL, &of_plugin, &of_all)
     }
 
-    /// Takes a permit of the plugin and one of all plugins. The texts say how many there are.
+    /// Takes one permit from the plugin's semaphore and one from the semaphore of all plugins. The
+    /// texts describe the limits in errors.
     fn take(
         own: &Arc<Semaphore>,
         all: &'static Semaphore,
@@ -122,7 +124,7 @@ impl RequestSlot {
         })
     }
 
-    /// Takes a slot for a WebSocket connection, or fails if none is free.
+    /// Takes a permit for a WebSocket connection, or fails if none is free.
     pub(super) fn take_connection(own: &Arc<Semaphore>) -> Result<Self, Error> {
         let of_plugin = format!("{MAX_CONNECTIONS} WebSocket connections; close one first");
         let of_all = format!("{ALL_CONNECTIONS} WebSocket connections");

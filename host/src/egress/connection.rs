@@ -1,7 +1,8 @@
 //! An open WebSocket connection of a plugin.
 //!
-//! Messages wait in a bounded queue until the plugin takes them; a full queue stops the reading of the
-//! task in `socket_task`. Dropping a [`SocketConnection`] closes it and writes its record.
+//! Received messages wait in a bounded queue until the plugin reads them. While the queue is full,
+//! the task in `socket_task` reads nothing from the server. Dropping a [`SocketConnection`] closes
+//! it and writes its access record.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -27,13 +28,13 @@ use crate::text::clean_line;
 /// Maximum size of a message, in bytes.
 pub const MAX_FRAME_BYTES: usize = 1 << 20;
 
-/// Maximum number of messages that wait on a connection.
+/// Maximum number of received messages in the queue of a connection.
 pub const MAX_QUEUED: usize = 256;
 
-/// Size of the waiting messages at which no more are read, in bytes.
+/// Total size of the queued messages, in bytes, at which the task stops reading from the server.
 pub const MAX_QUEUED_BYTES: usize = 4 << 20;
 
-/// Maximum length of the reason of an end, in bytes.
+/// Maximum length of the reason why a connection ended, in bytes.
 const MAX_REASON_BYTES: usize = 200;
 
 /// Contents of a message.
@@ -59,13 +60,13 @@ impl SocketFrame {
 /// Event on a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SocketEvent {
-    /// A message came.
+    /// A message arrived.
     Message(SocketFrame),
     /// The connection has ended, for this reason.
     Closed(String),
 }
 
-/// Counts of one direction.
+/// Messages and bytes that were transferred in one direction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Traffic {
     messages: u64,
@@ -86,9 +87,9 @@ struct SocketState {
     queued_bytes: usize,
     received: Traffic,
     sent: Traffic,
-    /// Reason of the end, once there is one.
+    /// Reason why the connection ended; `None` while it is open.
     ended: Option<String>,
-    /// Whether the plugin has read the end of the connection.
+    /// Whether the plugin has received [`SocketEvent::Closed`].
     is_told: bool,
 }
 
@@ -96,14 +97,14 @@ struct SocketState {
 #[derive(Debug)]
 pub(super) struct Shared {
     state: Mutex<SocketState>,
-    /// Notified when the plugin took a message.
+    /// Notified when the plugin took a message from the queue, so that the task can read again.
     pub(super) room: Notify,
-    /// Notified when something arrives, on any connection of the same run.
+    /// Notified when a message or the end of a connection arrives; shared with other connections.
     arrived: Arc<Notify>,
 }
 
 impl Shared {
-    /// Puts a message into the queue.
+    /// Appends a received message to the queue.
     pub(super) fn arrive(&self, frame: SocketFrame) {
         let n_bytes = frame.as_bytes().len();
         let mut state = lock(&self.state);
@@ -114,13 +115,13 @@ impl Shared {
         self.arrived.notify_one();
     }
 
-    /// Whether more may be read.
+    /// Whether the queue has room for another message.
     pub(super) fn has_room(&self) -> bool {
         let state = lock(&self.state);
         state.queue.len() < MAX_QUEUED && state.queued_bytes < MAX_QUEUED_BYTES
     }
 
-    /// Marks the connection as ended.
+    /// Marks the connection as ended, unless it already is.
     pub(super) fn end(&self, reason: &str) {
         let mut state = lock(&self.state);
         state
@@ -131,7 +132,7 @@ impl Shared {
     }
 }
 
-/// Shows whether a connection has something to receive.
+/// Handle that shows whether a connection has an event to receive.
 #[derive(Clone, Debug)]
 pub struct SocketSignal(Arc<Shared>);
 
@@ -144,13 +145,13 @@ impl SocketSignal {
     }
 }
 
-/// A message to send, with the place for its outcome.
+/// A message to send, and the channel for the outcome of sending it.
 pub(super) type SendOrder = (Message, oneshot::Sender<Result<(), String>>);
 
 /// Open connection of a plugin. Closed when it is dropped.
 pub struct SocketConnection {
     shared: Arc<Shared>,
-    /// Queue of the task; none where there is no server.
+    /// Queue of messages for the task; `None` if the messages are canned, so that there is no task.
     orders: Option<mpsc::Sender<SendOrder>>,
     egress: Arc<PluginEgress>,
     target: RequestTarget,
@@ -202,19 +203,19 @@ impl SocketConnection {
         }
     }
 
-    /// Returns a signal that tells whether there is something to receive.
+    /// Returns a handle that shows whether there is an event to receive.
     #[must_use]
     pub fn signal(&self) -> SocketSignal {
         SocketSignal(self.shared.clone())
     }
 
-    /// Whether the plugin has read the end of the connection.
+    /// Whether the plugin has received [`SocketEvent::Closed`].
     #[must_use]
     pub fn is_over(&self) -> bool {
         lock(&self.shared.state).is_told
     }
 
-    /// Takes the next event. The end comes after all messages.
+    /// Takes the next event; `None` if there is none yet. `Closed` comes after all messages, once.
     #[must_use]
     pub fn receive(&self) -> Option<SocketEvent> {
         let mut state = lock(&self.shared.state);
@@ -232,7 +233,7 @@ impl SocketConnection {
     /// Sends a message. `Ok(false)` if the connection has ended.
     ///
     /// # Errors
-    /// The message is too long or contains a secret, or the server does not take it.
+    /// The message is too long or contains a secret, or the server does not accept it.
     pub async fn send(&self, frame: SocketFrame) -> Result<bool, Error> {
         let n_bytes = frame.as_bytes().len();
         if n_bytes > MAX_FRAME_BYTES {
@@ -263,7 +264,7 @@ impl SocketConnection {
             SocketFrame::Binary(bytes) => Message::binary(bytes),
         };
         let (done, outcome) = oneshot::channel();
-        // The task has ended when either fails.
+        // Sending the order fails if the task has ended, and so does waiting for the outcome.
         if orders.send((message, done)).await.is_err() {
             return Ok(false);
         }

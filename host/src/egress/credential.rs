@@ -30,7 +30,7 @@ const MAX_NAME_BYTES: usize = 64;
 pub struct Secret(String);
 
 impl Secret {
-    /// Creates a secret, without surrounding white space from copying.
+    /// Creates a secret from `text` without surrounding white space, which copying often adds.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.trim().to_owned())
@@ -75,7 +75,8 @@ enum TemplatePart {
 pub struct Template(Vec<TemplatePart>);
 
 impl Template {
-    /// Parses a template such as `Bearer {TOKEN}`. The error completes a sentence.
+    /// Parses a template such as `Bearer {TOKEN}`. The error text continues a sentence about the
+    /// credential, such as "the credential for `a.example` …".
     ///
     /// For example:
     ///
@@ -135,12 +136,12 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(is_fine)
 }
 
-/// A secret in a request, to be found in the response.
+/// A secret that was sent in a request and is to be masked in the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UsedSecret {
-    /// Name of the secret; for a whole value, the names of all secrets in it.
+    /// Name of the secret; for a complete header value, the names of all secrets in it.
     pub(super) name: String,
-    /// The secret, or the whole value.
+    /// The secret, or the complete header value.
     pub(super) secret: Secret,
     /// Whether this is the complete header value, including a scheme such as `Bearer`.
     pub(super) is_whole: bool,
@@ -179,7 +180,7 @@ pub(super) fn fill_credentials(
     let mut headers = Headers::new();
     let mut used = Vec::new();
     let mut credentials: Vec<&Credential> = matching_credentials(granted, target).collect();
-    // Patterns sort from `*` to single names.
+    // Capabilities are sorted, so that the pattern `*` comes before single names.
     credentials.reverse();
     for credential in credentials {
         let at = format!("the credential for `{}`", credential.host);
@@ -207,7 +208,8 @@ pub(super) fn fill_credentials(
 }
 
 impl Template {
-    /// Returns the filled value, and its secret parts: each secret, and the whole value.
+    /// Returns the header value with its secrets filled in, and the texts to mask in the response:
+    /// each secret, and the complete value.
     fn fill_template(
         &self,
         secrets: &dyn Secrets,

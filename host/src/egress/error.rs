@@ -1,4 +1,4 @@
-//! Errors of requests, worded for the plugin and for the operator.
+//! Defines the errors of requests, with texts for the plugin and for the operator.
 
 use crate::point::handle::HandleError;
 use crate::point::trace::AccessOutcome;
@@ -11,7 +11,7 @@ pub enum ErrorKind {
     Url,
     /// The method is not allowed.
     Method,
-    /// A header is refused.
+    /// A header is invalid, or the plugin may not set it.
     Header,
     /// Too many headers, or one is too long.
     HeaderSize,
@@ -19,7 +19,7 @@ pub enum ErrorKind {
     Content,
     /// The host was not granted.
     Host,
-    /// The address must not be reached.
+    /// An address of the host is not allowed.
     Address,
     /// A credential cannot be filled in.
     Credential,

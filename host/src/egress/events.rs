@@ -1,9 +1,8 @@
-//! Responses that are streams of events: their lines are handed over as they come.
+//! Passes on the lines of a response that is an event stream (`text/event-stream`) as they arrive.
 //!
 //! A server that asks something or reports progress during a request keeps the response open. If
 //! the response were read to its end first, the question would never be answered. Secrets are
-//! masked line by line: no header can hold a secret with a line break, and none is cut where a line
-//! is whole.
+//! masked in complete lines: a secret in a header contains no line break, so none spans two lines.
 //!
 //! Start from [`Egress::send_for_events`].
 
@@ -24,12 +23,12 @@ use crate::point::trace::Origin;
 /// Media type of a stream of events.
 const EVENTS: &str = "text/event-stream";
 
-/// Purpose of a stream of events.
+/// Purpose of a stream of events, which decides the limit that it counts against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamUse {
-    /// Answer to the request: ends with it, and counts as a request in progress.
+    /// Stream that ends with the answer to one request, and counts as a request in progress.
     Answer,
-    /// Stream that stays open as a WebSocket does, and counts as a connection.
+    /// Stream that stays open like a WebSocket, and counts as a connection.
     Standing,
 }
 
@@ -48,17 +47,17 @@ pub struct EventResponse {
     pub status: u16,
     /// Headers, without connection headers.
     pub headers: HeaderMap,
-    /// Whole lines, streamed; in total at most [`MAX_RESPONSE_BYTES`] before masking.
+    /// Complete lines as they arrive; in total at most [`MAX_RESPONSE_BYTES`] before masking.
     pub lines: BoxStream<'static, Result<Bytes, Error>>,
 }
 
 impl Egress {
     /// Sends a request as [`send`](Self::send) does, but returns a stream of events as soon as its
-    /// headers have arrived. The deadline and the record of the request end there: the caller drops
-    /// a stream that takes too long. A stream that fails later has a record of its own.
+    /// headers have arrived. The deadline and the record of the request end at that point, so the
+    /// caller must drop a stream that takes too long. A stream that fails later has its own record.
     ///
     /// # Errors
-    /// As for [`send`](Self::send); a failure behind the headers is an error of the stream.
+    /// As for [`send`](Self::send); a failure after the headers is an error of the stream.
     pub async fn send_for_events(
         &self,
         request: Request,
@@ -117,17 +116,17 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
 struct OpenBody {
     reached: ReachedResponse,
     mask: CredentialMask,
-    /// Record of the request, which is written; a failure begins another one.
+    /// Record of the request. It is already written; a failure of the stream starts another one.
     record: OpenRecord,
     /// Target of the request, for the record of a failure.
     target: String,
-    /// Bytes of an incomplete line.
+    /// Received bytes of a line that is not complete yet.
     begun: Vec<u8>,
     n_bytes: usize,
 }
 
 impl OpenBody {
-    /// Returns the next whole lines, and at the end the rest; `None` behind it.
+    /// Returns the next complete lines, at the end of the body the rest, and then `None`.
     async fn next_lines(&mut self) -> Result<Option<Bytes>, Error> {
         loop {
             let Some(piece) = self.reached.read_piece().await? else {
@@ -154,7 +153,7 @@ impl OpenBody {
     }
 }
 
-/// Reads lines until the body ends, breaks off or is too long.
+/// Streams the lines until the body ends, breaks off or is too long.
 fn read_lines(body: OpenBody) -> BoxStream<'static, Result<Bytes, Error>> {
     let next = |body: Option<OpenBody>| async move {
         let mut body = body?;

@@ -43,7 +43,7 @@ const REFUSED_PREFIXES: [&str; 2] = ["proxy-", "sec-"];
 /// Headers that identify the sender. They are dropped on a redirect to another origin.
 const OF_IDENTITY: [&str; 2] = ["authorization", "cookie"];
 
-/// Headers that describe the body. They are dropped with it.
+/// Headers that describe the body. They are dropped when a redirect drops the body.
 const OF_BODY: [&str; 5] = [
     "content-encoding",
     "content-language",
@@ -70,7 +70,7 @@ pub(super) fn parse_method(name: &str) -> Result<Method, Error> {
     })
 }
 
-/// Checks the headers of a plugin. `is_own` selects names that are set by credentials.
+/// Checks the headers of a plugin. `is_own` reports whether a credential sets the header.
 pub(super) fn check_headers(
     headers: Vec<(String, Vec<u8>)>,
     is_own: impl Fn(&str) -> bool,
@@ -160,7 +160,7 @@ pub(super) fn of_answer(
             !is_refused(name.as_str()) && !is_secret(name.as_str())
         };
         if is_kept {
-            // A map of the same size cannot overflow.
+            // Cannot overflow: `headers` is a map of the same type and not smaller.
             let _ = kept.try_append(name.clone(), value.clone());
         }
     }

@@ -33,7 +33,7 @@ const MIN_PATTERN_BYTES: usize = 8;
 /// Maximum length of a secret for which all truncations are searched, in bytes.
 const MAX_CUT_BYTES: usize = 512;
 
-/// Secrets of one request and of the redirects before it.
+/// Finds and masks the secrets that were sent in a request and in its redirects.
 #[derive(Debug, Default)]
 pub(super) struct CredentialMask {
     used: Vec<UsedSecret>,
@@ -43,12 +43,12 @@ pub(super) struct CredentialMask {
 #[derive(Debug)]
 struct SecretFinder {
     patterns: AhoCorasick,
-    /// Index in `used` for each pattern.
+    /// Index in `used` of the secret of each pattern.
     of: Vec<usize>,
 }
 
 impl CredentialMask {
-    /// Adds secrets to search for.
+    /// Adds secrets to search for, and builds the search again.
     pub(super) fn add_secrets(&mut self, used: Vec<UsedSecret>) -> Result<(), Error> {
         let is_new = used.iter().any(|new| !self.used.contains(new));
         if !is_new {
@@ -108,7 +108,8 @@ impl CredentialMask {
         self.find_secrets(bytes).next().map(|(_, name)| name)
     }
 
-    /// Masks secrets in `bytes`; `None` if there are none. In JSON any character may be escaped.
+    /// Returns `bytes` with the secrets masked; `None` if there are none. Secrets are also found in
+    /// JSON, where any character may be escaped.
     pub(super) fn mask_bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         if self.is_empty() {
             return None;
@@ -169,7 +170,7 @@ fn unescape_ascii(bytes: &[u8]) -> Option<Vec<u8>> {
                 plain.push(byte);
                 6
             }
-            // The character after a backslash belongs to it.
+            // A backslash and the character after it are one escape, and are copied together.
             _ if *first == b'\\' => {
                 plain.extend(rest.iter().take(2));
                 2
@@ -208,8 +209,8 @@ fn secret_spellings(secret: &str) -> Vec<String> {
         secret.to_owned(),
         json.replace('/', "\\/"),
         json,
-        // Characters left unencoded by `encodeURIComponent`, form encoding, `encodeURI`, and strict
-        // servers.
+        // Sets of characters that are left unencoded by `encodeURIComponent`, form encoding,
+        // `encodeURI` and strict servers.
         percent(|b| b.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&b)),
         percent(|b| b.is_ascii_alphanumeric() || b"-_.*".contains(&b)),
         percent(|b| b.is_ascii_alphanumeric() || b"-_.~".contains(&b)),
@@ -220,7 +221,7 @@ fn secret_spellings(secret: &str) -> Vec<String> {
         hex,
     ];
     for before in 0..3 {
-        let plain = base64_within(secret.as_bytes(), before);
+        let plain = base64_after(secret.as_bytes(), before);
         all.push(plain.replace('+', "-").replace('/', "_"));
         all.push(plain);
     }
@@ -229,8 +230,9 @@ fn secret_spellings(secret: &str) -> Vec<String> {
     all
 }
 
-/// Returns the truncations of a secret: every prefix and suffix of at least half its length. For a
-/// long secret only one of each, because all suffixes together need memory quadratic in the length.
+/// Returns the truncations of a secret: every prefix and suffix of at least half its length. A
+/// secret of more than [`MAX_CUT_BYTES`] yields only the shortest of each, because all suffixes
+/// together need memory quadratic in the length.
 ///
 /// For example:
 ///
@@ -253,13 +255,13 @@ fn cut_secret(secret: &str) -> Vec<String> {
     pieces.flatten().map(str::to_owned).collect()
 }
 
-/// Returns the Base64 characters that depend only on `bytes`, if `before` bytes (0 to 2) precede
-/// them in their group of three.
-fn base64_within(bytes: &[u8], before: usize) -> String {
-    let mut padded = vec![0; before];
+/// Returns the part of the Base64 encoding that depends only on `bytes`, if `n_before` other bytes
+/// (0 to 2) precede them in the first group of three.
+fn base64_after(bytes: &[u8], n_before: usize) -> String {
+    let mut padded = vec![0; n_before];
     padded.extend_from_slice(bytes);
     let n_whole = padded.len() * 8 / 6;
-    let first = (before * 8).div_ceil(6);
+    let first = (n_before * 8).div_ceil(6);
     let text = STANDARD_NO_PAD.encode(padded);
     text.get(first..n_whole).unwrap_or_default().to_owned()
 }
@@ -328,7 +330,7 @@ mod tests {
 
     #[test]
     fn base64_is_found_wherever_the_secret_begins_in_it() {
-        assert_eq!(base64_within(b"any", 0), "YW55");
+        assert_eq!(base64_after(b"any", 0), "YW55");
         for before in ["", "a", "ab", "abc", "user:", "{\"header\":\""] {
             for after in ["", "x", "xy", "xyz"] {
                 let text = STANDARD_NO_PAD.encode(format!("{before}{SECRET}{after}"));

@@ -88,7 +88,7 @@ pub enum Body {
 pub struct Timeouts {
     /// Timeout for connecting; at most 10 s.
     pub connect: Option<Duration>,
-    /// Timeout from the connection to the response headers.
+    /// Timeout from the start of connecting to the response headers.
     pub first_byte: Option<Duration>,
     /// Timeout between two pieces of the response body.
     pub between_bytes: Option<Duration>,
@@ -103,7 +103,7 @@ pub struct Response {
     pub headers: HeaderMap,
     /// The body after decoding.
     pub body: Vec<u8>,
-    /// Request slot; the response occupies it until it is dropped.
+    /// Slot of the request, which stays occupied until the response is dropped.
     pub place: RequestSlot,
 }
 
@@ -119,8 +119,8 @@ pub struct PluginEgress {
 }
 
 impl PluginEgress {
-    /// Creates the egress of a plugin with these grants, and `requests` per session, capped at
-    /// [`MAX_REQUESTS`].
+    /// Creates the egress of a plugin with these grants. A session may send `requests` requests, or
+    /// the default number, but never more than [`MAX_REQUESTS`].
     #[must_use]
     pub fn new(
         options: EgressOptions,
@@ -160,7 +160,7 @@ pub struct Egress {
 }
 
 impl Egress {
-    /// Resets the request count of the session.
+    /// Resets the number of requests that the session may still send.
     pub(crate) fn renew_requests(&self) {
         self.budget.renew_budget();
     }

@@ -28,12 +28,13 @@ pub struct Outgoing<'a> {
 /// plugin and into the record.
 pub type Inspect = Arc<dyn Fn(&Outgoing<'_>) -> Result<(), String> + Send + Sync>;
 
-/// Answers requests instead of the network, after all checks. The headers include credentials.
+/// Returns canned responses to requests, which pass all checks first and are not sent. The headers
+/// include credentials.
 pub type Canned =
     Arc<dyn Fn(&Outgoing<'_>) -> Result<http::Response<Vec<u8>>, String> + Send + Sync>;
 
-/// Canned messages of a WebSocket, by its URL, instead of a connection. Messages of the plugin are
-/// accepted and never answered.
+/// Returns the canned messages of the WebSocket with this URL, instead of connecting. Messages of
+/// the plugin are accepted and never answered.
 pub type CannedSocket = Arc<dyn Fn(&str) -> Result<Vec<String>, String> + Send + Sync>;
 
 /// Options for requests of plugins.
@@ -59,7 +60,7 @@ fn no_secrets(outgoing: &Outgoing<'_>) -> Result<(), String> {
     let of_names = spellings
         .iter()
         .map(|text| ("name of a header", text.as_bytes()));
-    // Checked separately, because an error about a value names its header.
+    // Names are checked first, because an error about a value shows the name of its header.
     check_outgoing(&of_names.collect::<Vec<_>>())?;
     let values: Vec<(String, &[u8])> = outgoing
         .headers
@@ -71,8 +72,8 @@ fn no_secrets(outgoing: &Outgoing<'_>) -> Result<(), String> {
     check_outgoing(&parts)
 }
 
-/// Returns the spellings of a header name in which a token would be recognized: header names are in
-/// lower case, and a token starts at a word boundary.
+/// Returns each suffix of a header name that begins at a word, as it is and in upper case. A token
+/// is recognized only at a word boundary, and a [`HeaderName`] is always in lower case.
 fn name_spellings(name: &HeaderName) -> impl Iterator<Item = String> {
     let name = name.as_str();
     let words = name

@@ -12,8 +12,8 @@ use crate::text::clean_line;
 /// Maximum length of a reason in a record, in bytes.
 const MAX_REASON_BYTES: usize = 500;
 
-/// A record in progress. If it is dropped while open, it reports that the request was abandoned,
-/// because the plugin was stopped or gave up.
+/// A record in progress. If it is dropped before it is written, it is written as a failure, because
+/// the plugin was stopped or gave up the request.
 pub(super) struct OpenRecord {
     handle: Arc<dyn AgentHandle>,
     plugin: Arc<str>,
@@ -39,12 +39,12 @@ impl OpenRecord {
         self.target = Some(target);
     }
 
-    /// Returns the target of a record that is not written yet.
+    /// Returns the target of the record; `None` once the record is written.
     pub(super) fn target(&self) -> Option<String> {
         self.target.clone()
     }
 
-    /// Writes the record; [`OpenRecord::name_target`] starts another one.
+    /// Writes the record. [`OpenRecord::name_target`] then starts another one.
     pub(super) fn close_record(&mut self, error: Option<&Error>) {
         match error {
             None => self.report_outcome(AccessOutcome::Done, None),
@@ -71,7 +71,7 @@ impl OpenRecord {
         self.handle.access(AccessRecord {
             plugin: self.plugin.clone(),
             reached: Reached::Network,
-            // A path may contain a token. The record of its refusal must not store it.
+            // A path may contain a token, and the record of a refused token must not store it.
             target: Scanner::shared().masked(&target).into_owned(),
             outcome,
             reason: reason.map(|text| Scanner::shared().masked(&text).into_owned()),

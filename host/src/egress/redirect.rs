@@ -1,7 +1,6 @@
 //! Follows redirects: computes the next target, method and body.
 //!
-//! This module only reads the response; whether the new target may be reached is checked again as
-//! for every request.
+//! This module only reads the response. The new target is checked like that of any other request.
 
 use reqwest::Method;
 

@@ -36,7 +36,7 @@ const MAX_ANSWER_HEADERS: usize = 2_000;
 /// Maximum length of the cause of a failed connection, in bytes.
 const MAX_CAUSE_BYTES: usize = 300;
 
-/// A request whose addresses are not checked yet.
+/// A request of the plugin, or one of its redirects, before its addresses are checked.
 struct RequestHop {
     target: RequestTarget,
     method: Method,
@@ -50,7 +50,7 @@ impl Egress {
     /// request, sent or refused. Dropping the future closes the connection.
     ///
     /// # Errors
-    /// The rule that refused the request, or the failure on the way. The text contains no secret.
+    /// A rule refused the request, or sending it failed. The text contains no secret.
     pub async fn send(&self, request: Request, origin: Origin) -> Result<Response, Error> {
         let mut record = self.begin_request(&request, origin)?;
         let mut mask = CredentialMask::default();
@@ -66,7 +66,7 @@ impl Egress {
         answer
     }
 
-    /// Starts the record of a request, and counts the request.
+    /// Starts the record of a request, and charges the request to the session's budget.
     pub(super) fn begin_request(
         &self,
         request: &Request,
@@ -95,8 +95,8 @@ impl Egress {
         })
     }
 
-    /// Counts a request, or refuses it when the number of requests is spent. Only the first refusal is
-    /// recorded, with the target that `name` returns.
+    /// Charges a request to the session's budget, or refuses it if the budget is spent. Only the
+    /// first refusal is recorded, with the target that `name` returns.
     pub(super) fn count_request(
         &self,
         record: &mut OpenRecord,
@@ -115,7 +115,7 @@ impl Egress {
         Err(spent.error)
     }
 
-    /// Sends a request and follows its redirects to the headers of the last response.
+    /// Sends a request and follows its redirects until the headers of the last response arrive.
     pub(super) async fn follow_redirects(
         &self,
         request: Request,
@@ -261,8 +261,8 @@ impl Egress {
     }
 }
 
-/// Creates a client for one request that can only connect to these addresses. Without reuse, no
-/// connection outlives its check.
+/// Creates a client for one request that can only connect to these addresses. Connections are not
+/// reused, so that none outlives the check of its address.
 fn build_client(
     target: &RequestTarget,
     addresses: &[IpAddr],
@@ -284,8 +284,8 @@ fn build_client(
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
-        // Their size is checked after receipt. Sites with many cookies and policies send more than
-        // the library's default of 100.
+        // The size of the headers is checked after receipt. Sites with many cookies and policies
+        // send more headers than the library's default of 100.
         .http1_max_headers(MAX_ANSWER_HEADERS)
         .pool_max_idle_per_host(0);
     if target.scheme == Scheme::Http {
@@ -295,7 +295,7 @@ fn build_client(
     builder.build().map_err(|e| send_error(&e))
 }
 
-/// Applies the plugin's timeout. The host's own deadline covers the whole request.
+/// Applies a timeout that the plugin set. The host's own deadline covers the whole request.
 async fn within_limit<T>(
     limit: Option<Duration>,
     doing: impl Future<Output = reqwest::Result<T>>,
@@ -310,7 +310,7 @@ async fn within_limit<T>(
     done.map_err(|e| send_error(&e))
 }
 
-/// A response whose headers are here, and whose body is not read yet.
+/// A response whose headers have arrived, and whose body is not read yet.
 pub(super) struct ReachedResponse {
     pub(super) answer: reqwest::Response,
     method: Method,
@@ -319,7 +319,7 @@ pub(super) struct ReachedResponse {
 }
 
 impl ReachedResponse {
-    /// Reads the response within the limits and masks secrets.
+    /// Reads the complete response within the limits and masks secrets.
     pub(super) async fn read_whole(mut self, mask: &CredentialMask) -> Result<Response, Error> {
         self.check_headers(mask)?;
         let status = self.answer.status();
@@ -339,7 +339,7 @@ impl ReachedResponse {
             }
         }
         if let Some(masked) = mask.mask_bytes(&body) {
-            // Names can be longer than the secrets they replace.
+            // The mask contains the secret's name, which can be longer than the secret.
             if masked.len() > MAX_RESPONSE_BYTES {
                 return Err(Error::too_long_response());
             }
@@ -353,7 +353,7 @@ impl ReachedResponse {
         })
     }
 
-    /// Refuses headers that are too long, and a body in which secrets would not be found.
+    /// Refuses headers that are too long, and an encoded body, in which secrets would not be found.
     pub(super) fn check_headers(&self, mask: &CredentialMask) -> Result<(), Error> {
         if headers::is_too_long(self.answer.headers()) {
             let text = format!(
@@ -376,9 +376,10 @@ impl ReachedResponse {
         within_limit(self.timeouts.between_bytes, self.answer.chunk()).await
     }
 
-    /// Returns the headers of a body with this many bytes, without secrets.
+    /// Returns the response headers for the plugin with secrets masked; `n_bytes` is the length of
+    /// the body that the plugin receives.
     pub(super) fn masked_headers(&self, mask: &CredentialMask, n_bytes: usize) -> HeaderMap {
-        // The name of a header cannot be masked, so the header is dropped.
+        // The name of a header cannot be masked, so a header with a secret in its name is dropped.
         let is_secret = |name: &str| mask.first_secret(name.as_bytes()).is_some();
         let mut headers =
             headers::of_answer(self.answer.headers(), &self.method, n_bytes, is_secret);
@@ -393,7 +394,7 @@ impl ReachedResponse {
     }
 }
 
-/// Converts an error of the HTTP library, without the URL.
+/// Converts an error of the HTTP library, and leaves out the URL.
 fn send_error(error: &reqwest::Error) -> Error {
     let (kind, what) = if error.is_timeout() {
         (ErrorKind::Timeout, "the connection took too long")

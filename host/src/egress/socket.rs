@@ -1,8 +1,8 @@
-//! Opens the WebSocket connections of plugins, with the rules of requests.
+//! Opens the WebSocket connections of plugins, under the same rules as requests.
 //!
-//! `ws` and `wss` count as `http` and `https` for grants and credentials. The library gets a stream
-//! that this module connected to a checked address; it resolves and connects nothing itself. Start
-//! from [`Egress::open_socket`].
+//! `ws` and `wss` count as `http` and `https` for grants and credentials. The WebSocket library
+//! gets a stream that this module connected to a checked address; the library resolves and connects
+//! nothing. Start from [`Egress::open_socket`].
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ const MAX_PROTOCOLS: usize = 8;
 /// Maximum length of the name of a subprotocol, in bytes.
 const MAX_PROTOCOL_BYTES: usize = 64;
 
-/// Maximum size of what waits to be written: a message and the frame around it.
+/// Maximum size of the unwritten data of a connection, in bytes: a message with its frame header.
 const WRITE_BUFFER_BYTES: usize = 2 * MAX_FRAME_BYTES;
 
 /// Maximum length of the cause of a failure, in bytes.
@@ -69,22 +69,22 @@ pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
-/// An open connection of the library.
+/// An open connection of the WebSocket library.
 pub(super) type Socket = WebSocketStream<Box<dyn ByteStream>>;
 
-/// Other end of a connection.
+/// Peer of a connection.
 pub(super) enum Line {
     Socket(Box<Socket>),
-    /// Messages that have come, in tests of plugins.
+    /// Messages that the plugin receives, in tests of plugins.
     Canned(Vec<String>),
 }
 
 impl Egress {
-    /// Opens a WebSocket connection, and records the attempt, also if it is refused. `arrived` is
-    /// notified of everything that arrives on the connection.
+    /// Opens a WebSocket connection, and records the attempt, even if it is refused. `arrived` is
+    /// notified of each message and of the end of the connection.
     ///
     /// # Errors
-    /// The rule that refused the connection, or the failure on the way. The text contains no secret.
+    /// A rule refused the connection, or opening it failed. The text contains no secret.
     pub async fn open_socket(
         &self,
         request: SocketRequest,
@@ -192,7 +192,7 @@ fn check_protocols(protocols: &[String]) -> Result<(), Error> {
     }
 }
 
-/// Connects to the first checked address that answers, with TLS where the target says so.
+/// Connects to the first checked address that answers, with TLS if the scheme is `https`.
 async fn connect_stream(
     target: &RequestTarget,
     addresses: &[IpAddr],
@@ -208,13 +208,13 @@ async fn connect_stream(
         Err(connect_error(last.map(|e| e.to_string())))
     };
     let tcp = within(CONNECT_TIMEOUT, connecting).await?;
-    // Small messages are not held back; the connection works without it too.
+    // Sends small messages at once; the connection also works if this fails.
     let _ = tcp.set_nodelay(true);
     if target.scheme == Scheme::Http {
         return Ok(Box::new(tcp));
     }
     install_tls();
-    // Loading the certificates of the system reads files.
+    // Runs on a blocking thread, because loading the system's certificates reads files.
     let config = tokio::task::spawn_blocking(tls_config).await;
     let config = config
         .map_err(|e| connect_error(Some(e.to_string())))?
@@ -255,7 +255,7 @@ fn connect_error(cause: Option<String>) -> Error {
     Error::new(ErrorKind::Connect, clean_line(&text, MAX_CAUSE_BYTES))
 }
 
-/// Asks the server for a WebSocket connection over the stream.
+/// Performs the WebSocket handshake over the stream.
 async fn shake_hands(
     stream: Box<dyn ByteStream>,
     target: &RequestTarget,
@@ -284,8 +284,8 @@ async fn shake_hands(
     }
 }
 
-/// Returns the error for an answer that opens no connection. A redirect is not followed: few
-/// servers send one, and the plugin could not distinguish the new target from the one it asked for.
+/// Returns the error for a response that opens no connection. A redirect is not followed: few
+/// servers send one, and the plugin could not distinguish the new target from the requested one.
 fn refused_handshake(status: StatusCode) -> Error {
     if status.is_redirection() {
         let text = format!(

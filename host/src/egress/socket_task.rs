@@ -1,7 +1,7 @@
-//! The task of a WebSocket connection: it reads, answers pings and writes.
+//! Runs the task of a WebSocket connection, which reads, answers pings and writes.
 //!
 //! Reading stops while the queue is full, so that a slow plugin costs no memory and the server is
-//! slowed down by TCP. Every breach of a rule ends the connection, with its name.
+//! slowed down by TCP. A broken rule ends the connection, and the reason names the rule.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,16 +17,16 @@ use super::connection::{MAX_FRAME_BYTES, SendOrder, Shared, SocketFrame};
 use super::mask::CredentialMask;
 use super::socket::Socket;
 
-/// Time in which the server must take a message.
+/// Timeout for the server to accept a message.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Time that closing may take.
+/// Timeout for closing the connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Silence after which the server is pinged.
+/// Time without frames from the server after which it is pinged.
 const PING_AFTER: Duration = Duration::from_secs(30);
 
-/// Silence after which the connection counts as dead.
+/// Time without frames from the server after which the connection counts as dead.
 const DEAD_AFTER: Duration = Duration::from_secs(90);
 
 /// Maximum number of control frames within [`CONTROL_PERIOD`].
@@ -50,7 +50,7 @@ impl Default for ControlCount {
 }
 
 impl ControlCount {
-    /// Counts a frame. Returns whether there are too many.
+    /// Counts a control frame, and returns whether the current period has too many.
     fn is_flood(&mut self, now: Instant) -> bool {
         if now.saturating_duration_since(self.since) >= CONTROL_PERIOD {
             *self = Self { since: now, n: 0 };
@@ -85,17 +85,17 @@ impl SocketTask {
         }
     }
 
-    /// Serves the connection until it ends or is abandoned.
+    /// Serves the connection until it ends or the plugin drops it, and closes it.
     pub(super) async fn run(mut self, closing: CancellationToken) {
         let reason = tokio::select! {
             biased;
             () = closing.cancelled() => "closed by the plugin".to_owned(),
             reason = self.serve() => reason,
         };
-        // From here on nothing is sent or received, whatever frames the server still sends.
+        // Nothing is sent or received after this, whatever frames the server still sends.
         self.orders.close();
         self.shared.end(&reason);
-        // The stream is dropped in any case.
+        // Errors and the timeout are ignored, because the stream is dropped in any case.
         let _ = timeout(CLOSE_TIMEOUT, self.socket.close(None)).await;
     }
 
@@ -105,7 +105,7 @@ impl SocketTask {
         let mut pinged = heard;
         loop {
             let has_room = self.shared.has_room();
-            // While nothing is read, silence means nothing.
+            // Nothing is read while the queue is full, so the server does not count as silent.
             if !has_room {
                 heard = Instant::now();
             }
@@ -113,7 +113,8 @@ impl SocketTask {
             if silent >= DEAD_AFTER {
                 return format!("the server was silent for {DEAD_AFTER:?}");
             }
-            // Messages of the plugin do not count: only an answer shows that the server is there.
+            // Only frames from the server delay the next ping: messages that the plugin sends do
+            // not show that the server is alive.
             let until_ping = PING_AFTER.saturating_sub(heard.max(pinged).elapsed());
             tokio::select! {
                 order = self.orders.recv() => {
@@ -188,7 +189,7 @@ impl SocketTask {
     }
 }
 
-/// Says why the library ended the connection.
+/// Returns the reason why the library ended the connection.
 fn end_reason(error: &WireError) -> String {
     match error {
         WireError::ConnectionClosed | WireError::AlreadyClosed => {

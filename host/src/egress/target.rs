@@ -1,5 +1,4 @@
-//! Target of a request: a URL that is parsed once, and the check of its host and addresses against
-//! the grants.
+//! Parses the URL of a request once, and checks its host and addresses against the grants.
 //!
 //! There is only one URL parser. Patterns, lookup, connection, request line and `host` header all
 //! use its result, so spellings that two parsers would read differently cannot bypass a check.
@@ -18,7 +17,7 @@ use crate::text::clean_line;
 /// Maximum length of a URL, in bytes, as accepted by common servers.
 const MAX_URL_BYTES: usize = 8 << 10;
 
-/// Maximum number of addresses of one host that are checked.
+/// Maximum number of addresses of one host. A host with more is refused.
 const MAX_ADDRESSES: usize = 64;
 
 /// Maximum length of a target in a record, in bytes.
@@ -61,8 +60,8 @@ impl RequestTarget {
         Self::new(url)
     }
 
-    /// Parses the URL of a WebSocket. `ws` and `wss` become `http` and `https`, as which they are
-    /// granted.
+    /// Parses the URL of a WebSocket. `ws` and `wss` become `http` and `https`, the schemes under
+    /// which hosts are granted.
     pub(super) fn parse_socket_target(text: &str) -> Result<Self, Error> {
         let with = |scheme: &str, rest: &str| format!("{scheme}:{rest}");
         let text = match text.split_once(':') {
@@ -77,12 +76,13 @@ impl RequestTarget {
         Self::parse_target(&text)
     }
 
-    /// Returns the URL with the scheme of WebSockets.
+    /// Returns the URL with the scheme `ws` or `wss`.
     pub(super) fn socket_url(&self) -> String {
         self.url.as_str().replacen("http", "ws", 1)
     }
 
-    /// Formats the target of a WebSocket for records, as [`RequestTarget::target_name`].
+    /// Formats the target of a WebSocket for records, like [`RequestTarget::target_name`] but with
+    /// the scheme `ws` or `wss`.
     pub(super) fn socket_name(&self, verb: &str) -> String {
         let name = format!(
             "{}{}",
@@ -92,7 +92,7 @@ impl RequestTarget {
         clean_line(&format!("{verb} {name}"), MAX_NAME_BYTES)
     }
 
-    /// Checks a parsed URL.
+    /// Checks a parsed URL, and removes the fragment and a trailing dot of the host.
     pub(super) fn new(mut url: Url) -> Result<Self, Error> {
         let scheme = match url.scheme() {
             "https" => Scheme::Https,
@@ -137,8 +137,8 @@ impl RequestTarget {
         (self.scheme, &self.host, self.port) == (other.scheme, &other.host, other.port)
     }
 
-    /// Formats the target for records: method, scheme, host, port and path. The query, which may
-    /// hold secrets, is left out. Printable and shortened.
+    /// Formats the target for records: method, scheme, host, port and path. The query is left out,
+    /// because it may hold secrets. Unprintable characters are replaced, and a long text is cut.
     ///
     /// For example:
     ///
@@ -156,9 +156,10 @@ impl RequestTarget {
         format!("{}://{host}:{}", self.scheme.as_str(), self.port)
     }
 
-    /// Finds the target in the granted hosts.
+    /// Returns the classes of addresses that the grants allow for the target, or refuses the
+    /// target.
     ///
-    /// The first pattern is in `hosts`, the second in `private`:
+    /// For example, if the first pattern is granted under `hosts` and the second under `private`:
     ///
     /// ```text
     /// granted hosts           URL                            result

@@ -1,4 +1,5 @@
-//! Passes the events of a session to a watcher, with backpressure between two pieces of work.
+//! Passes the events of a session to a watcher. Work never waits for the watcher, but the pause
+//! between two pieces of work waits until it has received all events.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -45,7 +46,7 @@ impl EventPump {
         }
     }
 
-    /// Passes on the remaining events, or gives up some time after cancellation.
+    /// Passes on the remaining events, but gives up [`GRACE`] after cancellation.
     pub(crate) async fn flush_events(&mut self, cancel: &CancellationToken) {
         let given_up = async {
             cancel.cancelled().await;
@@ -62,7 +63,7 @@ impl EventPump {
         }
     }
 
-    /// Passes one event on. Cancel safe: no event is lost if the future is dropped.
+    /// Passes one event on. Cancel-safe: no event is lost if the future is dropped.
     async fn forward_one(&mut self) {
         if self.next.is_none() {
             match self.events.recv().await {

@@ -1,4 +1,4 @@
-//! Results that events name: of slash commands, of runs of loops, and of subagents.
+//! Defines the results that events report: of slash commands, of loop runs, and of subagents.
 //!
 //! The module must not know how a result is produced. Start from [`SubagentState`].
 
@@ -15,7 +15,7 @@ pub enum CommandResult {
     Prompt,
     /// No output.
     Nothing,
-    /// An action of the front end: another model, another session, the end.
+    /// An action of the front end, such as choosing another model or session, or quitting.
     Action,
     /// The command failed.
     Failed,
@@ -33,7 +33,7 @@ pub enum LoopResult {
     Failed,
 }
 
-/// State of a subagent, as the model, the person and the session know it.
+/// State of a subagent, as reported to the model and the person and stored in the session.
 ///
 /// A subagent that is not running can be continued, whatever its state is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,4 +1,4 @@
-//! Delivery of events in the order in which they were sent, stamped with time and position.
+//! Delivers events in the order in which they were sent, stamped with time and position.
 //!
 //! The sender tracks the position (agent, turn and step) from the events that pass through it, for
 //! example `turn-start`, so that callers do not need to state it. Listeners are channels or
@@ -26,14 +26,14 @@ use crate::point::trace::TraceRecord;
 /// Version of the stream, as stated in `session-opened`.
 pub const VERSION: u32 = 1;
 
-/// Fields that every event has. If an event has an own field with such a name, its value must be
-/// the same, because the own field is not written.
+/// Fields that every event has. If an event has a field of its own with one of these names, both
+/// must have the same value, because the event's own field is not written.
 const COMMON: [&str; 6] = ["type", "at", "session", "agent", "turn", "step"];
 
 const MAIN: &str = "main";
 
 /// Line of the event stream of Rind. The first line is session-opened, which names the version of
-/// the stream. Readers leave out events and fields that they do not know.
+/// the stream. Readers ignore events and fields that they do not know.
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
 pub struct Stamped {
     /// Time in UTC: RFC 3339 with microseconds, as in `2026-01-31T09:30:00.123456Z`.
@@ -42,13 +42,13 @@ pub struct Stamped {
     /// Id of the session of the main agent.
     #[schemars(with = "String", default)]
     pub session: Option<Arc<str>>,
-    /// Agent in which it happened: `main`, or the id of a subagent.
+    /// Agent in which the event happened: `main`, or the id of a subagent.
     #[schemars(with = "String")]
     pub agent: Arc<str>,
-    /// Number of the turn of this agent that started last, 0 before the first. A hook or an access
-    /// outside a turn says 0.
+    /// Number of the latest turn of this agent, 0 before the first. A hook or an access outside a
+    /// turn has 0.
     pub turn: u32,
-    /// Number of the last step that started in the turn, 0 before the first.
+    /// Number of the latest step in the turn, 0 before the first.
     pub step: u32,
     /// Event.
     #[schemars(flatten)]
@@ -75,8 +75,8 @@ impl Serialize for Stamped {
         map.serialize_entry("turn", &self.turn)?;
         map.serialize_entry("step", &self.step)?;
         match &self.event {
-            // The most frequent event: a detour through a value takes longer than the rest of the
-            // line.
+            // Hook events are the most frequent, and converting one to a `Value` would take longer
+            // than writing the rest of its line.
             Event::Hook { record } => serialize_record(record, &mut map)?,
             event => serialize_own(event, &mut map)?,
         }
@@ -84,8 +84,8 @@ impl Serialize for Stamped {
     }
 }
 
-/// Writes the fields of an event that not all events have. An own `turn`, for example, has the same
-/// value as the common one, and `#[serde(flatten)]` would write it twice.
+/// Writes the event's own fields without those in [`COMMON`], which are already written. A `turn`
+/// of the event, for example, equals the common one, and `#[serde(flatten)]` would write it twice.
 fn serialize_own<M: SerializeMap>(event: &Event, map: &mut M) -> Result<(), M::Error> {
     let Value::Object(fields) = serde_json::to_value(event).map_err(M::Error::custom)? else {
         return Err(M::Error::custom("an event is an object"));
@@ -99,7 +99,7 @@ fn serialize_own<M: SerializeMap>(event: &Event, map: &mut M) -> Result<(), M::E
     Ok(())
 }
 
-/// Writes the same as [`serialize_own`].
+/// Writes the same as [`serialize_own`] for a hook event, but without a [`Value`].
 fn serialize_record<M: SerializeMap>(record: &TraceRecord, map: &mut M) -> Result<(), M::Error> {
     let TraceRecord {
         point,
@@ -132,7 +132,7 @@ fn serialize_record<M: SerializeMap>(record: &TraceRecord, map: &mut M) -> Resul
 /// whether lines are missing.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct NumberedEvent<'a> {
-    /// Event with the time and place of its emission.
+    /// Event with the time and position of its emission.
     #[serde(flatten)]
     pub stamped: &'a Stamped,
     /// Number of the line, from 1 for each program that writes.
@@ -229,9 +229,9 @@ impl EventPosition {
         }
     }
 
-    /// Returns agent, turn and step of an event. Hook and access records carry their own: they may
-    /// arrive late, from a hook that runs in the background, and accesses of a plugin in a subagent
-    /// are reported through the handle of the session.
+    /// Returns agent, turn and step of an event. Hook and access records carry their own position:
+    /// they may arrive late, from a hook that runs in the background, and accesses of a plugin in a
+    /// subagent are reported through the handle of the session.
     fn position_of(&self, event: &Event) -> (Arc<str>, u32, u32) {
         match event {
             Event::Hook { record } => (self.agent.clone(), record.turn, record.step),

@@ -1,4 +1,4 @@
-//! The tree of a turn, derived from its events: which part an event begins, ends, or belongs to.
+//! Derives the tree of a turn from its events: which part an event begins, ends, or belongs to.
 //!
 //! The module must not know how a reader shows a part, for example as a span or as an indented
 //! line. Start from [`TurnPart`].
@@ -31,7 +31,7 @@ impl TurnPart {
         }
     }
 
-    /// Returns the part that begins with an event.
+    /// Returns the part that begins with an event; `None` if the event begins none.
     pub fn begun_part(stamped: &Stamped) -> Option<Self> {
         let agent = stamped.agent.clone();
         match &stamped.event {
@@ -44,8 +44,8 @@ impl TurnPart {
         }
     }
 
-    /// Returns the part that ends with an event. A subagent ends with `subagent-end`, which comes
-    /// after its turn.
+    /// Returns the part that ends with an event; `None` if the event ends none. A subagent ends
+    /// with `subagent-end`, which comes after its `turn-end`.
     pub fn ended_part(stamped: &Stamped) -> Option<Self> {
         let agent = stamped.agent.clone();
         match &stamped.event {
@@ -58,8 +58,8 @@ impl TurnPart {
         }
     }
 
-    /// Returns the parent part of an event, among the known parts: the tool call that the event
-    /// names, otherwise an open compaction or archival, otherwise the agent.
+    /// Returns the innermost known part that contains an event: the tool call that the event names,
+    /// otherwise an open compaction or archival, otherwise the agent.
     pub fn part_above(stamped: &Stamped, is_known: impl Fn(&Self) -> bool) -> Option<Self> {
         let agent = || stamped.agent.clone();
         let call = match &stamped.event {

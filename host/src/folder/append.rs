@@ -1,4 +1,4 @@
-//! Appends to files, as logs do, at a cost that does not depend on the size of the file.
+//! Appends to files, such as logs, at a cost that does not depend on the size of the file.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::whole::MAX_BYTES;
 use super::{FolderError, GrantedFolders, OpenOptions};
 
 impl GrantedFolders {
-    /// Whether the usage of `data` is known, so that appending need not count it first.
+    /// Whether the usage of `data` is known, so that an append need not count the directory first.
     #[must_use]
     pub fn is_counted(&self) -> bool {
         self.usage.is_counted()
@@ -39,8 +39,8 @@ impl GrantedFolders {
         let Some(usage) = place.usage() else {
             return Ok((&*file).write_all(content)?);
         };
-        // Truncating or removing the file at the same time must not free quota that this write
-        // still uses.
+        // Another call that truncates or removes the file at the same time must not free quota that
+        // this write still uses.
         usage.note_opened(&file);
         let _writing = usage.begin_writing(&file);
         usage.grow_usage(content.len() as u64)?;

@@ -1,7 +1,7 @@
-//! State of a file or directory as one number, to notice that it has changed.
+//! Computes a number from the state of a file or directory, to detect that it has changed.
 //!
-//! Nothing is opened but a directory: a pipe or a device is only looked at. Start from
-//! [`GrantedFolders::state_of`].
+//! Only directories are opened. Of anything else, such as a pipe or a device, only the metadata is
+//! read. Start from [`GrantedFolders::state_of`].
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -10,15 +10,16 @@ use cap_std::fs::{Dir, Metadata, MetadataExt};
 
 use super::{FolderError, GrantedFolders, MAX_ENTRIES, OpenOptions};
 
-/// State of a path at which nothing is.
+/// State of a path that does not exist. Every other state is odd.
 const ABSENT: u64 = 0;
 
 impl GrantedFolders {
     /// Returns a number that changes when the file, or an entry of the directory, changes. Entries
-    /// of directories in it do not count. A path at which nothing is has a state, too. Blocks.
+    /// of subdirectories do not count. A path that does not exist also has a state. Blocks.
     ///
     /// # Errors
-    /// The path was not granted or leads out, or the directory has too many entries.
+    /// The path was not granted or leads out of the granted directory, or the directory has too
+    /// many entries.
     pub fn state_of(&self, path: &str) -> Result<u64, FolderError> {
         match self.look_at(path) {
             Err(FolderError::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(ABSENT),
@@ -48,7 +49,7 @@ impl GrantedFolders {
                 let Ok(metadata) = entry.metadata() else {
                     continue;
                 };
-                // A sum, because entries come in no fixed order.
+                // The hashes are added up, because entries come in no fixed order.
                 let name = entry.file_name();
                 state = state.wrapping_add(hash_entry(&name.to_string_lossy(), &metadata));
             }
@@ -57,8 +58,8 @@ impl GrantedFolders {
     }
 }
 
-/// Hashes the metadata that changes with an entry. The time and size of a directory are left out,
-/// because they change with its entries.
+/// Hashes the metadata that shows whether an entry changed. The time and size of a directory are
+/// left out, because they change with its entries.
 fn hash_entry(name: &str, metadata: &Metadata) -> u64 {
     let mut hasher = DefaultHasher::new();
     (name, metadata.ino(), metadata.is_dir()).hash(&mut hasher);

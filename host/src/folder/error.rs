@@ -1,4 +1,4 @@
-//! Errors of operations on files and directories.
+//! Defines the errors of operations on files and directories.
 
 use std::io;
 
@@ -54,7 +54,7 @@ pub enum FolderError {
     /// The file is a pipe, a device or a socket.
     #[error("it is a pipe, a device or a socket; only files and folders are opened")]
     Special,
-    /// Too many symlinks, probably a cycle.
+    /// The path has too many symlinks, probably in a cycle.
     #[error("the path leads through too many symlinks, perhaps in a loop")]
     Loop,
     /// One call exceeded a limit.
@@ -66,7 +66,7 @@ pub enum FolderError {
          and `files` under `[limits]` in plugin.toml, up to 1 GiB and 100,000 files"
     )]
     Full {
-        /// Maximum number of bytes.
+        /// Maximum total size of all files, in bytes.
         bytes: u64,
         /// Maximum number of files and directories.
         files: u64,

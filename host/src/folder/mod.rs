@@ -42,7 +42,7 @@ pub struct FolderPlaces {
     pub workspace: PathBuf,
     /// Data directory of the plugin, created on first use.
     pub data: PathBuf,
-    /// An empty directory, created on first use.
+    /// Directory that stays empty, created on first use. See [`FolderBase::Nowhere`].
     pub empty: PathBuf,
     /// Rind's own directories. A granted directory of the workspace must neither contain one nor be
     /// inside one.
@@ -99,17 +99,17 @@ pub enum FolderBase {
         names: Vec<String>,
         folder: Arc<File>,
     },
-    /// The empty directory.
+    /// The empty directory, for a plugin without a usable granted one.
     Nowhere,
 }
 
 impl GrantedFolders {
-    /// Creates the granted folders at these locations.
+    /// Creates the set of granted directories at these locations. Nothing is opened yet.
     #[must_use]
     pub fn new(granted: &Granted, places: FolderPlaces) -> Self {
         let folders = granted.folders();
-        // A grant inside a wider one with the same access is redundant, and would only be a border
-        // across which files cannot be moved.
+        // A grant inside a wider one with the same access is redundant. It would only prevent
+        // moving files from one to the other.
         let is_needed = |(access, folder): &&(Access, Folder)| {
             let wider = folders
                 .iter()
@@ -140,10 +140,10 @@ impl GrantedFolders {
             .map(|grant| (grant.access, &grant.folder))
     }
 
-    /// Opens every granted directory that can be opened, so that later calls need not wait for the
-    /// disk. May block.
+    /// Opens every granted directory that can be opened, so that later calls need not wait for it.
+    /// May block.
     pub fn open_all(&self) {
-        // Errors are ignored; opening is retried, and its error reported, on use.
+        // Errors are ignored here: opening is tried again on use, and reports its error then.
         (0..self.grants.len()).for_each(|number| drop(self.open_granted(number)));
     }
 
@@ -154,11 +154,11 @@ impl GrantedFolders {
     }
 
     /// Returns the directory that paths from `base` are relative to, opening a granted directory if
-    /// needed. It is not created, unless it is the plugin's own.
+    /// needed. A missing directory is created only if it is the plugin's data directory.
     ///
     /// # Errors
-    /// The directory does not exist, a symlink in its path leads out, or it overlaps Rind's own
-    /// directories.
+    /// The directory does not exist, a symlink in its path leads out of the workspace, or it
+    /// overlaps Rind's own directories.
     pub fn base_folder(&self, base: &FolderBase) -> Result<Arc<File>, FolderError> {
         match base {
             FolderBase::Granted(number) => Ok(self.open_granted(*number)?.file.clone()),
@@ -167,11 +167,11 @@ impl GrantedFolders {
         }
     }
 
-    /// Resolves `path` from `base`. A symlink at its end is followed if `follow`. The last
-    /// component need not exist.
+    /// Resolves `path` from `base`. If the last component is a symlink, it is followed only with
+    /// `follow`. The last component need not exist.
     ///
     /// # Errors
-    /// The path leads out, or a directory in it does not exist.
+    /// The path leads out of the granted directory, or a directory in it does not exist.
     pub fn resolve_place(
         &self,
         base: &FolderBase,
@@ -197,8 +197,8 @@ impl GrantedFolders {
             && (names
                 .first()
                 .is_some_and(|name| name.eq_ignore_ascii_case(PROJECT_FOLDER))
-                // Hooks and settings of git run programs at the user's next command. Only a grant
-                // for a directory inside `.git` allows writing there.
+                // Git runs programs that its hooks and settings name, at the user's next command.
+                // Only a grant for a directory inside `.git` allows writing there.
                 || (grant.is_some_and(|grant| grant.access != Access::Read)
                     && is_reserved(&self.places.workspace, &names, grant.map_or(0, FolderGrant::depth))));
         let access = grant.map_or(Access::Read, |grant| self.access_below(grant, &names));
@@ -217,8 +217,8 @@ impl GrantedFolders {
         })
     }
 
-    /// Whether a granted directory lies below `place`: moving `place` away would change the files
-    /// that may be written.
+    /// Whether a granted directory lies below `place`. Moving `place` away would then change which
+    /// files the plugin may write.
     #[must_use]
     pub fn holds_a_grant(&self, place: &ResolvedPath) -> bool {
         self.grants.iter().any(|grant| {
@@ -239,8 +239,8 @@ impl GrantedFolders {
             .map(|(number, _)| number)
     }
 
-    /// Returns the access at `names`, reached through `grant`: the access of the most specific
-    /// grant.
+    /// Returns the access to the path `names`, which was reached through `grant`: the access of the
+    /// most specific grant for that path.
     fn access_below(&self, grant: &FolderGrant, names: &[String]) -> Access {
         self.find_grant(grant.folder.root, names)
             .map_or(grant.access, |number| self.grants[number].access)
@@ -271,8 +271,8 @@ impl GrantedFolders {
     /// was created. Blocks.
     ///
     /// # Errors
-    /// The directory is read-only or overlaps Rind's own directories, or a symlink or file has its
-    /// name.
+    /// The directory is read-only or overlaps Rind's own directories, or a symlink or file has the
+    /// same name.
     pub fn make_folder(&self, base: &FolderBase) -> Result<bool, FolderError> {
         let FolderBase::Granted(number) = base else {
             return Ok(false);
@@ -309,7 +309,8 @@ impl GrantedFolders {
     ) -> Result<(), FolderError> {
         let real = root.join(names.iter().collect::<PathBuf>());
         let is_protected = |own: &PathBuf| {
-            // A symlink in its path could be replaced, so the path as written counts too.
+            // A symlink in the path of Rind's directory could be replaced, so both the path as
+            // written and the resolved path are compared.
             let is_below = own.starts_with(&real);
             let own = real_path(own);
             is_below || own.starts_with(&real) || real.starts_with(&own)

@@ -1,5 +1,5 @@
-//! Opens files and directories at a resolved path: never through a symlink, never a pipe or device,
-//! and with the quota charged.
+//! Opens files and directories at a resolved path. Never follows a symlink, never opens a pipe or
+//! device, and charges the quota.
 //!
 //! Start from [`ResolvedPath::open_node`].
 
@@ -34,13 +34,14 @@ pub struct OpenOptions {
 /// An open file or directory.
 #[derive(Debug)]
 pub struct OpenedNode {
-    /// Handle. If it is kept for writing, report it to [`super::Usage::note_opened`].
+    /// Handle of the file. If it is kept for writing, report it to
+    /// [`super::FolderUsage::note_opened`].
     pub file: File,
     /// Whether it is a directory.
     pub is_folder: bool,
 }
 
-/// Number of attempts, in case a file appears or disappears meanwhile.
+/// Number of attempts to create a file that something else creates between the check and the open.
 const TRIES: usize = 3;
 
 impl ResolvedPath {
@@ -101,8 +102,8 @@ impl ResolvedPath {
             return Err(FolderError::Special);
         }
         if let Some(usage) = usage.filter(|_| metadata.is_file()) {
-            // The first use counts the directory on this blocking thread, so that later writes need
-            // not.
+            // Counts the directory on first use. Here on a blocking thread, so that later writes
+            // need not count it.
             usage.charge_quota(0, 0)?;
         }
         if how.truncate && metadata.is_file() && metadata.len() > 0 {

@@ -1,4 +1,5 @@
-//! Quota of a plugin's `data` directory, counted once and updated by every write.
+//! Enforces the quota of a plugin's `data` directory, which is counted once and then updated by
+//! every write.
 //!
 //! The `files` import, WASI, and all instances of a plugin in the process share one count. It
 //! counts file lengths, not blocks, so that a sparse file costs as much as it could grow to. A
@@ -30,14 +31,14 @@ pub struct FolderQuota {
 }
 
 impl FolderQuota {
-    /// Default number of bytes.
+    /// Default maximum size of all files, in bytes.
     pub const DEFAULT_BYTES: u64 = 64 << 20;
     /// Maximum number of bytes that a manifest may ask for.
     pub const MAX_BYTES: u64 = 1 << 30;
     /// Default number of files.
     pub const DEFAULT_FILES: u64 = 10_000;
-    /// Maximum number of files that a manifest may ask for. They are counted before the first write
-    /// of a process: a second for 50,000 folders with a file each.
+    /// Maximum number of files that a manifest may ask for. Files are counted before the first
+    /// write of a process, which takes a second for 50,000 folders with a file each.
     pub const MAX_FILES: u64 = 100_000;
 
     /// Returns the quota for a manifest's `[limits]`.
@@ -50,11 +51,11 @@ impl FolderQuota {
     }
 }
 
-/// Interval at which a full directory is counted again, in case files were removed without the
-/// host.
+/// Minimum time between two counts of a full directory. It is counted again because files may have
+/// been removed without the host.
 const RECOUNT_AFTER: Duration = Duration::from_millis(250);
 
-/// Maximum depth of counted directories. A deeper directory counts as over any quota.
+/// Maximum depth of counted directories. A deeper directory exceeds any quota.
 const MAX_DEPTH: usize = 128;
 
 /// Device and inode, which identify a file under all of its names.
@@ -79,11 +80,11 @@ struct UsageState {
     files: u64,
     counted: Option<Instant>,
     /// Whether the actual usage may be lower than counted: a charge was refused, or a file was
-    /// removed while open.
+    /// removed while open or truncated during a write.
     is_stale: bool,
     /// Open files. Removing one frees nothing until its last handle is closed.
     open: Vec<(Identity, Weak<File>)>,
-    /// Files with a write in progress. Truncating one frees nothing for certain, because the write
+    /// Files with a write in progress. Truncating such a file is not credited, because the write
     /// may land before or after.
     writing: Vec<(Identity, Weak<()>)>,
 }
@@ -109,7 +110,7 @@ impl FolderUsage {
     }
 
     /// Charges the quota, completely or not at all. May walk the directory, so it must not run on
-    /// an async thread; `grow` does not walk.
+    /// an async thread. [`Self::grow_usage`] never walks the directory.
     pub fn charge_quota(&self, bytes: u64, files: u64) -> Result<(), FolderError> {
         let mut state = lock(&self.state);
         let is_due =
@@ -145,14 +146,14 @@ impl FolderUsage {
         }
     }
 
-    /// Credits the quota.
+    /// Subtracts freed bytes and files from the usage.
     pub fn credit_quota(&self, bytes: u64, files: u64) {
         let mut state = lock(&self.state);
         state.bytes = state.bytes.saturating_sub(bytes);
         state.files = state.files.saturating_sub(files);
     }
 
-    /// Registers an open file.
+    /// Registers an open file, so that removing it frees nothing before it is closed.
     pub fn note_opened(&self, file: &Arc<File>) {
         let Ok(identity) = file_identity(file) else {
             return;
@@ -162,7 +163,8 @@ impl FolderUsage {
         state.open.push((identity, Arc::downgrade(file)));
     }
 
-    /// Registers a write in progress, until the returned value is dropped. Call it before charging.
+    /// Registers a write in progress, until the returned value is dropped. Call it before charging
+    /// the write.
     #[must_use]
     pub fn begin_writing(&self, file: &File) -> Option<Arc<()>> {
         let identity = file_identity(file).ok()?;
@@ -173,8 +175,8 @@ impl FolderUsage {
         Some(mark)
     }
 
-    /// Credits the quota after an open file was truncated. While a write is in progress, the credit
-    /// waits for the next count.
+    /// Credits the quota after an open file was truncated. During a write to the file nothing is
+    /// credited, and the directory is counted again later.
     pub fn note_shrunk(&self, file: &File, bytes: u64) {
         let identity = file_identity(file);
         let mut state = lock(&self.state);
@@ -188,8 +190,8 @@ impl FolderUsage {
         }
     }
 
-    /// Returns the bytes that removing a name frees: none while the file is open or has other
-    /// names.
+    /// Returns the number of bytes that removing a name of a file frees: 0 while the file is open
+    /// or has other names.
     pub(super) fn freed_bytes(&self, metadata: &cap_std::fs::Metadata) -> u64 {
         let identity = (metadata.dev(), metadata.ino());
         let mut state = lock(&self.state);
@@ -216,7 +218,7 @@ impl FolderUsage {
             state.bytes.saturating_add(bytes),
             state.files.saturating_add(files),
         );
-        // An operation that takes no room is allowed even if the directory is over its quota.
+        // An operation that needs no more space is allowed even if the directory is over its quota.
         let is_fine = (bytes == 0 || total.0 <= self.quota.bytes)
             && (files == 0 || total.1 <= self.quota.files);
         if is_fine {
@@ -261,7 +263,7 @@ impl FolderUsage {
                 continue;
             };
             total.1 += 1;
-            // Stop counting at twice the limit.
+            // Stop counting at twice the maximum number of files.
             if total.1 > self.quota.files.saturating_mul(2) {
                 return;
             }

@@ -1,4 +1,4 @@
-//! A resolved path: one name in one open directory, with the access that is allowed there.
+//! Defines a resolved path: one name in one open directory, with the access that is allowed there.
 //!
 //! Operations use the directory handle and follow no symlink, so a path that was checked cannot
 //! lead elsewhere later. Start from [`ResolvedPath`].
@@ -12,18 +12,18 @@ use rustix::io::Errno;
 use super::{FolderError, FolderUsage};
 use crate::grant::{Access, Root};
 
-/// Maximum depth of directories created below a granted one. Counting and removing directories
-/// recurse once per level.
+/// Maximum number of path components from the root to a path that may be written. Counting and
+/// removing directories recurse once per level.
 const MAX_DEPTH: usize = 64;
 
 /// A resolved path: one name in one open directory. Operations on the name follow no symlink, so
-/// they happen at this place or fail.
+/// they happen at this path or fail.
 #[derive(Debug)]
 pub struct ResolvedPath {
     pub(super) folder: Dir,
     pub(super) name: String,
     pub(super) names: Vec<String>,
-    /// Root of the grant; `None` in the empty directory.
+    /// Root of the grant; `None` if the path is in the empty directory.
     pub(super) root: Option<Root>,
     /// Whether the path ended with `/`.
     pub(super) is_folder_wanted: bool,
@@ -55,13 +55,13 @@ impl ResolvedPath {
         &self.names
     }
 
-    /// Returns the usage count that is charged for writes to this place.
+    /// Returns the usage count that is charged for writes to this path.
     #[must_use]
     pub fn usage(&self) -> Option<&Arc<FolderUsage>> {
         self.usage.as_ref()
     }
 
-    /// Returns the access that is allowed here.
+    /// Returns the access that is allowed at this path.
     #[must_use]
     pub fn access(&self) -> Access {
         if self.is_reserved {
@@ -76,7 +76,8 @@ impl ResolvedPath {
         self.folder.symlink_metadata(&self.name)
     }
 
-    /// Stores the current metadata, for an operation that removes or replaces the file. Blocks.
+    /// Stores the current metadata, which an operation that removes or replaces the file needs.
+    /// Blocks.
     pub fn refresh_metadata(&mut self) -> Result<(), FolderError> {
         match self.metadata() {
             Ok(metadata) => self.before = Some(metadata),
@@ -92,7 +93,7 @@ impl ResolvedPath {
         self.before.as_ref()
     }
 
-    /// Refuses a path that must not be changed.
+    /// Refuses a path that the plugin must not change.
     pub fn check_write(&self) -> Result<(), FolderError> {
         if self.root.is_none() {
             return Err(FolderError::NotGranted);
@@ -120,8 +121,8 @@ impl ResolvedPath {
         }
     }
 
-    /// Refuses a symlink here that would lead out of the granted directory. `target` is checked by
-    /// its components alone.
+    /// Refuses to create a symlink to `target` at this path if it would lead out of the granted
+    /// directory. Only the components of `target` are checked, not the symlinks in it.
     pub fn check_link(&self, target: &str) -> Result<(), FolderError> {
         if target.starts_with('/') {
             return Err(FolderError::Escape);
@@ -153,8 +154,8 @@ impl ResolvedPath {
         }
     }
 
-    /// Checks that this may be renamed to `new`. Returns the metadata of the file that would be
-    /// replaced. [`Self::refresh_metadata`] must have run for both.
+    /// Checks that this path may be renamed to `new`. Returns the metadata of the file that would
+    /// be replaced. [`Self::refresh_metadata`] must have been called on both.
     pub fn check_rename<'a>(&self, new: &'a Self) -> Result<Option<&'a Metadata>, FolderError> {
         self.check_same_grant(new)?;
         let old = self.before().ok_or(Errno::NOENT)?;

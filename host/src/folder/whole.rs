@@ -1,5 +1,5 @@
-//! Whole-file operations on paths that begin with a root, such as `workspace/…` or `data/…`; the
-//! implementation of the `files` import.
+//! Implements the `files` import: operations on complete files, at paths that begin with a root,
+//! such as `workspace/…` or `data/…`.
 //!
 //! Each call resolves the path, checks access and quota, and works relative to the granted
 //! directory. Start from [`GrantedFolders::read`].
@@ -69,7 +69,8 @@ impl GrantedFolders {
         Ok(content)
     }
 
-    /// Writes a whole file atomically. Its directory must exist; its permissions are kept.
+    /// Writes a complete file atomically. The directory must exist. The permissions of an existing
+    /// file are kept.
     pub fn write(&self, path: &str, content: &[u8]) -> Result<(), FolderError> {
         if content.len() > MAX_BYTES {
             return Err(FolderError::TooMuch(format!(
@@ -135,8 +136,8 @@ impl GrantedFolders {
         Ok(entries)
     }
 
-    /// Creates a directory and its missing parents, including the granted directory. Succeeds if it
-    /// exists.
+    /// Creates a directory and its missing parents, including the granted directory. Succeeds if
+    /// the directory already exists.
     pub fn create_folder(&self, path: &str) -> Result<(), FolderError> {
         let (root, names) = parse_path(path)?;
         let number = self
@@ -193,16 +194,16 @@ impl GrantedFolders {
         Ok(())
     }
 
-    /// Whether anything in the workspace may be changed.
+    /// Whether the plugin may change anything in the workspace.
     #[must_use]
     pub fn changes_workspace(&self) -> bool {
         let mut grants = self.grants.iter();
         grants.any(|grant| grant.folder.root == Root::Workspace && grant.access != Access::Read)
     }
 
-    /// Returns the path of a change relative to the workspace, with links resolved; `None` for a
-    /// path elsewhere, and for one that must not be written. With `makes_parents`, a path whose
-    /// folder is missing is returned as it is.
+    /// Returns the path in the workspace that a change of `path` affects, with symlinks resolved;
+    /// `None` if it is outside the workspace or must not be written. With `makes_parents`, a path
+    /// that cannot be resolved, such as one in a missing directory, is returned as it is.
     #[must_use]
     pub fn workspace_path(&self, path: &str, follow: bool, makes_parents: bool) -> Option<String> {
         let (root, names) = parse_path(path).ok()?;
@@ -254,8 +255,8 @@ pub fn n_entries(folder: &std::fs::File, limit: usize) -> Result<usize, FolderEr
     Ok(n_entries)
 }
 
-/// Parses a path. It does not tell where its granted directory ends, so every component must be a
-/// plain name.
+/// Parses a path. A path does not show which of its components are the granted directory, so every
+/// component must be a plain name, not `.` or `..`.
 fn parse_path(path: &str) -> Result<(Root, Vec<String>), FolderError> {
     if path.is_empty() {
         return Err(FolderError::Invalid("the path is empty"));
@@ -293,8 +294,8 @@ fn parse_path(path: &str) -> Result<(Root, Vec<String>), FolderError> {
     Ok((root, names))
 }
 
-/// Quota charge for replacing a whole file. Only the final state is charged, although both versions
-/// exist for a moment.
+/// Quota charge for replacing a file. Only the final size is charged, although both versions exist
+/// for a moment.
 struct QuotaCharge<'a> {
     usage: Option<&'a FolderUsage>,
     grows: u64,

@@ -1,4 +1,4 @@
-//! Remembered answers of the operator, in one file of the user's that no plugin and no tool can be
+//! Stores the operator's answers to grant questions in one file, which no plugin and no tool can be
 //! granted.
 //!
 //! An answer is tied to the pin of the request, so it ends when the plugin or its request changes.
@@ -21,7 +21,7 @@ pub enum AnswerLifetime {
     Session(String),
 }
 
-/// A remembered yes to a grant question.
+/// A remembered approval of permissions that a plugin requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrantAnswer {
     /// Name of the plugin.
@@ -35,7 +35,7 @@ pub struct GrantAnswer {
     pub source: String,
     /// Digest of the component.
     pub digest: String,
-    /// Digest of everything that decides the plugin's behavior, for display; see
+    /// Digest of everything that decides the plugin's behavior, for display. See
     /// [`Request::content`].
     #[serde(default)]
     pub content: String,
@@ -43,7 +43,8 @@ pub struct GrantAnswer {
     pub pin: String,
     /// Capabilities that were granted, in their text form.
     pub capabilities: Vec<String>,
-    /// Whether a hook of the plugin blocks on failure. A missing guard must not go unnoticed.
+    /// Whether a hook of the plugin blocks when it fails. If such a plugin is missing, that must
+    /// not go unnoticed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_guard: bool,
     /// Time of the answer, RFC 3339.
@@ -60,7 +61,7 @@ impl GrantAnswer {
         }
     }
 
-    /// Whether the question named this capability.
+    /// Whether the answer grants this capability.
     #[must_use]
     pub fn is_for(&self, capability: &Capability) -> bool {
         let text = capability.to_string();
@@ -90,7 +91,7 @@ const VERSION: u32 = 1;
 /// ten projects.
 const MAX_ANSWERS: usize = 10_000;
 
-/// Largest file of answers, in bytes. Ten thousand with long manifests fit.
+/// Maximum size of the file of answers, in bytes, enough for ten thousand with long manifests.
 const MAX_BYTES: u64 = 256 << 20;
 
 /// File of remembered answers.
@@ -138,7 +139,7 @@ impl Answers {
         &self.answers
     }
 
-    /// Returns the answer in force for this request, including answers for `session`.
+    /// Returns the answer that applies to this request, including answers for `session`.
     #[must_use]
     pub fn find(&self, request: &Request, session: Option<&str>) -> Option<&GrantAnswer> {
         let pin = request.pin();
@@ -158,9 +159,9 @@ impl Answers {
         self.answers.iter().rev().find(is_it)
     }
 
-    /// Whether a plugin was answered for before, with any content: a plugin of this name, or any
-    /// from this directory if the directory identifies it. Answers for a session count in that
-    /// session.
+    /// Whether the operator answered before, for any content, about a plugin in the directory
+    /// `source`, or, if `source` is empty, about a plugin of this name. Answers for a session count
+    /// only in that session.
     #[must_use]
     pub fn is_known(&self, plugin: &str, source: &str, session: Option<&str>) -> bool {
         let is_it = |answer: &GrantAnswer| {
@@ -170,7 +171,7 @@ impl Answers {
         self.answers.iter().any(is_it)
     }
 
-    /// Returns the answers in force for plugins that block on failure.
+    /// Returns the answers in force for plugins with a hook that blocks when it fails.
     pub fn guards<'a>(&'a self, session: Option<&'a str>) -> impl Iterator<Item = &'a GrantAnswer> {
         let answers = self.answers.iter();
         answers.filter(move |answer| answer.is_guard && answer.holds(session))

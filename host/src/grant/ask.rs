@@ -1,7 +1,7 @@
 //! Asks the operator about the permissions of a plugin.
 //!
-//! An [`Ask`] implementation decides how; this module must not know terminals. No function that a
-//! plugin or the model can call leads here. Start from [`GrantOptions::settle`].
+//! An [`Ask`] implementation decides how to ask; this module must not know terminals. No function
+//! that a plugin or the model can call leads here. Start from [`GrantOptions::settle`].
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ pub struct Question {
     pub request: Request,
     /// Decision so far, with undecided permissions to ask about.
     pub decision: Decision,
-    /// Latest answer for a plugin of this name and directory, if it was for other bytes or another
-    /// request.
+    /// Latest answer for a plugin of this name, trust and directory, if it was for other bytes or
+    /// another request.
     pub earlier: Option<GrantAnswer>,
 }
 
@@ -44,7 +44,7 @@ pub trait Ask: Send + Sync {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<Yes>>;
 }
 
-/// Permissions that the operator granted, which may have to be stored.
+/// Approval of permissions by the operator, which may have to be stored.
 #[derive(Clone, Debug)]
 pub struct Given {
     /// Request that was answered.
@@ -53,7 +53,7 @@ pub struct Given {
     pub capabilities: Vec<Capability>,
     /// Lifetime of the approval.
     pub yes: Yes,
-    /// Whether a hook of the plugin refuses when it fails.
+    /// Whether a hook of the plugin blocks when it fails.
     pub is_guard: bool,
 }
 
@@ -96,8 +96,8 @@ pub struct GrantOptions {
     pub session: Option<String>,
     /// Flags of the command line.
     pub flags: Vec<GrantFlag>,
-    /// Permissions of plugins that a signed set grants, by the name of the plugin and in their text
-    /// form. Such a plugin gets these and no others, and nobody is asked about it.
+    /// Permissions that a signed set grants to its plugins, in their text form, by the name of the
+    /// plugin. Such a plugin gets only these, and the operator is not asked about it.
     pub exact: BTreeMap<String, Vec<String>>,
     /// Operator to ask; `None` if there is no terminal.
     pub ask: Option<std::sync::Arc<dyn Ask>>,

@@ -1,4 +1,4 @@
-//! Capabilities of plugins, and their text form in policy, flags and answers.
+//! Defines the capabilities of plugins, and their text form in policy, flags and answers.
 //!
 //! The text form is also shown to the operator. Start from [`Capability`].
 

@@ -1,8 +1,8 @@
 //! Decides on the permissions of a plugin. Inputs are request, trust, policy, flags and answers;
-//! the output is a row per capability with the decision and its reason. Pure.
+//! the output is a row per capability with the decision and its reason. A pure function.
 //!
-//! A denial by policy is final; flags and answers can only settle permissions that are to be asked
-//! about. Start from [`decide`].
+//! A denial by policy is final. Flags and answers can only grant permissions for which the ruling
+//! is "ask". Start from [`decide`].
 
 use serde::Serialize;
 
@@ -29,7 +29,7 @@ pub enum Standing {
 pub struct Row {
     /// Requested capability.
     pub capability: Capability,
-    /// Ruling for the plugin's trust.
+    /// Ruling of the default table for the plugin's trust, before policy, flags and answers.
     pub ceiling: CapabilityRuling,
     /// Status of the capability.
     pub standing: Standing,
@@ -83,8 +83,8 @@ impl GrantFlag {
         &self.plugin
     }
 
-    /// Returns the first capability that the flag does not grant, because the plugin does not
-    /// request it or a policy denies it.
+    /// Returns the first pattern of the flag that grants nothing, because the plugin does not
+    /// request such a capability or a policy denies it.
     #[must_use]
     pub fn idle(&self, decision: &Decision) -> Option<&CapabilityPattern> {
         let rows = &decision.rows;
@@ -128,9 +128,10 @@ pub struct Known<'a> {
     pub flags: &'a [GrantFlag],
 }
 
-/// Decides on a request. The policy rules first, and the table of trust rules if the policy says
-/// nothing. If the ruling is "ask", a flag or a remembered answer grants the capability; otherwise
-/// it stays pending. A denial by policy cannot be overridden.
+/// Decides on a request. The ruling comes from the policy, or from the default table for the trust
+/// if the policy does not mention the capability. If the ruling is "ask", a flag or a remembered
+/// answer grants the capability; otherwise it stays pending. A denial by policy cannot be
+/// overridden.
 #[must_use]
 pub fn decide(request: &Request, known: Known<'_>) -> Decision {
     let answer = known
@@ -223,8 +224,9 @@ impl Decision {
         Granted::new(expected.map(|row| row.capability.clone()).collect())
     }
 
-    /// Grants exactly these capabilities, in their text form, except those that a policy denies: what
-    /// is pending is granted if it is among them, and whatever is not among them is denied.
+    /// Reduces the grants to the capabilities in `granted`, in their text form. A pending
+    /// capability in `granted` is granted, one that a policy denies stays denied, and any other is
+    /// denied.
     #[must_use]
     pub fn exactly(mut self, granted: &[String]) -> Self {
         for row in &mut self.rows {

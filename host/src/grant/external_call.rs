@@ -1,5 +1,4 @@
-//! Table of the capabilities without parameters: calls that the host makes for a plugin during a
-//! turn.
+//! Lists the capabilities without parameters: calls that the host makes for a plugin during a turn.
 
 /// Calls `$m!` with one row per call: `Variant, key, "words";`.
 ///
@@ -12,9 +11,9 @@ macro_rules! for_each_external_call {
             Model, model, "ask the model, which costs tokens";
             /// Running subagents.
             Agents, agents, "run subagents with tools of the agent, which costs tokens";
-            /// Running turns from its loop.
+            /// Running turns from the plugin's loop.
             Turns, turns, "run turns of the agent from its loop, with all tools and without a person, which costs tokens";
-            /// Ordering the agent's own turns.
+            /// Controlling the agent's own turns.
             AgentLoop, agent_loop, "order the turns of the agent where the settings name it: it reads inputs and answers, chooses among the models that the settings let it ask, and decides what is asked and run next, which costs tokens";
         }
     };
@@ -33,7 +32,7 @@ macro_rules! table {
             /// All calls.
             pub const ALL: &'static [Self] = &[$(Self::$call),*];
 
-            /// Name in policy, flags and `plugin.toml`.
+            /// Returns the name in policy, flags and `plugin.toml`.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -41,7 +40,7 @@ macro_rules! table {
                 }
             }
 
-            /// Description that completes a sentence after "may".
+            /// Returns the description, which completes a sentence after "may".
             #[must_use]
             pub fn words(self) -> &'static str {
                 match self {
@@ -54,7 +53,7 @@ macro_rules! table {
 for_each_external_call!(table);
 
 impl ExternalCall {
-    /// Name of the import that it gives.
+    /// Returns the name of the import that this capability makes available.
     #[must_use]
     pub fn import(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Permissions that were granted to one plugin.
+//! Defines the set of permissions that were granted to one plugin.
 
 use super::{Access, Capability, Credential, ExternalCall, Folder, HostPattern};
 
@@ -63,13 +63,13 @@ impl Granted {
         })
     }
 
-    /// Whether requests to any host are granted.
+    /// Whether requests to at least one host are granted.
     #[must_use]
     pub fn has_network(&self) -> bool {
         self.hosts().next().is_some() || self.private_hosts().next().is_some()
     }
 
-    /// Returns the headers that the host adds.
+    /// Returns the credentials, each a header that the host adds to requests.
     pub fn credentials(&self) -> impl Iterator<Item = &Credential> {
         self.capabilities.iter().filter_map(|own| match own {
             Capability::Credential(credential) => Some(credential),
@@ -77,8 +77,8 @@ impl Granted {
         })
     }
 
-    /// Whether hooks of the plugin may wait for a model. Turns of a loop do not count: hooks cannot
-    /// run them.
+    /// Whether hooks of the plugin may wait for a model. `turns` does not count, because hooks
+    /// cannot run turns.
     #[must_use]
     pub fn has_external_call(&self) -> bool {
         let is_call = |own: &Capability| {
@@ -90,7 +90,7 @@ impl Granted {
         self.capabilities.iter().any(is_call)
     }
 
-    /// Whether the plugin reaches nothing but its session.
+    /// Whether the plugin has no capability other than [`Capability::Session`].
     #[must_use]
     pub fn is_session_only(&self) -> bool {
         self.capabilities

@@ -1,5 +1,6 @@
-//! A directory in memory. It is read once, and its content is then shown, digested and loaded from
-//! memory, never read again by path. It can also hold files embedded in the program.
+//! Holds the content of a directory in memory. The directory is read once, and its content is then
+//! shown, digested and loaded from memory, never read again by path. Files embedded in the program
+//! can be held, too.
 //!
 //! A process that can write to the directory may swap a file at any moment, even between an
 //! approval question and its answer. Holding the content ensures that the operator approves exactly
@@ -22,19 +23,19 @@ use rustix::io::Errno;
 use super::project::{ProjectError, refuse_project};
 use walk::{HeldWalk, ProjectLinks, other_kind, unreadable_project};
 
-/// Files of a directory that are read at most.
+/// Limits on the files that are read from a directory.
 #[derive(Clone, Copy, Debug)]
 pub struct FolderBounds {
     /// Maximum number of files.
     pub files: usize,
     /// Maximum total size of the files, in bytes.
     pub bytes: u64,
-    /// Decides by the name of a file or directory whether it is left out.
+    /// Returns whether a file or directory of this name is skipped.
     pub leaves_out: fn(&str) -> bool,
 }
 
 impl Default for FolderBounds {
-    /// Leaves nothing out. Enough for ten Python components.
+    /// Skips nothing, and has room for ten Python components.
     fn default() -> Self {
         Self {
             files: 10_000,
@@ -47,15 +48,15 @@ impl Default for FolderBounds {
 /// Content of a directory at the time it was read, or embedded content.
 ///
 /// Load files through [`HeldFolder::file`] for every path that [`HeldFolder::covers`]; reading such
-/// a path from disk instead would defeat the purpose. Two held directories are equal if root and
-/// digest are.
+/// a path from disk instead would defeat the purpose. Two held directories are equal if their roots
+/// and digests are.
 #[derive(Clone)]
 pub struct HeldFolder {
     root: PathBuf,
     files: HeldContent,
-    /// Digest, computed on first use: that of embedded files is never needed.
+    /// Digest, computed on first use, because the digest of embedded files is never needed.
     digest: OnceLock<String>,
-    /// Next directory in a chain, at another path.
+    /// Next directory in a chain of held directories with different roots.
     beside: Option<Arc<HeldFolder>>,
 }
 
@@ -65,7 +66,7 @@ pub type HeldFiles = BTreeMap<Vec<String>, Cow<'static, [u8]>>;
 #[derive(Clone)]
 enum HeldContent {
     Read(HeldFiles),
-    /// Unpacked when a file is first needed.
+    /// Function that returns embedded files, which are unpacked when a file is first needed.
     Embedded(fn() -> &'static HeldFiles),
 }
 
@@ -120,9 +121,9 @@ impl HeldFolder {
     }
 
     /// Reads a directory of a project like [`read`](Self::read), but follows symlinks within the
-    /// project; their targets are held under the name of the symlink. Any other entry that cannot
-    /// be held becomes an empty file, so that it does not look absent, and is returned with the
-    /// reason.
+    /// project; the content of their targets is stored under the name of the symlink. Any other
+    /// entry that cannot be read is stored as an empty file, so that it does not look absent, and
+    /// is returned with the reason.
     ///
     /// # Errors
     /// The directory itself cannot be read, is outside the project, or is too large.
@@ -146,8 +147,8 @@ impl HeldFolder {
         Ok((walk.into_held(), refused.unwrap_or_default()))
     }
 
-    /// Reads one file of a project like [`read_linked`](Self::read_linked). The root is the path of
-    /// the file.
+    /// Reads one file of a project like [`read_linked`](Self::read_linked). The root of the result
+    /// is the path of the file.
     ///
     /// # Errors
     /// The file cannot be read, is outside the project, or is not a regular file.
@@ -170,7 +171,7 @@ impl HeldFolder {
         Ok(walk.into_held())
     }
 
-    /// Holds no files under a path.
+    /// Creates a held directory without files.
     #[must_use]
     pub fn empty(root: PathBuf) -> Self {
         Self {
@@ -181,8 +182,8 @@ impl HeldFolder {
         }
     }
 
-    /// Holds embedded files under a path that does not exist on disk. They are asked for when one
-    /// is first needed.
+    /// Creates a held directory of embedded files, at a path that does not exist on disk. `files`
+    /// is called when a file is first needed.
     #[must_use]
     pub fn from_embedded(root: PathBuf, files: fn() -> &'static HeldFiles) -> Self {
         Self {
@@ -193,15 +194,15 @@ impl HeldFolder {
         }
     }
 
-    /// Adds another directory, which is searched for paths inside it. The digest does not include
-    /// it.
+    /// Sets the next directory of the chain, in which paths outside this one are searched. The
+    /// digest does not include it.
     #[must_use]
     pub fn with_other(mut self, other: Option<Arc<Self>>) -> Self {
         self.beside = other;
         self
     }
 
-    /// Adds other directories, which are included in the digest.
+    /// Adds other directories to the chain, and includes them in the digest.
     #[must_use]
     pub fn with_others(mut self, others: Vec<Self>) -> Self {
         if others.is_empty() {
@@ -224,13 +225,13 @@ impl HeldFolder {
         self
     }
 
-    /// Returns the digest of all names and contents.
+    /// Returns the digest of all file names and contents.
     #[must_use]
     pub fn digest(&self) -> &str {
         self.digest.get_or_init(|| digest_files(self.files.files()))
     }
 
-    /// Returns the files by path components.
+    /// Returns the content of the files by path components.
     pub fn into_files(self) -> BTreeMap<Vec<String>, Vec<u8>> {
         let files = match self.files {
             HeldContent::Read(files) => files,
@@ -242,20 +243,20 @@ impl HeldFolder {
             .collect()
     }
 
-    /// Whether a path is inside the held directories, so that only held content may be used.
+    /// Whether a path is inside the held directories, so that it must not be read from disk.
     #[must_use]
     pub fn covers(&self, path: &Path) -> bool {
         path.starts_with(&self.root) || self.beside.as_ref().is_some_and(|other| other.covers(path))
     }
 
-    /// Returns the content of a file by its absolute path; `None` if it did not exist.
+    /// Returns the content of a file by its absolute path; `None` if the file is not held.
     #[must_use]
     pub fn file(&self, path: &Path) -> Option<&[u8]> {
         let (holder, names) = self.names_of(path)?;
         holder.files.files().get(&names).map(|content| &**content)
     }
 
-    /// Returns the direct subdirectories.
+    /// Returns the paths of the direct subdirectories of this directory.
     #[must_use]
     pub fn folders_in(&self, path: &Path) -> Vec<PathBuf> {
         let Some((holder, above)) = self.names_of(path) else {
@@ -301,8 +302,8 @@ impl HeldFolder {
     }
 }
 
-/// Returns the digest of files. Each text is preceded by its length, so that different directories
-/// cannot produce the same bytes.
+/// Returns the digest of files. Each name and content is preceded by its length, so that different
+/// directories cannot produce the same bytes.
 pub fn digest_files(files: &BTreeMap<Vec<String>, impl AsRef<[u8]>>) -> String {
     let mut hasher = blake3::Hasher::new();
     for (names, content) in files {

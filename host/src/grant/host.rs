@@ -1,5 +1,5 @@
-//! Patterns of hosts that a plugin may connect to, such as `api.github.com`, `*.example.com:8443`,
-//! `http://127.0.0.1:8080` and `*`.
+//! Defines patterns of hosts that a plugin may connect to, such as `api.github.com`,
+//! `*.example.com:8443`, `http://127.0.0.1:8080` and `*`.
 //!
 //! Matching works on parsed scheme, name and port, never on the text of a URL. Start from
 //! [`HostPattern`].
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub enum Scheme {
     /// HTTPS, the default of a pattern without a scheme.
     Https,
-    /// HTTP, only if the pattern says `http://`.
+    /// HTTP, only if the pattern begins with `http://`.
     Http,
 }
 
@@ -50,8 +50,8 @@ enum HostName {
     Address(IpAddr),
 }
 
-/// A pattern of hosts: scheme, host and port. The default scheme is `https`, the default port that
-/// of the scheme.
+/// A pattern of hosts: scheme, host and port. The default scheme is `https`, and the default port
+/// is that of the scheme.
 ///
 /// For example:
 ///
@@ -83,7 +83,7 @@ impl HostPattern {
         self.covers(&Self { scheme, name, port })
     }
 
-    /// Whether every request that `other` matches is matched by this pattern.
+    /// Whether this pattern matches every request that `other` matches.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let is_below = |name: &str, above: &str| {
@@ -99,7 +99,7 @@ impl HostPattern {
             }
     }
 
-    /// Formats the pattern with its scheme, for users. The short form omits `https`.
+    /// Formats the pattern with its scheme, for users. The `Display` form omits `https`.
     #[must_use]
     pub fn with_scheme(&self) -> String {
         match self.scheme {
@@ -226,8 +226,8 @@ fn parse_name(host: &str) -> Result<HostName, &'static str> {
             "a name has labels of letters, digits and `-` (international names as `xn--`), `*.` in front is all below it",
         );
     }
-    // Other spellings of an address that URL parsers accept (`0x7f.1`, `2130706433`) are never
-    // names.
+    // Refuse other spellings of an address that URL parsers accept (`0x7f.1`, `2130706433`), which
+    // are never names.
     let last = host.rsplit('.').next().unwrap_or_default();
     if last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x") {
         return Err("an IPv4 address is written as four numbers");

@@ -1,4 +1,4 @@
-//! Permissions of plugins: declared side effects, requests and trust become grants.
+//! Decides on permissions of plugins: turns declared side effects, requests and trust into grants.
 //!
 //! This module defines side effects, trust and capabilities, the operator's policy, the remembered
 //! answers, and the decision. The decision is pure; no code here links, opens or asks, and none

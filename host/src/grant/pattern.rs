@@ -1,5 +1,5 @@
-//! Patterns of capabilities in policy and flags: `network`, `network:*.github.com`,
-//! `read:workspace/docs`.
+//! Defines patterns of capabilities in policy and flags, such as `network`, `network:*.github.com`
+//! and `read:workspace/docs`.
 //!
 //! For example:
 //!
@@ -95,7 +95,7 @@ impl std::str::FromStr for CapabilityPattern {
         let (kind, argument) = (parts.next().unwrap_or_default(), parts.next());
         let folder = || argument.map(str::parse).transpose();
         let host = || argument.map(str::parse).transpose();
-        // In the displayed form `credential:HEADER@HOST`; the header does not narrow the pattern.
+        // The displayed form `credential:HEADER@HOST` is accepted, too; its header is ignored.
         let credential = |text: &str| text.rsplit_once('@').map_or(text, |(_, host)| host).parse();
         let tool = |glob| match Glob::new(glob) {
             Ok(glob) => Ok(glob.compile_matcher()),

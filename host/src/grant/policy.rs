@@ -1,5 +1,5 @@
-//! `policy.toml`: permissions that the operator allows, asks about or denies, by plugin and by
-//! trust.
+//! Reads `policy.toml`: permissions that the operator allows, asks about or denies, by plugin and
+//! by trust.
 //!
 //! There are two files; the administrator's wins over the user's for every capability it mentions.
 //! Within a file, `deny` always wins. After that, lists for a plugin win over lists for a trust,
@@ -36,7 +36,7 @@ use crate::paths::ADMIN_POLICY;
 /// Maximum size of a policy file, in bytes. Enough for a line for each of a thousand plugins.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Error in a policy. It stops the start: a policy that cannot be read must not count as
+/// Error in a policy. Rind does not start then: a policy that cannot be read must not count as
 /// permission.
 #[derive(Debug, thiserror::Error)]
 #[error("the policy {}: {message}", path.display())]
@@ -51,7 +51,7 @@ pub struct PolicyError {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct CapabilityLists {
-    /// Whether questions of such plugins to the user are suppressed.
+    /// Whether questions of plugins with this trust to the user are suppressed.
     mute: bool,
     allow: Vec<CapabilityPattern>,
     ask: Vec<CapabilityPattern>,
@@ -65,9 +65,9 @@ struct PluginLists {
     disable: bool,
     /// Whether questions of the plugin to the user are suppressed.
     mute: bool,
-    /// Whether no session starts without the plugin.
+    /// Whether a session may start only if the plugin runs.
     require: bool,
-    /// Content digest that `allow` and `require` are limited to.
+    /// Content digest of the only plugin to which `allow` and `require` apply.
     #[serde(deserialize_with = "content_digest")]
     digest: Option<String>,
     allow: Vec<CapabilityPattern>,
@@ -78,7 +78,7 @@ struct PluginLists {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct ScriptsPolicy {
-    /// Whether scripts are disabled as hooks.
+    /// Whether all hooks that are scripts are disabled.
     disable: bool,
 }
 
@@ -92,11 +92,11 @@ struct PolicyFile {
 
 /// Policy of the operator, merged from both files.
 ///
-/// Ask it with [`Policy::ruling`]. `None` means that the policy does not mention the capability, so
-/// that the [table](super::table::ceiling) decides.
+/// [`Policy::ruling`] returns the ruling on a capability. `None` means that the policy does not
+/// mention the capability, so that the [table](super::table::ceiling) decides.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    /// Files, strongest first, each with its display name.
+    /// Policy files with their display names, in descending order of precedence.
     files: Vec<(String, PolicyFile)>,
 }
 
@@ -105,14 +105,15 @@ pub struct Policy {
 pub struct Required {
     /// Name of the plugin.
     pub plugin: String,
-    /// Digest of its [content](super::Request::content), if the policy pins it.
+    /// Digest of the plugin's [content](super::Request::content), if the policy pins it.
     pub digest: Option<String>,
-    /// Position in the policy, as `FILE:LINE`.
+    /// Position in the policy, such as `[plugins.NAME] in FILE`.
     pub place: String,
 }
 
 impl Required {
-    /// Whether `plugin` is the required one. If its name is not verified, the digest must match.
+    /// Whether `plugin` is the required one: the name is equal, and the content has the pinned
+    /// digest or, without one, the name is verified.
     #[must_use]
     pub fn is(&self, plugin: Asker<'_>) -> bool {
         plugin.plugin == self.plugin && plugin.is_named_by(self.digest.as_deref())
@@ -124,15 +125,15 @@ impl Required {
 pub struct Asker<'a> {
     /// Name of the plugin.
     pub plugin: &'a str,
-    /// Trust of the plugin, possibly lowered.
+    /// Trust of the plugin, possibly lowered by its manifest.
     pub trust: Trust,
-    /// Digest of its [content](super::Request::content).
+    /// Digest of the plugin's [content](super::Request::content).
     pub content: &'a str,
 }
 
 impl Asker<'_> {
-    /// Whether lists for its name apply to this plugin: the digest matches, or there is none and
-    /// the name is verified.
+    /// Whether the policy's lists for the plugin's name apply to the plugin: `digest` is that of
+    /// its content, or there is no `digest` and the name is verified.
     fn is_named_by(self, digest: Option<&str>) -> bool {
         match digest {
             Some(digest) => digest == self.content,
@@ -142,7 +143,7 @@ impl Asker<'_> {
 }
 
 impl Policy {
-    /// Reads the files that exist, strongest first.
+    /// Reads those of the files that exist. `paths` is in descending order of precedence.
     ///
     /// # Errors
     /// A file cannot be read or is not a policy.
@@ -156,7 +157,7 @@ impl Policy {
         Ok(Self { files })
     }
 
-    /// Parses policy texts, the strongest first, each with its path.
+    /// Parses policy texts, each with its path, in descending order of precedence.
     ///
     /// # Errors
     /// A text is not a valid policy.
@@ -177,8 +178,8 @@ impl Policy {
         }
     }
 
-    /// Returns the reason why the policy's lists for this name do not apply to the plugin, if there
-    /// are such lists.
+    /// Returns the reason why the lists under the plugin's name do not apply to this plugin, if the
+    /// policy has such lists.
     #[must_use]
     pub fn passed_over(&self, asker: Asker<'_>) -> Option<String> {
         let passed_over = |(name, file): &(String, PolicyFile)| {
@@ -202,9 +203,9 @@ impl Policy {
         self.files.iter().find_map(passed_over)
     }
 
-    /// Reports names in the policy that no known plugin has but that are nearly one's, with the
-    /// place of each. Other names may be those of plugins that an administrator denies before they
-    /// are installed.
+    /// Reports names in the policy that are probably misspelled, with their positions: no known
+    /// plugin has the name, but one has a similar name. Other unknown names are fine, because an
+    /// administrator may deny plugins before they are installed.
     #[must_use]
     pub fn misspelt(&self, known: &[&str]) -> Vec<String> {
         let names = self.files.iter().flat_map(|(file, lists)| {
@@ -221,7 +222,7 @@ impl Policy {
         misspelt.collect()
     }
 
-    /// Returns the position where the policy disables a plugin, if it does.
+    /// Returns the position where the policy disables a plugin, if the policy does so.
     #[must_use]
     pub fn disables(&self, plugin: &str) -> Option<String> {
         let disables =
@@ -230,8 +231,8 @@ impl Policy {
         Some(format!("[plugins.{plugin}] in {name}"))
     }
 
-    /// Returns the position where the policy mutes a plugin, if it does. Questions of a muted
-    /// plugin get their default answer. A weaker file cannot undo this.
+    /// Returns the position where the policy mutes a plugin, if the policy does so. Questions of a
+    /// muted plugin get their default answer. A file of lower precedence cannot undo this.
     #[must_use]
     pub fn mutes(&self, plugin: &str, trust: Trust) -> Option<String> {
         self.files.iter().find_map(|(name, file)| {
@@ -269,8 +270,8 @@ impl Policy {
         files.flat_map(of_file).collect()
     }
 
-    /// Returns the policy's ruling on a capability and its position; `None` if the policy does not
-    /// mention it.
+    /// Returns the policy's ruling on a capability and the position of the ruling; `None` if the
+    /// policy does not mention the capability.
     #[must_use]
     pub fn ruling(
         &self,

@@ -1,6 +1,7 @@
-//! Trust in projects: the content of `.rind` is used only in the version that the operator trusted.
+//! Stores the trust in projects: the content of `.rind` is used only in the version that the
+//! operator trusted.
 //!
-//! The directory is in the workspace, where plugins and commands may write. It is read once (see
+//! `.rind` is in the workspace, where plugins and commands may write. It is read once (see
 //! [`HeldFolder`]), and its digest is stored with the approval in the user's own directory. A later
 //! change therefore has no effect until the operator agrees again.
 //!
@@ -19,7 +20,7 @@ use crate::disk::{lock_beside, read_if_present, replace_private};
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {message}", path.display())]
 pub struct ProjectError {
-    /// The folder or file.
+    /// Path of the folder or file that has the problem.
     pub path: PathBuf,
     /// Problem and remedy.
     pub message: String,
@@ -54,7 +55,7 @@ pub struct TrustedProject {
     pub since: String,
 }
 
-/// Largest file of trusted projects, in bytes. An entry has some hundred.
+/// Maximum size of the file of trusted projects, in bytes. An entry has some hundred bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// File of trusted projects, keyed by the canonical path of the workspace.
@@ -88,7 +89,7 @@ impl Projects {
         })
     }
 
-    /// Returns all trusted projects.
+    /// Returns all trusted projects, by workspace.
     #[must_use]
     pub fn all(&self) -> &BTreeMap<PathBuf, TrustedProject> {
         &self.projects

@@ -1,4 +1,5 @@
-//! Request of a plugin for permissions, and the pin that ties an answer to exactly this request.
+//! Defines the request of a plugin for permissions, and the pin that ties an answer to exactly this
+//! request.
 //!
 //! The pin covers everything that could change the plugin's behavior or the question. Start from
 //! [`Request`].
@@ -34,7 +35,8 @@ pub struct Request {
     pub source: String,
     /// Digest of the component; empty if there is none.
     pub digest: String,
-    /// Manifest as JSON. Hooks, limits and default settings change the behavior of the same bytes.
+    /// Manifest as JSON. Its hooks, limits and default settings can change the plugin's behavior
+    /// even if the component stays the same.
     pub manifest: String,
     /// Declared side effects.
     pub side_effects: Vec<SideEffect>,
@@ -42,7 +44,7 @@ pub struct Request {
     pub capabilities: Vec<Capability>,
     /// Tools of the plugin.
     pub tools: Vec<OfferedTool>,
-    /// Whether its hooks see parts of the conversation.
+    /// Whether the plugin's hooks see parts of the conversation.
     pub has_hooks: bool,
 }
 
@@ -96,7 +98,7 @@ impl Request {
     }
 }
 
-/// Returns the complete form of a capability. Its text omits the value of a credential.
+/// Returns the complete form of a capability. The text form omits the value of a credential.
 fn whole_capability(capability: &Capability) -> Value {
     match capability {
         Capability::Credential(credential) => {

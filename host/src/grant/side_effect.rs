@@ -1,4 +1,4 @@
-//! Side effects that a plugin declares.
+//! Defines the side effects that a plugin declares.
 
 use serde::{Deserialize, Serialize};
 

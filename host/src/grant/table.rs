@@ -1,4 +1,4 @@
-//! Table of grants: the ruling for each trust and capability, without a policy.
+//! Defines the default table: the ruling for each trust and capability, without a policy.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub enum CapabilityRuling {
 
 display_as_in_json!(CapabilityRuling);
 
-/// Returns the ruling of the table. More trust never allows less; a test checks that.
+/// Returns the ruling of the default table. More trust never allows less; a test checks that.
 #[must_use]
 pub fn ceiling(trust: Trust, capability: &Capability) -> CapabilityRuling {
     let allowed_to = |least: Trust| {

@@ -1,4 +1,4 @@
-//! Trust in a plugin, by its origin.
+//! Defines the trust in a plugin, which depends on the plugin's origin.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,14 +1,14 @@
-//! Capabilities in plain words, for questions and reports.
+//! Describes capabilities in plain words, for questions and reports.
 //!
-//! Pure. The output is printable and a single line for any text of a manifest.
+//! All functions are pure. The output is a single printable line for any text of a manifest.
 
 use super::{Access, Capability, ExternalCall, Folder, Granted, HostPattern, Root};
 use crate::text::clean_line;
 
-/// Maximum length of a name from a manifest that is shown, in bytes.
+/// Maximum length of a displayed name from a manifest, in bytes.
 const MAX_NAME_BYTES: usize = 300;
 
-/// Cleans a name from a manifest. A line break in it could imitate text of the host.
+/// Cleans a name from a manifest, because a line break in the name could imitate text of the host.
 fn name_text_of_manifest(text: &str) -> String {
     clean_line(text, MAX_NAME_BYTES)
 }
@@ -77,7 +77,7 @@ fn folder_text(access: Access, folder: &Folder) -> String {
     }
 }
 
-/// Returns the names between braces.
+/// Returns the names of secrets between braces.
 fn secret_names(value: &str) -> Vec<String> {
     let mut names: Vec<String> = value
         .split('{')
@@ -89,8 +89,8 @@ fn secret_names(value: &str) -> Vec<String> {
 }
 
 /// Describes the combined risk of capabilities that are harmless alone: a plugin that sees the
-/// conversation or the workspace and has network access can send one to the other. `None` if there
-/// is no such combination. `has_hooks` says whether the plugin's hooks see parts of the
+/// conversation or the workspace and has network access can send what it sees to a host. `None` if
+/// there is no such combination. `has_hooks` says whether the plugin's hooks see parts of the
 /// conversation, which needs no capability.
 #[must_use]
 pub fn combined(granted: &Granted, has_hooks: bool) -> Option<String> {
@@ -108,7 +108,7 @@ pub fn combined(granted: &Granted, has_hooks: bool) -> Option<String> {
     if !names.is_empty() {
         seen.push(format!("in {}", names.join(", ")));
     }
-    // A tool called by the plugin can read everything that the agent can.
+    // These calls, like tools, let the plugin read everything that the agent can read.
     let through_agent = [
         ExternalCall::Agents,
         ExternalCall::Turns,

@@ -18,7 +18,7 @@ use crate::skill::LeftOutSkill;
 use crate::tool::background::{BackgroundCommand, BackgroundCommands, BackgroundEnd};
 use crate::tool::live::LiveOutputs;
 
-/// Puts an agent together on an open session.
+/// Builds the agent of an open session.
 pub(super) fn build_agent(
     builder: SessionBuilder,
     session: Arc<Session>,
@@ -130,7 +130,7 @@ pub(super) fn build_agent(
     Ok((agent, replacer, offers, Arc::new(materials)))
 }
 
-/// Emits a notice for each command in the background that ends.
+/// Emits a notice whenever a background command ends.
 fn report_background_ends(agent: &LiveAgent) {
     let events = agent.spec().events.clone();
     let tell = move |command: &BackgroundCommand, end: &BackgroundEnd| {
@@ -149,7 +149,7 @@ fn report_background_ends(agent: &LiveAgent) {
     agent.spec().background.notify_ends(Arc::new(tell));
 }
 
-/// A plugin that does not run, as an event.
+/// Returns the event for a plugin that does not run.
 fn left_out(left: &LeftOut) -> Event {
     let cause = match &left.why {
         Why::Failed(_) => "failed",
@@ -166,7 +166,7 @@ fn left_out(left: &LeftOut) -> Event {
     }
 }
 
-/// A skill that is not used as its author meant it, as an event.
+/// Returns the event for a skill that is unavailable or limited.
 fn skill_left_out(left: LeftOutSkill) -> Event {
     Event::SkillLeftOut {
         skill: left.id,
@@ -177,7 +177,8 @@ fn skill_left_out(left: LeftOutSkill) -> Event {
     }
 }
 
-/// Keeps values in the plugins' stores, and passes all of them to the callback of the host.
+/// Returns the callback that stores values in the plugins' stores, and passes every value to the
+/// host's own callback.
 fn keep_in_store(parts: &SharedParts) -> KeepInStore {
     let (stores, native) = (parts.plugins.stores(), parts.keep.clone());
     Arc::new(move |name, key, value| {

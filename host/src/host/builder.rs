@@ -1,4 +1,4 @@
-//! Putting a host together.
+//! Builds a host from its parts.
 
 use std::collections::HashSet;
 use std::fs;
@@ -32,10 +32,10 @@ use crate::tool::policy::{Policy, PolicyMode, ToolPolicy};
 use crate::tool::registry::ToolRegistry;
 use crate::tool::workspace::Workspace;
 
-/// Longest name of a plugin that an error repeats, in bytes.
+/// Maximum length of a plugin's name in an error, in bytes.
 const MAX_SHOWN_NAME: usize = 96;
 
-/// The parts of a [`Host`]. Every part has the most careful default: no tools, no plugins, no
+/// The parts of a [`Host`]. Every part has the most restrictive default: no tools, no plugins, no
 /// approver, and no files that outlive the host.
 #[derive(Default)]
 pub struct HostBuilder {
@@ -77,7 +77,7 @@ impl HostBuilder {
     }
 
     /// Keeps sessions, plugins' stores, answers and compiled components in this folder, which is
-    /// made when it is missing. The default is a temporary folder that goes with the host.
+    /// created if it is missing. The default is a temporary folder that is deleted with the host.
     #[must_use]
     pub fn home(mut self, folder: impl Into<PathBuf>) -> Self {
         self.home = Some(folder.into());
@@ -92,22 +92,22 @@ impl HostBuilder {
         self
     }
 
-    /// Sets home and workspace at once, for a host whose folders are not under one.
+    /// Sets all folders at once, for a host whose folders are not all in one home folder.
     #[must_use]
     pub fn paths(mut self, paths: Paths) -> Self {
         self.paths = Some(paths);
         self
     }
 
-    /// Keeps sessions there and not in the home folder.
+    /// Keeps sessions in this store instead of the home folder.
     #[must_use]
     pub fn store(mut self, store: SessionStore) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// Loads the plugins of [`PluginFolders`](super::PluginFolders), or takes a set that is loaded
-    /// already.
+    /// Loads the plugins of [`PluginFolders`](super::PluginFolders), or uses a set that is already
+    /// loaded.
     #[must_use]
     pub fn plugins(mut self, plugins: impl Into<Plugins>) -> Self {
         self.plugins = plugins.into();
@@ -121,8 +121,8 @@ impl HostBuilder {
         self
     }
 
-    /// Gives the model all built-in tools: those for files, and `bash`, whose commands run as
-    /// `commands` says.
+    /// Gives the model all built-in tools: those for files, and `bash`, whose commands run with the
+    /// confinement and environment in `commands`.
     #[must_use]
     pub fn built_in_tools(mut self, commands: impl Into<Commands>) -> Self {
         self.built_in = BuiltInTools::All(Box::new(commands.into()));
@@ -136,33 +136,34 @@ impl HostBuilder {
         self
     }
 
-    /// Gives the model the tools of a source, whose list may change while a session is open.
+    /// Gives the model the tools of a source. The list of these tools may change while a session is
+    /// open.
     #[must_use]
     pub fn tool_source(mut self, source: Arc<dyn ToolSource>) -> Self {
         self.sources.push(source);
         self
     }
 
-    /// Gives sessions these skills: the model reads them with the tool `skill`,
-    /// [`Session::invoke_skill`](super::Session::invoke_skill) runs one for a person. While one is
-    /// active, calls are kept to the tools that it leaves.
+    /// Sets the skills of sessions. The model reads them with the tool `skill`, and
+    /// [`Session::invoke_skill`](super::Session::invoke_skill) runs one for a person. While a skill
+    /// is active, only the tools that it allows may be called.
     #[must_use]
     pub fn skills(mut self, skills: impl Into<Arc<Skills>>) -> Self {
         self.skills = skills.into();
         self
     }
 
-    /// Gives models these kinds of subagents besides the built-in ones, when subagents are enabled.
-    /// The files have the form of skills: the description, the tools, and the text that the
-    /// subagent is instructed with.
+    /// Sets the kinds of subagents besides the built-in ones, if subagents are enabled. The files
+    /// have the format of skills: description, tools, and a text with the instructions of the
+    /// subagent.
     #[must_use]
     pub fn subagent_presets(mut self, files: impl Into<Arc<Skills>>) -> Self {
         self.presets = files.into();
         self
     }
 
-    /// Binds a hook to the point `P`. It is called as a plugin's would be: in the order of
-    /// priorities, within its deadline, and with a trace record; it goes by the name in `spec`,
+    /// Binds a hook to the point `P`. The hook is called like a plugin's hook: in the order of
+    /// priorities, within its deadline, and with a trace record. Its name is the one in `spec`,
     /// which no plugin may have.
     #[must_use]
     pub fn hook<P: Point>(mut self, spec: HookSpec, hook: Arc<dyn Hook<P>>) -> Self {
@@ -171,7 +172,7 @@ impl HostBuilder {
     }
 
     /// Binds a function to the point `P`, with the defaults of [`HookSpec::of`]. It must return
-    /// soon: nothing can stop it.
+    /// quickly, because it cannot be stopped.
     #[must_use]
     pub fn on<P: Point>(
         self,
@@ -182,8 +183,8 @@ impl HostBuilder {
         self.hook::<P>(HookSpec::of::<P>(name), Arc::new(hook))
     }
 
-    /// Sets the programs that run as hooks, and replaces those set before. They are confined as
-    /// `commands` says, like commands of `bash`.
+    /// Sets the programs that run as hooks, and replaces those set before. They run with the
+    /// confinement and environment in `commands`, like commands of `bash`.
     #[must_use]
     pub fn scripts(mut self, scripts: Vec<Script>, commands: impl Into<Commands>) -> Self {
         self.scripts = (scripts.into_iter().map(Arc::new).collect(), commands.into());
@@ -206,8 +207,9 @@ impl HostBuilder {
         self
     }
 
-    /// Calls a function with every event of every session, in the task of its agent: it must return
-    /// soon. [`Session::events`](super::Session::events) is a channel for those of one session.
+    /// Calls a function with every event of every session, in the task of the agent, so it must
+    /// return quickly. [`Session::events`](super::Session::events) is a channel with the events of
+    /// one session.
     #[must_use]
     pub fn observe(mut self, observer: impl Fn(&Stamped) + Send + Sync + 'static) -> Self {
         self.observers.push(Arc::new(observer));
@@ -221,22 +223,22 @@ impl HostBuilder {
         self
     }
 
-    /// Hands on the values that hooks put into a store: name of the hook or plugin, key, value.
-    /// Plugins have stores of their own, which keep theirs as well; without this, those of native
-    /// hooks are dropped.
+    /// Passes every value that a hook puts into a store to this function, with the name of the hook
+    /// or plugin and the key. Plugins' stores keep their values as well, but values of native hooks
+    /// are dropped without this function.
     #[must_use]
     pub fn keep_values(mut self, keep: impl Fn(&str, &str, &str) + Send + Sync + 'static) -> Self {
         self.keep = Some(Arc::new(keep));
         self
     }
 
-    /// Loads the plugins and checks that everything fits.
+    /// Loads the plugins and builds the host.
     ///
     /// # Errors
     /// There is no provider, a folder cannot be used, a name is taken, or a plugin that is required
-    /// or relied on cannot run; [`PluginFolders::without`](super::PluginFolders::without) leaves
-    /// that one out. Any other plugin that cannot run is in [`Host::left_out`] and in the events of
-    /// each session.
+    /// or relied on cannot run. [`PluginFolders::without`](super::PluginFolders::without) skips
+    /// such a plugin. Any other plugin that cannot run is in [`Host::left_out`] and in the events
+    /// of each session.
     pub async fn build(self) -> Result<Host, Error> {
         let (provider, model) = self.provider.ok_or(Error::NoProvider)?;
         let (paths, temporary) = match self.paths {
@@ -308,7 +310,7 @@ impl HostBuilder {
     }
 }
 
-/// Checks that the plugin of this name may order the turns.
+/// Checks that the plugin named `wanted` may order the turns, if one is named.
 fn check_agent_loop(plugins: &PluginSet, wanted: Option<&str>) -> Result<(), Error> {
     let Some(wanted) = wanted else {
         return Ok(());
@@ -332,7 +334,8 @@ fn check_agent_loop(plugins: &PluginSet, wanted: Option<&str>) -> Result<(), Err
     })
 }
 
-/// Checks each script against the scripts before it and the names that are taken.
+/// Checks that each script is valid, and that its name is not taken by another script or in
+/// `taken`.
 fn check_scripts<'a>(scripts: &'a [Arc<Script>], mut taken: HashSet<&'a str>) -> Result<(), Error> {
     for script in scripts {
         let name = &*script.name;
@@ -350,7 +353,8 @@ fn check_scripts<'a>(scripts: &'a [Arc<Script>], mut taken: HashSet<&'a str>) ->
     Ok(())
 }
 
-/// The folders of a host, temporary where none was named.
+/// Returns the folders of a host, and the temporary folder that contains those which were not
+/// named.
 fn base_folders(
     home: Option<PathBuf>,
     workspace: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! Slash commands of plugins in a session.
+//! Runs slash commands of plugins in a session.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub enum CommandError {
         plugin: String,
         /// Name of the command.
         command: String,
-        /// Reason.
+        /// Reason of the failure.
         why: String,
     },
     /// The session failed.
@@ -38,15 +38,16 @@ pub enum CommandError {
 }
 
 impl Session {
-    /// Slash commands of the plugins. Only a person calls them, never a model.
+    /// Returns the slash commands of the plugins. Only a person calls them, never a model.
     #[must_use]
     pub fn commands(&self) -> Arc<[Arc<PluginCommand>]> {
         self.offers.commands()
     }
 
     /// Runs a command of a plugin, under its permissions and within its deadline, until `cancel` is
-    /// set. `arguments` is JSON text that fits the command's schema; for a command without one, the
-    /// text after the name. If it returns an input of a turn, pass that to [`turn`](Self::turn).
+    /// set. `arguments` is JSON text that fits the command's schema, or, for a command without a
+    /// schema, the text after its name. If the command returns an input of a turn, pass the input
+    /// to [`turn`](Self::turn).
     ///
     /// # Errors
     /// There is no such command, it failed, or the session cannot be written.

@@ -1,4 +1,4 @@
-//! Reasons why a host or a session cannot be made.
+//! Defines the reasons why a host or a session cannot be created.
 
 use std::io;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ pub enum Error {
     Overlap {
         /// Path of the workspace.
         workspace: PathBuf,
-        /// The folder of the host.
+        /// Folder of the host that contains the workspace.
         own: PathBuf,
     },
     /// Plugins cannot be loaded, or a required or relied-on plugin does not run.
@@ -45,7 +45,7 @@ pub enum Error {
         "a hook of the host is called `{name}`, which is the name of a plugin; give it another name"
     )]
     NameTaken {
-        /// Name that both have.
+        /// Name of the hook and of the plugin.
         name: String,
     },
     /// The plugin whose loop is to order the turns cannot do so.
@@ -61,7 +61,7 @@ pub enum Error {
     /// A script does not fit its points, or its name is taken.
     #[error("{}script `{name}`: {why}", if place.is_empty() { String::new() } else { format!("{place}: ") })]
     Script {
-        /// Place of its settings; may be empty.
+        /// Position of the script's settings; may be empty.
         place: String,
         /// Name of the script.
         name: String,
@@ -80,7 +80,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the error of a session among an error and its causes.
+    /// Returns the first session error among `error` and its causes.
     #[must_use]
     pub fn session_cause<'e>(
         error: &'e (dyn std::error::Error + 'static),
@@ -99,9 +99,9 @@ impl Error {
     }
 }
 
-/// Checks that the workspace is none of the host's own folders and not inside one: a tool that may
-/// read or write the workspace would reach sessions, keys and grants. A folder of the host's own
-/// that is inside the workspace is hidden from tools, commands and plugins.
+/// Checks that the workspace is not one of the host's own folders and not inside one: a tool that
+/// may read or write the workspace would reach sessions, keys and grants. One of the host's own
+/// folders that is inside the workspace is hidden from tools, commands and plugins.
 ///
 /// # Errors
 /// [`Error::Overlap`] names both.

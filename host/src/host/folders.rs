@@ -1,4 +1,4 @@
-//! Sources of a host's plugins: folders that it loads, or a set that is loaded already.
+//! Defines the sources of a host's plugins: folders to load, or a set that is already loaded.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::plugin::discover::Source;
 use crate::plugin::load::{LoadOptions, PluginSet};
 use crate::plugin::startable::StartableSet;
 
-/// Folders of plugins, and the operator's answers about the plugins in them. Without an answer a
-/// plugin gets the permissions that the table gives for its [`Trust`]; a plugin that needs more is
-/// left out, as there is no person to ask.
+/// Folders of plugins, and the operator's answers about the plugins in them. Without an answer, a
+/// plugin gets the permissions that the default table gives for its [`Trust`]. A plugin that needs
+/// more is skipped, because by default there is nobody to ask.
 #[derive(Clone, Debug, Default)]
 pub struct PluginFolders(LoadOptions);
 
 impl PluginFolders {
-    /// The plugins in one folder. See [`Self::and`].
+    /// Creates a set with the plugins in one folder. See [`Self::and`].
     #[must_use]
     pub fn new(trust: Trust, folder: impl Into<PathBuf>) -> Self {
         Self(LoadOptions {
@@ -31,29 +31,30 @@ impl PluginFolders {
         .and(trust, folder)
     }
 
-    /// Adds the plugins in this folder. `trust` is the source of these plugins and so decides which
-    /// permissions they get without asking: [`Trust::Managed`] for those that belong to the
-    /// program. A folder that is not there has none; one of [`Trust::Local`] may be a plugin
-    /// itself.
+    /// Adds the plugins in this folder. `trust` states the origin of these plugins and so decides
+    /// which permissions they get without asking, such as [`Trust::Managed`] for those that belong
+    /// to the program. A missing folder has no plugins. A folder of [`Trust::Local`] may itself be
+    /// a plugin.
     #[must_use]
     pub fn and(mut self, trust: Trust, folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
         self.0.sources.push(Source {
             trust,
-            // An answer about a plugin holds for its real path, whichever path names it.
+            // Answers are tied to the canonical path of a plugin, so symlinks are resolved.
             path: folder.canonicalize().unwrap_or(folder),
         });
         self
     }
 
-    /// Does not load a plugin, even if it is relied on.
+    /// Skips the plugin of this name, even if the host could otherwise not be built without it.
     #[must_use]
     pub fn without(mut self, name: impl Into<String>) -> Self {
         self.0.without.push(name.into());
         self
     }
 
-    /// Takes the sections `[plugins.NAME]`. A plugin that they configure is relied on.
+    /// Uses the sections `[plugins.NAME]` of these settings. A plugin that they configure is relied
+    /// on: if it cannot run, the host is not built.
     ///
     /// # Errors
     /// A section is malformed; the error names its line.
@@ -63,7 +64,8 @@ impl PluginFolders {
         Ok(self)
     }
 
-    /// Uses these policies, answers and flags for decisions, and this person for questions.
+    /// Uses this policy, these answers and these flags for grant decisions, and asks the operator
+    /// through [`GrantOptions::ask`].
     #[must_use]
     pub fn grants(mut self, grants: GrantOptions) -> Self {
         self.0.grants = grants;
@@ -77,8 +79,8 @@ impl PluginFolders {
         self
     }
 
-    /// Compiles components with this one. The default compiles on a thread, whose memory has no
-    /// limit.
+    /// Compiles components with this compiler. The default one compiles on a thread, so its memory
+    /// has no limit.
     #[must_use]
     pub fn compiler(mut self, compiler: Compiler) -> Self {
         self.0.compiler = compiler;
@@ -86,8 +88,8 @@ impl PluginFolders {
     }
 }
 
-/// The plugins of a host. Made from [`PluginFolders`], or from a [`PluginSet`] or [`StartableSet`]
-/// that is shared with others.
+/// The plugins of a host. Converted from [`PluginFolders`], or from a [`PluginSet`] or
+/// [`StartableSet`] that other hosts may share.
 #[derive(Debug)]
 pub struct Plugins(PluginsOrigin);
 
@@ -99,7 +101,7 @@ enum PluginsOrigin {
 }
 
 impl Plugins {
-    /// Loads them and checks that the guards run, where that is still to do.
+    /// Loads the plugins and checks that the guards run, unless this was already done.
     pub(super) async fn load_plugins(self, paths: &Paths) -> Result<StartableSet, plugin::Error> {
         match self.0 {
             PluginsOrigin::Checked(set) => Ok(set),

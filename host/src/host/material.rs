@@ -1,9 +1,10 @@
-//! Prompts and resources of an outer layer, such as those of MCP servers, which a person fetches.
+//! Fetches prompts and resources of sources such as MCP servers, which an outer layer provides, for
+//! a person.
 //!
-//! Only a front end fetches them, for what a person typed: no model and no plugin can. What comes
-//! becomes a part of the input of a turn, so that it passes the hooks of the input, and secrets in
-//! it are masked before that, as in results of tools. Clients outside the session fetch them by calls,
-//! which pass hooks and policy. Start from [`SourceMaterial`].
+//! Only a front end fetches them, for text that a person typed; no model and no plugin can. The
+//! fetched content becomes a part of the input of a turn. Secrets in it are masked, as in results
+//! of tools, and then it passes the hooks of the input. Clients outside the session fetch prompts
+//! and resources by calls, which pass hooks and policy. Start from [`SourceMaterial`].
 
 use std::sync::{Arc, Weak};
 
@@ -17,7 +18,8 @@ use crate::secret::{Scanner, run_aside};
 
 /// Prompts and resources of a [source](super::ToolSource) in one session.
 ///
-/// Errors are reasons for the person, phrased to follow "it".
+/// Errors are reasons for the person that continue a sentence after "it", such as "is not used in
+/// this session".
 pub trait SourceMaterial: Send + Sync {
     /// Fetches a prompt with the arguments that the person gave.
     fn fetch_prompt<'a>(
@@ -32,8 +34,8 @@ pub trait SourceMaterial: Send + Sync {
     /// Reads a resource. The implementation refuses an address that it does not list.
     fn read_resource<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<FetchedMaterial, String>>;
 
-    /// Completes a typed value of an argument, or a typed address. Called when the person asks for
-    /// it.
+    /// Completes the value of an argument, or an address, that the person has begun to type. Called
+    /// when the person asks for a completion.
     fn complete_text<'a>(
         &'a self,
         begun: &'a PartialText,
@@ -49,16 +51,16 @@ pub enum PartialText {
         prompt: String,
         /// Name of the argument.
         name: String,
-        /// Begun value of the argument.
+        /// Value of the argument as typed so far.
         value: String,
         /// Arguments that are complete, with their values.
         others: Vec<(String, String)>,
     },
-    /// Address of a resource.
+    /// Address of a resource as typed so far.
     Address(String),
 }
 
-/// Content of a prompt or resource. All of it is a claim of the source.
+/// Content of a prompt or resource. All of it comes from the source and is not verified.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FetchedMaterial {
     /// Text; empty if there are only images.
@@ -70,22 +72,22 @@ pub struct FetchedMaterial {
 /// A resource that a source lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListedResource {
-    /// Address, or the beginning of the addresses of a template.
+    /// Address; for a template, the prefix of its addresses.
     pub uri: String,
     /// Template of RFC 6570; `None` for a single resource.
     pub template: Option<String>,
     /// Name, as given by the source.
     pub name: String,
-    /// Description, or where there is none the title or name, as given by the source.
+    /// Description as given by the source, or its title or name if it gives no description.
     pub description: String,
     /// Media type, as given by the source.
     pub media_type: Option<String>,
 }
 
-/// Material of the sources of an open session. It ends with the session.
+/// Prompts and resources of the sources of an open session. Dropped with the session.
 pub(super) type OpenMaterials = Arc<Vec<OpenMaterial>>;
 
-/// Material of one source.
+/// Prompts and resources of one source.
 pub(super) struct OpenMaterial {
     /// Name of the source.
     pub(super) origin: String,
@@ -93,8 +95,8 @@ pub(super) struct OpenMaterial {
     pub(super) handle: Arc<dyn AgentHandle>,
 }
 
-/// The way to the prompts and resources of a session's sources. Cheap to clone; it does not keep
-/// the session open.
+/// Access to the prompts and resources of a session's sources. Cheap to clone; it does not keep the
+/// session open.
 #[derive(Clone, Default)]
 pub struct SessionMaterials {
     all: Weak<Vec<OpenMaterial>>,
@@ -179,7 +181,7 @@ fn missing_source() -> String {
 }
 
 impl OpenMaterial {
-    /// Masks secrets in a fetched text, and reports that.
+    /// Masks secrets in a fetched text, and records an access if there are any.
     fn mask_secrets(&self, mut fetched: FetchedMaterial, what: &str) -> FetchedMaterial {
         let masked = run_aside(fetched.text.len(), || Scanner::shared().mask(&fetched.text));
         let Some(masked) = masked else {

@@ -1,10 +1,9 @@
-//! The host as a library: the parts of an agent, and the sessions that it runs in.
+//! Provides the host as a library: the parts of an agent, and the sessions in which it runs.
 //!
-//! [`Host::builder`] takes provider, plugins, native hooks and tools, policy, approver and the
-//! folder that everything is kept in; [`Host::session`] opens sessions, each with an agent of its
-//! own over the same compiled plugins; [`Session::turn`] runs a turn. Nothing else puts an agent
-//! together. This module must not know terminals or the environment: everything that depends on
-//! them is handed in.
+//! [`Host::builder`] takes provider, plugins, native hooks and tools, policy, approver and the home
+//! folder; [`Host::session`] opens sessions, each with an agent of its own over the same compiled
+//! plugins; [`Session::turn`] runs a turn. Agents are built only here. This module must not know
+//! terminals or the environment: everything that depends on them is passed in.
 
 mod agent;
 mod builder;
@@ -59,8 +58,8 @@ pub use skill::SkillError;
 pub use source::{OpenedSource, SourceSession, ToolSource};
 
 /// Runs agents. Cheap to clone, and any number of sessions may be open at once; they share the
-/// host's parts. Files made for it, which are temporary folders at most, are removed when the last
-/// clone and the last session are dropped.
+/// host's parts. Temporary folders that were created for the host are deleted when the last clone
+/// and the last session are dropped.
 #[derive(Clone)]
 pub struct Host(Arc<SharedParts>);
 
@@ -78,22 +77,22 @@ struct SharedParts {
     presets: Arc<SubagentPresets>,
     hooks: Vec<native::NativeBinding>,
     scripts: Vec<Arc<Script>>,
-    /// Way in which scripts run.
+    /// Confinement and environment of scripts.
     commands: Commands,
     policy: Arc<dyn Policy>,
     approver: Arc<dyn Approver>,
     observers: Vec<Observer>,
     config: AgentConfig,
-    /// Callback that persists values which native hooks put into their store.
+    /// Callback that persists the values which native hooks put into their store.
     keep: Option<KeepInStore>,
-    /// Whether the answers that were given while plugins were loaded are on the disk.
+    /// Whether storing the answers that were given while plugins were loaded was already attempted.
     has_kept_answers: AtomicBool,
-    /// Folders that go with the host.
+    /// Temporary folders that are deleted with the host.
     _temporary: Option<TempDir>,
 }
 
 impl Host {
-    /// A host that has nothing yet. It needs a provider at least.
+    /// Returns a builder without any parts. It needs at least a provider.
     #[must_use]
     pub fn builder() -> HostBuilder {
         HostBuilder::default()
@@ -105,32 +104,32 @@ impl Host {
         SessionBuilder::new(self)
     }
 
-    /// The sessions that were ever made, to list and to read them.
+    /// Returns the store of all sessions, to list and read them.
     #[must_use]
     pub fn store(&self) -> &SessionStore {
         &self.0.store
     }
 
-    /// The folder that agents work in.
+    /// Returns the working folder of agents.
     #[must_use]
     pub fn workspace(&self) -> &Path {
         &self.0.paths.workspace
     }
 
-    /// Skills of this host's sessions.
+    /// Returns the skills of this host's sessions.
     #[must_use]
     pub fn skills(&self) -> &Skills {
         &self.0.skills
     }
 
-    /// Plugins that were found and do not run, each with the cause. Every session also emits them
-    /// as events.
+    /// Returns the plugins that were found but do not run, each with the cause. Every session also
+    /// emits them as events.
     #[must_use]
     pub fn left_out(&self) -> &[LeftOut] {
         &self.0.plugins.left_out
     }
 
-    /// Names of the plugins that have a loop.
+    /// Returns the names of the plugins that have a loop.
     #[must_use]
     pub fn loops(&self) -> Vec<&str> {
         let plugins = self.0.plugins.plugins.iter();
@@ -140,12 +139,12 @@ impl Host {
             .collect()
     }
 
-    /// Checks that there is a preset of subagents of this name.
+    /// Checks that a preset of subagents of this name exists.
     pub(crate) fn check_preset(&self, name: &str) -> Result<(), String> {
         self.0.presets.find_preset(name).map(drop)
     }
 
-    /// Settings that plugins do not take, and the reason, each a line for people.
+    /// Returns the settings of plugins that have no effect, each as one line with the reason.
     #[must_use]
     pub fn refused_settings(&self) -> &[String] {
         &self.0.plugins.refused
@@ -153,8 +152,8 @@ impl Host {
 }
 
 impl SharedParts {
-    /// Keeps the answers about plugins that were given while they were loaded: once, with the first
-    /// session.
+    /// Stores the answers that the operator gave while plugins were loaded. Done once, with the id
+    /// of the first session, for which answers for a session then hold.
     fn keep_answers(&self, session: &str) -> Result<(), AnswersError> {
         use std::sync::atomic::Ordering::Relaxed;
 
@@ -162,10 +161,12 @@ impl SharedParts {
         let answers: Vec<_> = given
             .filter_map(|given| given.answer(session, crate::clock::now_text()))
             .collect();
-        if answers.is_empty() || self.has_kept_answers.swap(true, Relaxed) {
+        if answers.is_empty() || self.has_kept_answers.load(Relaxed) {
             return Ok(());
         }
-        Answers::read(&self.paths.grants())?.add(answers)
+        Answers::read(&self.paths.grants())?.add(answers)?;
+        self.has_kept_answers.store(true, Relaxed);
+        Ok(())
     }
 }
 

@@ -1,5 +1,5 @@
-//! Hooks of native code: bound to the same points and called by the same dispatcher as those of
-//! plugins.
+//! Adapts hooks of native code, which are bound to the same points and called by the same
+//! dispatcher as hooks of plugins.
 
 use std::marker::PhantomData;
 use std::sync::Arc;

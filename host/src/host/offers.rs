@@ -1,5 +1,5 @@
-//! Slash commands and loops that the plugins of a session offer between turns, with the counts of
-//! their limits.
+//! Holds the slash commands and loops that the plugins of a session offer between turns, with the
+//! counters of their limits.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use crate::plugin::commands::PluginCommand;
 use crate::plugin::loops::PluginLoop;
 use crate::plugin::open::PluginLimits;
 
-/// Offers of the plugins of a session. Cheap to clone.
+/// Commands and loops of the plugins of a session. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct SessionOffers(Arc<Mutex<HostOffers>>);
 
@@ -40,13 +40,13 @@ impl SessionOffers {
         lock(&self.0).loops.clone()
     }
 
-    /// Resets the counts of the plugins' usage in the session.
+    /// Resets the counters of the plugins' usage in the session.
     pub(super) fn renew_limits(&self) {
         let limits = lock(&self.0).limits.clone();
         limits.iter().for_each(|limits| limits.renew_limits());
     }
 
-    /// Replaces the offers of a plugin with those of its new version.
+    /// Replaces the commands, loops and limits of a plugin with those of its new version.
     pub(super) fn replace_offers(
         &self,
         plugin: &str,

@@ -1,4 +1,4 @@
-//! Tool calls of clients outside a session.
+//! Runs tool calls of clients outside a session.
 
 use tokio_util::sync::CancellationToken;
 
@@ -6,9 +6,9 @@ use super::Session;
 use crate::agent::{self, OutsideCalls};
 
 impl Session {
-    /// Runs tool calls of clients until all of them are gone or `cancel` is set. Each passes schema,
-    /// hooks, policy, approval and the session file as a call of the model does; turns of the model
-    /// cannot run meanwhile.
+    /// Runs tool calls of clients until all clients are dropped or `cancel` is set. Each call
+    /// passes schema, hooks, policy, approval and the session file like a call of the model.
+    /// Meanwhile no turn can run.
     ///
     /// ```no_run
     /// # async fn example(mut session: rind_lib::Session) -> Result<(), rind_lib::agent::Error> {

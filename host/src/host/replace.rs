@@ -1,4 +1,4 @@
-//! Plugins that are replaced while a session is open: for authors who change one and watch it work.
+//! Replaces plugins while a session is open, for authors who change a plugin and watch it work.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use crate::plugin::load::{LoadedPlugin, PluginSet};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
 
-/// Reason why a plugin was not replaced. The running one stays.
+/// Reason why a plugin was not replaced. The running version stays.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplaceError {
@@ -37,10 +37,10 @@ pub enum ReplaceError {
         /// Permissions beyond those of the running version.
         capabilities: Vec<String>,
     },
-    /// The new version defines other points, which plugins of the session may be bound to.
+    /// The new version defines other points, to which plugins of the session may be bound.
     #[error("the points that it defines have changed; start a new session")]
     Points,
-    /// The plugin orders the turns of the session, and the new version may not.
+    /// The plugin orders the turns of the session, and the new version may not do so.
     #[error(
         "it orders the turns of this session (`loop` under [agent]), and the new version has no loop of the agent or was not granted \
          `agent_loop`; start a new session"
@@ -48,8 +48,8 @@ pub enum ReplaceError {
     AgentLoop,
 }
 
-/// The way to replace a plugin of an open session, also while a turn runs. Cheap to clone; it
-/// outlives the session.
+/// Replaces plugins of an open session, even while a turn runs. Cheap to clone; may outlive the
+/// session.
 #[derive(Clone)]
 pub struct PluginReplacer {
     plugins: Arc<PluginSet>,
@@ -59,12 +59,13 @@ pub struct PluginReplacer {
     events: Events,
     /// Name of the plugin that orders the turns, if one does.
     ordering: Option<String>,
-    /// Permissions of those that were replaced, which no later version may widen.
+    /// Permissions of the latest version of each replaced plugin. The next version may not have
+    /// more.
     granted: Arc<Mutex<BTreeMap<String, Arc<Granted>>>>,
 }
 
 impl PluginReplacer {
-    /// Returns the parts with which the plugins act on the session.
+    /// Returns the handle with which the plugins act on the session.
     pub(super) fn handle(&self) -> Arc<dyn AgentHandle> {
         self.handle.clone()
     }
@@ -87,19 +88,20 @@ impl PluginReplacer {
         }
     }
 
-    /// Emits a notice of the host to those who observe the session.
+    /// Emits a notice of the host to the observers of the session.
     pub fn notice(&self, level: Level, text: impl Into<String>) {
         self.events.emit(Event::notice(level, text));
     }
 
-    /// Has the plugin of this name in `set` take the place of the one that runs: before the next
-    /// step of a running turn, or before the next turn. Its commands and its loop are the new ones
-    /// at once. Its `state` and its store stay; its data in memory is lost. The event
-    /// [`PluginReplaced`](Event::PluginReplaced) reports it.
+    /// Replaces the running plugin of this name with the one in `set`, before the next step of a
+    /// running turn or before the next turn. Its commands and its loop are replaced at once. Its
+    /// `state` and its store are kept, but its data in memory is lost. The event
+    /// [`PluginReplaced`](Event::PluginReplaced) reports the replacement.
     ///
     /// # Errors
-    /// There is nothing to replace, the new version cannot be loaded, it has more permissions than
-    /// the one that runs, or it orders the turns of the session and the new version may not.
+    /// The session or `set` has no such plugin, the new version cannot be loaded, has more
+    /// permissions or defines other points than the running version, or may not order the turns as
+    /// that one does.
     pub fn replace(&self, set: &PluginSet, plugin: &str) -> Result<(), ReplaceError> {
         let is_it = |loaded: &&Arc<LoadedPlugin>| loaded.manifest.name == plugin;
         let unknown = || ReplaceError::Unknown {

@@ -1,4 +1,4 @@
-//! Sessions of a host, and their turns.
+//! Sessions of a host and the turns that run in them.
 
 use std::fmt;
 use std::pin::Pin;
@@ -27,7 +27,7 @@ use crate::tool::background::BackgroundCommands;
 use crate::tool::live::LiveOutputs;
 use crate::tool::policy::Policy;
 
-/// A session that is about to be opened. Every part that is not set is the host's.
+/// Builder of a session. Every part that is not set is taken from the host.
 #[must_use = "`create` or `resume` opens the session"]
 pub struct SessionBuilder {
     pub(super) parts: Arc<SharedParts>,
@@ -70,15 +70,15 @@ impl SessionBuilder {
         self
     }
 
-    /// Calls this function with every event of the session, in the task of its agent: it must
-    /// return soon.
+    /// Adds an observer, which is called with every event of the session in the agent's task and
+    /// therefore must return soon.
     pub fn observe(mut self, observer: impl Fn(&Stamped) + Send + Sync + 'static) -> Self {
         self.observers.push(Arc::new(observer));
         self
     }
 
-    /// Records that a new session is for a request of the program's own, named `by`: `last` still
-    /// means the last conversation.
+    /// Marks a new session as an internal request of the program, named `by`, so that `last` still
+    /// resolves to the last conversation.
     pub fn aside(mut self, by: impl Into<String>) -> Self {
         self.aside = Some(by.into());
         self
@@ -87,43 +87,41 @@ impl SessionBuilder {
     /// Creates a new session.
     ///
     /// # Errors
-    /// Its files cannot be written.
-    pub fn create(mut self) -> Result<Session, Error> {
+    /// The session's files cannot be written.
+    pub fn create(self) -> Result<Session, Error> {
         let session = self.parts.store.create(&self.spec())?;
-        if let Some(by) = self.aside.take() {
-            session.append(session::Body::Aside { by })?;
-        }
-        self.on(Arc::new(session))
+        self.on_created(session)
     }
 
-    /// Creates a new session with an id of the caller's own: 1 to 96 letters, digits, `-`, `_` and
-    /// `.`.
+    /// Creates a new session with an id that the caller chooses: 1 to 96 letters, digits, `-`, `_`
+    /// and `.`.
     ///
     /// # Errors
-    /// The id is invalid, a session has it already, or its files cannot be written.
+    /// The id is invalid, another session has it, or the session's files cannot be written.
     pub fn create_named(self, id: &str) -> Result<Session, Error> {
         let session = self.parts.store.create_named(id, &self.spec())?;
-        self.on(Arc::new(session))
+        self.on_created(session)
     }
 
     /// Continues the session with this full id, or creates it if it does not exist.
     ///
     /// # Errors
     /// The id is invalid, the session is open elsewhere, or its files cannot be read or written.
-    pub fn resume_or_create(mut self, id: &str) -> Result<Session, Error> {
+    pub fn resume_or_create(self, id: &str) -> Result<Session, Error> {
         let session = self.parts.store.open_or_create(id, &self.spec())?;
-        // A process may have been killed before it wrote the entry.
-        if let Some(by) = self.aside.take().filter(|_| session.turn() == 0) {
-            session.append(session::Body::Aside { by })?;
+        // The process that created the session may have been killed before it wrote the entry that
+        // sets the session aside.
+        match session.turn() {
+            0 => self.on_created(session),
+            _ => self.on(Arc::new(session)),
         }
-        self.on(Arc::new(session))
     }
 
-    /// Continues a session: its id or a prefix of it, or `last` for the last session of this
+    /// Continues the session with this id or prefix of an id; `last` is the last session of this
     /// workspace.
     ///
     /// # Errors
-    /// There is no such session, it is open elsewhere, or its files cannot be read.
+    /// There is no such session, it is open elsewhere, or the session's files cannot be read.
     pub fn resume(self, id: &str) -> Result<Session, Error> {
         let store = &self.parts.store;
         let id = store.resolve_in(id, &self.parts.paths.workspace)?;
@@ -131,10 +129,18 @@ impl SessionBuilder {
         self.on(Arc::new(session))
     }
 
+    /// Continues a session that was created just now, after the entry that sets it aside.
+    fn on_created(mut self, session: session::Session) -> Result<Session, Error> {
+        if let Some(by) = self.aside.take() {
+            session.append(session::Body::Aside { by })?;
+        }
+        self.on(Arc::new(session))
+    }
+
     /// Continues a session that is already open.
     ///
     /// # Errors
-    /// The plugins cannot be made ready for it.
+    /// The plugins cannot be prepared for the session.
     pub fn on(self, session: Arc<session::Session>) -> Result<Session, Error> {
         let host = Host(self.parts.clone());
         let (agent, replacer, offers, materials) = super::agent::build_agent(self, session)?;
@@ -159,14 +165,15 @@ impl SessionBuilder {
 
 debug_some!(SessionBuilder, self, model = self.model);
 
-/// An open session with its agent. It runs one turn at a time. Dropping it ends everything that it
-/// runs, and it can be resumed later; only [`close`](Self::close) calls the hooks of `session-end`.
+/// Open session with its agent, which runs one turn at a time. Dropping the session stops
+/// everything that it runs; it can be resumed later. Only [`close`](Self::close) calls the
+/// `session-end` hooks.
 pub struct Session {
     pub(super) agent: LiveAgent,
     pub(super) offers: SessionOffers,
-    /// Prompts and resources of sources of tools.
+    /// Prompts and resources of the tool sources.
     materials: OpenMaterials,
-    /// Limits that runs of loops share.
+    /// Counters of a turn's limits, which all runs of the session's loops share.
     pub(super) shared: SharedLimits,
     host: Host,
     replacer: PluginReplacer,
@@ -186,79 +193,78 @@ impl Session {
         self.agent.spec().session.clone()
     }
 
-    /// Returns the way to the prompts and resources of its sources of tools.
+    /// Returns access to the prompts and resources of the session's tool sources.
     #[must_use]
     pub fn materials(&self) -> SessionMaterials {
         SessionMaterials::new(&self.materials)
     }
 
-    /// Host of the session.
+    /// Returns the host of the session.
     #[must_use]
     pub fn host(&self) -> &Host {
         &self.host
     }
 
-    /// The conversation so far.
+    /// Returns the messages of the conversation so far.
     #[must_use]
     pub fn messages(&self) -> Vec<Message> {
         self.agent.spec().session.messages()
     }
 
-    /// The end of the conversation: the last messages, at most this many.
+    /// Returns the last `n` messages of the conversation, or all if there are fewer.
     #[must_use]
     pub fn last_messages(&self, n: usize) -> Vec<Message> {
         self.agent.spec().session.last_messages(n)
     }
 
-    /// Returns the approvals that hold for the rest of the session, to list them and to take them
-    /// back.
+    /// Returns the approvals that apply to the rest of the session, to list and to revoke them.
     pub fn approvals(&self) -> Arc<SessionApprovals> {
         self.agent.approvals()
     }
 
-    /// Outputs of the tool calls that run, for the screen of the user who watches.
+    /// Returns the outputs of the running tool calls, to show them to the user.
     #[must_use]
     pub fn live_outputs(&self) -> LiveOutputs {
         self.agent.spec().live.clone()
     }
 
-    /// Commands that run in the background of the session, to show and to stop them.
+    /// Returns the session's background commands, to show and to stop them.
     #[must_use]
     pub fn background_commands(&self) -> BackgroundCommands {
         self.agent.spec().background.clone()
     }
 
-    /// The tools that the model may call.
+    /// Returns the tools that the model may call.
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<ToolSpec>> {
         self.agent.spec().tools.specs()
     }
 
-    /// Returns a channel of the events from now on. Earlier events, such as the one that the
-    /// session is open, are kept until the first turn starts.
+    /// Returns a channel that receives every event from now on. The event that the session is open,
+    /// and those that follow it, are emitted only when the first turn starts.
     #[must_use]
     pub fn events(&self) -> UnboundedReceiver<Stamped> {
         self.agent.spec().events.subscribe()
     }
 
-    /// Returns the event stream, for events that are sent while a turn borrows the session.
+    /// Returns the event stream, through which events can be sent while a turn borrows the session.
     pub fn event_stream(&self) -> Events {
         self.agent.spec().events.clone()
     }
 
-    /// Calls this function with every event from now on, in the task of the agent: it must return
-    /// soon.
+    /// Adds an observer, which is called with every event from now on in the agent's task and
+    /// therefore must return soon.
     pub fn observe(&self, observer: impl Fn(&Stamped) + Send + Sync + 'static) {
         self.agent.spec().events.observe(Arc::new(observer));
     }
 
-    /// The way to say something while a turn runs.
+    /// Returns a handle that sends messages to the model while a turn runs.
     #[must_use]
     pub fn steering(&self) -> SteerHandle {
         self.agent.steering()
     }
 
-    /// Names of the provider and of the model that are asked.
+    /// Returns the names of the provider and of the model that answer the session's requests.
     #[must_use]
     pub fn model(&self) -> (&str, &str) {
         let spec = self.agent.spec();
@@ -271,9 +277,9 @@ impl Session {
         &self.agent.spec().provider
     }
 
-    /// Takes the last turn out of the conversation, so that the model never hears of it again. Its
-    /// effects stay: files, data that plugins keep, the cost. Its lines stay in the file of the
-    /// session. `None` when there is no turn left.
+    /// Takes the last turn out of the conversation, so that the model no longer sees it. The turn's
+    /// effects (files, data of plugins, cost) and its lines in the session file stay. `None` if no
+    /// turn is left.
     ///
     /// # Errors
     /// The turn was replaced by a summary in part, or the session cannot be read or written.
@@ -291,7 +297,7 @@ impl Session {
         Ok(self.agent.spec().session.last_turn(&entries)?)
     }
 
-    /// Returns the turns that [`rewind`](Self::rewind) takes out, the last one first.
+    /// Returns the turns that [`rewind`](Self::rewind) would take out, the last turn first.
     ///
     /// # Errors
     /// A turn was replaced by a summary in part, or the session cannot be read.
@@ -301,7 +307,7 @@ impl Session {
     }
 
     /// Takes a turn and all later ones out of the conversation, as [`undo`](Self::undo) does with
-    /// the last one. [`checkpoints`](Self::checkpoints) brings back files.
+    /// the last turn. Files are restored separately, through [`checkpoints`](Self::checkpoints).
     ///
     /// # Errors
     /// A turn was replaced by a summary in part, or the session cannot be read or written.
@@ -310,20 +316,21 @@ impl Session {
         Ok(self.agent.rewind_turns(&entries, turn).await?)
     }
 
-    /// Number of the last turn that started; 0 before the first.
+    /// Returns the number of the last turn that started; 0 before the first.
     #[must_use]
     pub fn turn_number(&self) -> u32 {
         self.agent.spec().session.turn()
     }
 
-    /// Returns the checkpoints of files from before the calls of the session.
+    /// Returns the session's checkpoints: the states of files from before its tool calls changed
+    /// them.
     #[must_use]
     pub fn checkpoints(&self) -> Arc<Checkpoints> {
         self.agent.checkpoints()
     }
 
-    /// Emits the event that the session is open, unless it was emitted before. Otherwise the first
-    /// turn emits it.
+    /// Emits the event that the session is open, unless it was emitted already. Without this call,
+    /// the first turn emits it.
     pub fn emit_opening(&mut self) {
         self.agent.announce_session();
     }
@@ -333,7 +340,7 @@ impl Session {
         self.agent.emit_event_to_observers(event);
     }
 
-    /// Copies the session up to now, and returns the id of the copy, which is not opened.
+    /// Copies the session as it is now, without opening the copy, and returns the copy's id.
     ///
     /// # Errors
     /// The session cannot be read, or the copy cannot be written.
@@ -349,9 +356,9 @@ impl Session {
         Ok(copy.id().to_string())
     }
 
-    /// Replaces all but the first input and the last exchange with a summary when it is awaited,
-    /// regardless of the settings of compaction. It is a turn of its own, which answers nothing;
-    /// its output describes the result.
+    /// Returns a turn that replaces all messages but the first input and the last exchange with a
+    /// summary, regardless of the compaction settings. It runs when awaited; its output describes
+    /// the result.
     pub fn compact(&mut self) -> Turn<'_> {
         let mut turn = self.turn("");
         if let Some(begin) = &mut turn.begin {
@@ -360,7 +367,7 @@ impl Session {
         turn
     }
 
-    /// The way to replace a plugin, also while a turn runs.
+    /// Returns a handle that replaces a plugin, also while a turn runs.
     #[must_use]
     pub fn replacer(&self) -> PluginReplacer {
         self.replacer.clone()
@@ -372,8 +379,8 @@ impl Session {
         (spec.provider, spec.model) = (provider, model.into());
     }
 
-    /// Changes the model, with effect from the next turn, and keeps the choice for later uses of the
-    /// session.
+    /// Changes the model, with effect from the next turn, and records the choice, so that resuming
+    /// the session uses it.
     pub fn switch_model(&mut self, provider: Arc<dyn Provider>, model: impl Into<String>) {
         let model = model.into();
         self.agent.spec().session.append_or_defer(Body::Resumed {
@@ -384,7 +391,7 @@ impl Session {
         self.set_model(provider, model);
     }
 
-    /// Runs one turn when it is awaited: from a person's text to the final output.
+    /// Returns a turn, which runs when awaited: from the user's text to the final output.
     pub fn turn(&mut self, text: impl Into<String>) -> Turn<'_> {
         Turn {
             begin: Some(TurnBegin {
@@ -397,15 +404,15 @@ impl Session {
         }
     }
 
-    /// Returns the last turn if it was interrupted: the program ended before it did, or its future
-    /// was dropped.
+    /// Returns the last turn if it was interrupted: the program ended during the turn, or the
+    /// turn's future was dropped.
     #[must_use]
     pub fn interrupted(&self) -> Option<InterruptedTurn> {
         self.agent.spec().session.interrupted()
     }
 
-    /// Continues the interrupted turn when awaited; `None` if there is none. Finished calls do not
-    /// run again, and the model learns which calls may have run.
+    /// Returns a turn that continues the interrupted one when awaited; `None` if there is none.
+    /// Finished calls do not run again; the model is informed which calls may have run.
     pub fn continue_turn(&mut self) -> Option<Turn<'_>> {
         let spec = TurnSpec::of_interrupted(self.interrupted()?);
         let mut turn = self.turn("");
@@ -421,30 +428,30 @@ impl Session {
         agent::DirectTurn::begin_turn(&mut self.agent)
     }
 
-    /// Returns the parts with which its plugins act on the session.
+    /// Returns the handle through which the session's plugins act on it.
     #[doc(hidden)]
     pub fn handle(&self) -> std::sync::Arc<dyn crate::point::handle::AgentHandle> {
         self.replacer.handle()
     }
 
-    /// Returns the tools with the checks of their arguments.
+    /// Returns the tools with the validators of their arguments.
     #[doc(hidden)]
     pub fn tool_registry(&self) -> &crate::tool::registry::ToolRegistry {
         &self.agent.spec().tools
     }
 
-    /// Archives the turns that are due, and waits for it. Without this call they are archived
-    /// during the next turn.
+    /// Archives the turns that are due, and waits until that is done. Without this call they are
+    /// archived during the next turn.
     pub async fn finish_archival(&mut self) {
         self.agent.finish_archival().await;
     }
 
-    /// Ends the session: the hooks of `session-end` run, those in the background end, everything is
-    /// on the disk.
+    /// Ends the session: runs the `session-end` hooks, waits for background hooks, and writes
+    /// everything to disk.
     ///
     /// # Errors
-    /// The session cannot be written, or a hook that blocks when it fails has failed since the last
-    /// turn.
+    /// The session cannot be written, or a hook whose failure blocks the turn has failed since the
+    /// last turn.
     pub async fn close(self) -> Result<(), agent::Error> {
         self.agent.close_agent().await
     }
@@ -456,9 +463,9 @@ impl fmt::Debug for Session {
     }
 }
 
-/// A turn: a future that begins with the first poll. When it is dropped the turn stops at its
-/// current await, and the next turn closes the calls that it left open. An error is a fault of the
-/// host: the session cannot be written. Failures of model, hooks and tools are in the outcome.
+/// A turn, as a future that does nothing before the first poll. When it is dropped, the turn stops
+/// at its current await, and the next turn closes the open calls. An error is a fault of the host,
+/// such as an unwritable session; failures of model, hooks and tools are in the outcome.
 #[must_use = "a turn runs when it is awaited"]
 pub struct Turn<'a> {
     begin: Option<TurnBegin<'a>>,
@@ -473,7 +480,7 @@ struct TurnBegin<'a> {
 }
 
 impl Turn<'_> {
-    /// Says where the text comes from. The default is a person at a terminal.
+    /// Sets the source of the text. The default is a person at a terminal.
     pub fn source(mut self, source: Source) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.spec.source = source;
@@ -481,8 +488,7 @@ impl Turn<'_> {
         self
     }
 
-    /// Sets the slash command that produced the text, and its source, for observers and for the
-    /// session.
+    /// Sets the slash command that produced the text, for observers and for the session file.
     pub fn of_command(mut self, command: impl Into<String>) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.spec.command = Some(command.into());
@@ -490,8 +496,8 @@ impl Turn<'_> {
         self
     }
 
-    /// Shows images to the model, after the text. Hooks of the turn's input see the text; those
-    /// that read messages see both.
+    /// Attaches images, which the model sees after the text. Hooks on the turn's input see only the
+    /// text; hooks that read messages see both.
     pub fn attach(mut self, images: impl IntoIterator<Item = Attachment>) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.spec.attached.extend(images);
@@ -499,9 +505,9 @@ impl Turn<'_> {
         self
     }
 
-    /// Sets the id of the input. A session runs an input with an id once: a second turn with the id
-    /// of an ended turn returns the outcome of that turn, and with the id of an interrupted turn
-    /// continues that turn.
+    /// Sets the id of the input. A session runs each id once: a second turn with the id of an ended
+    /// turn returns the outcome of that turn, and with the id of an interrupted turn continues that
+    /// turn.
     pub fn input_id(mut self, id: impl Into<String>) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.spec.input_id = Some(id.into());
@@ -509,9 +515,9 @@ impl Turn<'_> {
         self
     }
 
-    /// Requires a final answer that is JSON of this schema. The model gets the schema, the
+    /// Requires the final answer to be JSON of this schema. The model gets the schema, the
     /// provider's JSON mode is used if there is one, and an invalid answer is requested again up to
-    /// three times. Then the turn fails.
+    /// three times before the turn fails.
     pub fn answer_schema(mut self, schema: AnswerSchema) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.spec.answer_schema = Some(schema);
@@ -519,9 +525,9 @@ impl Turn<'_> {
         self
     }
 
-    /// Ends the turn before a request with which it could cost more than this, in US dollars. What
-    /// its subagents and plugins ask of models counts as well. A model without a known price is not
-    /// asked at all.
+    /// Sets the maximum cost of the turn in US dollars, including model requests of its subagents
+    /// and plugins. The turn ends before a request that could exceed it. A model without a known
+    /// price gets no request.
     pub fn max_cost_usd(mut self, usd: f64) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.spec.max_cost_usd = Some(usd);
@@ -529,10 +535,10 @@ impl Turn<'_> {
         self
     }
 
-    /// Keeps the turn to the tools that a preset of subagents selects among those of the session.
+    /// Limits the turn to those tools of the session that a preset of subagents selects.
     ///
     /// # Errors
-    /// There is no preset of this name; the message lists the tools.
+    /// There is no preset of this name; the message lists the presets.
     pub fn tools_of_preset(mut self, name: &str) -> Result<Self, String> {
         if let Some(begin) = &mut self.begin {
             let preset = begin.agent.spec().presets.find_preset(name)?;
@@ -541,7 +547,7 @@ impl Turn<'_> {
         Ok(self)
     }
 
-    /// Ends the turn cleanly when `cancel` is cancelled: every tool call keeps a result, and the
+    /// Ends the turn cleanly when `cancel` is cancelled: every tool call gets a result, and the
     /// outcome is "cancelled".
     pub fn until(mut self, cancel: &CancellationToken) -> Self {
         if let Some(begin) = &mut self.begin {

@@ -12,27 +12,28 @@ use crate::skill::Skills;
 pub struct SkillError(String);
 
 impl Session {
-    /// The skills of the session.
+    /// Returns the skills of the session.
     #[must_use]
     pub fn skills(&self) -> &Skills {
         &self.agent.spec().skills
     }
 
-    /// Ids of the skills that stay active from turn to turn, in the order in which they became so.
+    /// Returns the ids of the skills that stay active across turns, in the order of their
+    /// activation.
     #[must_use]
     pub fn active_skills(&self) -> Vec<String> {
         let active = self.agent.active_skills();
         active.iter().map(ToString::to_string).collect()
     }
 
-    /// Prepares a skill for a person, and returns the input of the [`turn`](Self::turn) that runs
-    /// it: nothing is active before that turn begins. `arguments` are text, or an object that fits
-    /// the skill's schema; `line` is the text that the person typed, which the conversation shows
-    /// of a skill that a subagent runs.
+    /// Prepares a skill that a person runs, and returns the input of the [`turn`](Self::turn) that
+    /// runs the skill; the skill becomes active only when that turn begins. `arguments` are text,
+    /// or an object that fits the skill's schema. `line` is the text that the person typed: the
+    /// conversation shows it for a skill that runs in a subagent.
     ///
     /// # Errors
-    /// There is no such skill, something that it needs is missing, the arguments do not fit, or the
-    /// answer to the question before its first use was no.
+    /// There is no such skill, something that the skill needs is missing, the arguments do not fit,
+    /// or the person declined the question before the skill's first use.
     pub async fn invoke_skill(
         &mut self,
         name: &str,
@@ -43,7 +44,7 @@ impl Session {
         invoked.await.map_err(SkillError)
     }
 
-    /// Ends the skills that stay active from turn to turn, and returns their ids.
+    /// Deactivates the skills that stay active across turns, and returns their ids.
     ///
     /// # Errors
     /// The session cannot be written.

@@ -1,8 +1,8 @@
-//! Tools of an outer layer, such as those of MCP servers, whose list may change while a session is
-//! open.
+//! Tools that an outer layer provides, such as those of MCP servers. The list of tools may change
+//! while a session is open.
 //!
-//! A call of such a tool passes the schema check, hooks, policy, approval, masking of secrets, limits
-//! and the session file like that of a plugin's tool. Start from [`ToolSource`].
+//! A call of such a tool passes the schema check, hooks, policy, approval, masking of secrets,
+//! limits and the session file, like a call of a plugin's tool. Start from [`ToolSource`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,16 +18,16 @@ use crate::text::clean_line;
 use crate::tool::SharedTool;
 use crate::tool::outer::OuterTool;
 
-/// Source of tools, given to [`HostBuilder::tool_source`](super::HostBuilder::tool_source).
+/// Source of tools, passed to [`HostBuilder::tool_source`](super::HostBuilder::tool_source).
 ///
-/// Its name is the origin of its tools, which [`ToolSpec::plugin`](crate::message::ToolSpec::plugin)
-/// of each must repeat. It contains a `:`, as in `mcp:docs`, so that no plugin can have it.
+/// Each tool must name the source in [`ToolSpec::plugin`](crate::message::ToolSpec::plugin). The
+/// name contains a `:`, as in `mcp:docs`, so that no plugin can have the same name.
 pub trait ToolSource: Send + Sync {
     /// Returns the name of the source.
     fn name(&self) -> &str;
 
-    /// Opens the source for one session. Everything that the returned tools hold must end when they are
-    /// dropped: that is the end of the session.
+    /// Opens the source for one session. The tools are dropped when the session ends; dropping them
+    /// must end everything that they hold, such as a connection.
     fn open(&self, session: SourceSession) -> OpenedSource;
 }
 
@@ -42,15 +42,16 @@ pub struct OpenedSource {
     pub material: Option<Arc<dyn SourceMaterial>>,
 }
 
-/// One session, as a source of tools sees it. Cheap to clone; it does not keep the session open.
+/// Session as a tool source sees it. Cheap to clone; a clone does not keep the session open.
 #[derive(Clone)]
 pub struct SourceSession {
     origin: Arc<str>,
     handle: Arc<dyn AgentHandle>,
-    /// The queue holds tools, which hold this: a strong reference would keep both forever.
+    /// Weak reference: the queue holds tools that hold this `SourceSession`, so a strong one would
+    /// be a cycle that is never freed.
     replacements: WeakReplacements,
     events: Events,
-    /// Whether a progress line is on the screen.
+    /// Whether the source's progress line is on the screen.
     has_progress: Arc<AtomicBool>,
 }
 
@@ -76,14 +77,15 @@ impl SourceSession {
             .emit(Event::notice(Level::Warn, masked(&text.into())));
     }
 
-    /// Returns the functions of the session, for requests and their records.
+    /// Returns the functions of the session, through which the source sends requests and records
+    /// them.
     #[must_use]
     pub fn handle(&self) -> &Arc<dyn AgentHandle> {
         &self.handle
     }
 
-    /// Replaces the tools of the source before the next step, or before the next turn, and tells
-    /// the user the reason.
+    /// Replaces the tools of the source before the next step or the next turn, and shows the reason
+    /// to the user.
     pub fn replace_tools(&self, tools: Vec<SharedTool>, reason: impl Into<String>) {
         let Some(replacements) = self.replacements.upgrade() else {
             return;
@@ -103,8 +105,8 @@ impl SourceSession {
         if text.is_empty() && !had_progress {
             return;
         }
-        // Mask before the line is cut: half a secret would not be found. The part that can be shown is
-        // at its beginning.
+        // Mask before the line is cut, because half a secret would not be recognized. Only the
+        // beginning of the text can be shown, so only that part is masked.
         let text = &text[..text.floor_char_boundary(MAX_MASKED_BYTES)];
         let line = clean_line(&masked(text), MAX_PROGRESS_BYTES);
         self.handle.status(&self.origin, line);
@@ -118,15 +120,15 @@ impl SourceSession {
     }
 }
 
-/// Masks secrets in a text of a source, which goes to the screen and into the record.
+/// Masks secrets in a text of the source, before it is shown and recorded.
 fn masked(text: &str) -> String {
     Scanner::shared().masked(text).into_owned()
 }
 
 debug_some!(SourceSession, self, origin = self.origin);
 
-/// Longest part of a text about progress that is searched for secrets, in bytes.
+/// Maximum length of the part of a progress text that is searched for secrets, in bytes.
 const MAX_MASKED_BYTES: usize = 8 << 10;
 
-/// Longest line about the progress of a call, in bytes.
+/// Maximum length of a progress line, in bytes.
 const MAX_PROGRESS_BYTES: usize = 120;

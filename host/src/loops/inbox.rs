@@ -1,4 +1,4 @@
-//! Inboxes of loops: the way to send a message to a loop that runs.
+//! Inboxes, through which messages are sent to running loops.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use crate::lock::lock;
 use crate::point::loop_handle::{LoopMessage, MAX_MESSAGE_BYTES, MAX_MESSAGES};
 
-/// Reason why a message was not taken.
+/// Reason why a message was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InboxError {
@@ -19,7 +19,7 @@ pub enum InboxError {
         /// Name of the plugin.
         plugin: String,
     },
-    /// Too many messages wait.
+    /// The inbox is full.
     #[error(
         "{MAX_MESSAGES} messages are already waiting for the loop of `{plugin}`; try again when it has read some"
     )]
@@ -30,18 +30,18 @@ pub enum InboxError {
     /// The message is too long.
     #[error("a message has at most {MAX_MESSAGE_BYTES} bytes, this one has {bytes}")]
     TooLong {
-        /// Size of the message.
+        /// Size of the message in bytes.
         bytes: usize,
     },
 }
 
-/// Inboxes of the loops of a host. Cheap to clone. A message is kept in memory until the loop takes
-/// it; the end of the host loses it.
+/// Inboxes of the loops of a host. Cheap to clone. A message is kept in memory until the loop reads
+/// it, and is lost when the host ends.
 #[derive(Clone, Debug, Default)]
 pub struct LoopInboxes(Arc<Mutex<BTreeMap<String, Option<Sender<LoopMessage>>>>>);
 
 impl LoopInboxes {
-    /// Creates the inboxes of these plugins. They are closed until the loops run.
+    /// Creates the inboxes of the loops of these plugins. They are closed until the loops run.
     pub(super) fn of(plugins: impl Iterator<Item = String>) -> Self {
         let closed = plugins.map(|plugin| (plugin, None));
         Self(Arc::new(Mutex::new(closed.collect())))
@@ -51,8 +51,8 @@ impl LoopInboxes {
         lock(&self.0).insert(plugin.to_owned(), Some(inbox));
     }
 
-    /// Sends a message to the loop of a plugin. It does not wait. `sender` is a word for the way on
-    /// which the message came, such as `http`.
+    /// Sends a message to the loop of a plugin, without waiting for the loop. `sender` names the
+    /// channel through which the message arrived, such as `http`.
     ///
     /// # Errors
     /// No loop of the plugin runs, its inbox is full, or the message is too long.

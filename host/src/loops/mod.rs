@@ -4,8 +4,8 @@
 //! limit for the session's size, and the end. A single run is the session's task
 //! ([`Session::run_loop`]).
 //!
-//! The module must not know who watches, and never asks a user. A loop that fails must not affect
-//! the others. Start from [`Loops`].
+//! The module must not know who receives the events, and never asks a user. A loop that fails must
+//! not affect the others. Start from [`Loops`].
 
 mod inbox;
 mod pauses;
@@ -38,9 +38,9 @@ pub const FIRST_FAILURE_PAUSE: Duration = Duration::from_secs(1);
 /// Maximum pause after a failure.
 pub const MAX_FAILURE_PAUSE: Duration = Duration::from_secs(300);
 
-/// Maximum size of the session file of a loop, in bytes; beyond it the loop is not run again. A run
-/// adds at least a line of some 300 bytes, so a loop that runs every minute reaches the limit after
-/// six years, and one that writes as much as it can within the hour.
+/// Maximum size of the session file of a loop, in bytes; a loop with a larger file is not run
+/// again. A run adds at least a line of some 300 bytes, so a loop that runs every minute reaches
+/// the limit after six years, and a loop that writes as much as it can reaches it within an hour.
 pub const MAX_SESSION_BYTES: u64 = 1 << 30;
 
 /// Period after which the limits of a session (for example log lines and requests) are reset.
@@ -76,7 +76,8 @@ pub enum EndReason {
     Done,
     /// The loops were cancelled.
     Interrupted,
-    /// The loop cannot be run again. The text is the reason; a notice informed the watchers.
+    /// The loop cannot be run again. The text is the reason; a notice informed the receivers of
+    /// events.
     Failed(String),
     /// The session could not be closed, or the host has a bug. The text is the reason.
     Broken(String),

@@ -1,8 +1,8 @@
-//! The life of one loop, from its first run to its end.
+//! Runs one loop repeatedly, from its first run to its end.
 //!
 //! Owns the decision after each run: run again after a pause, or end, for example because the
-//! session is too large. Errors of a run lead to a longer pause, except that an unknown loop ends
-//! at once. It must not know the other loops. Start from [`until_end`].
+//! session is too large. A failed run leads to a longer pause, but a loop that does not exist ends
+//! at once. The module must not know the other loops. Start from [`until_end`].
 
 use std::sync::Arc;
 
@@ -95,13 +95,14 @@ impl LoopRuns<'_> {
                 Ok(LoopReply::Again { after, reason }) => {
                     (self.pauses.after_success(after), reason)
                 }
-                // Report any other failure, even if the loop was cancelled meanwhile.
+                // Only an interruption ends the loop here; any other failure is reported, even if
+                // the loop was cancelled meanwhile.
                 Err(LoopError::Interrupted { .. }) => return EndReason::Interrupted,
                 Err(error @ LoopError::Unknown { .. }) => {
                     return EndReason::Failed(error.to_string());
                 }
                 Err(LoopError::Failed { why, .. }) => (self.pauses.after_failure(), why),
-                // Retry errors of the host too: for example, a full disk may have room later.
+                // Retry after errors of the host too: for example, a full disk may have room later.
                 Err(error) => (self.pauses.after_failure(), error.to_string()),
             };
             session.send_to_loop(Event::LoopWait {

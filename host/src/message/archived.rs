@@ -1,22 +1,24 @@
-//! The message that stays of an archived turn: it names the holder that keeps the turn.
+//! Message that replaces an archived turn in the conversation. It names the holder: the subagent
+//! that keeps the complete turn on disk.
 //!
-//! Owns the format of its text. Only a message that the host marked as a summary counts: any other
-//! text that looks the same was written by a model, a tool or a person.
+//! Owns the format of the message's text. Only a message that the host marked as a summary is
+//! recognized: the same text elsewhere was written by a model, a tool or a person.
 
 use super::{Content, Message, Origin, Role};
 
-/// First line of the message, then the line with the id of the holder, then the summary.
+/// Beginning of the message's text. The id of the holder follows on the same line, then the
+/// summary.
 const HEAD: &str = "[archived turn]\nsubagent_id: ";
 
 impl Message {
-    /// Creates the message that replaces a turn which the holder `agent` keeps.
+    /// Creates the message that replaces a turn, which the holder with the id `agent` keeps.
     #[must_use]
     pub fn of_archived(agent: &str, summary: &str) -> Self {
         let text = format!("{HEAD}{agent}\n\n{summary}");
         Self::text(Role::Assistant, text).from(Origin::Summary)
     }
 
-    /// Returns the id of the holder, if the message is what stays of an archived turn.
+    /// Returns the id of the holder if the message replaces an archived turn.
     #[must_use]
     pub fn archived_in(&self) -> Option<&str> {
         if self.role != Role::Assistant || self.origin != Some(Origin::Summary) {

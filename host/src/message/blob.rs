@@ -1,8 +1,9 @@
-//! Content that is not text, by reference: a [`Blob`] names the bytes, and the session stores them.
+//! References to content that is not text: a [`Blob`] names the bytes, and the session stores them.
 //!
 //! Owns the id of the bytes (their hash), the recognition of images, and the limits of images for
 //! models. Images are recognized by their first bytes, never by a file name or by the type that a
-//! tool declares, since both may lie and a provider refuses the whole request for a broken image.
+//! tool declares, since both may be wrong and a provider refuses the whole request for a broken
+//! image.
 //!
 //! The module must not know where the bytes are stored. Start from [`Blob::of`].
 
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Media type of bytes about which nothing is known.
+/// Media type of bytes whose type is unknown.
 const UNKNOWN: &str = "application/octet-stream";
 
 /// Maximum length of a media type, in bytes.
@@ -22,8 +23,8 @@ const MAX_MEDIA_TYPE_BYTES: usize = 127;
 /// base64, which is a third longer than the encoded bytes.
 pub const MAX_IMAGE_BYTES: u64 = (5 << 20) / 4 * 3;
 
-/// Maximum side of an image that is sent to a model, in pixels. APIs reject the whole request for a
-/// longer side.
+/// Maximum width and height of an image that is sent to a model, in pixels. APIs reject the whole
+/// request if an image is larger.
 const MAX_IMAGE_SIDE: u32 = 8_000;
 
 /// A reference to bytes that the session keeps next to its entries.
@@ -41,8 +42,8 @@ pub struct Blob {
 }
 
 impl Blob {
-    /// Describes `bytes`. Images are recognized by their first bytes; for anything else, `declared`
-    /// is the media type.
+    /// Creates the reference to `bytes`. Images are recognized by their first bytes; for any other
+    /// content, the media type is `declared`.
     #[must_use]
     pub fn of(bytes: &[u8], declared: &str) -> Self {
         let image = image(bytes);
@@ -106,7 +107,7 @@ impl Blob {
     }
 }
 
-/// An image that the user attaches to a prompt, with its bytes.
+/// Image that the user attaches to a prompt, with its bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attachment {
     pub(crate) blob: Blob,
@@ -114,7 +115,7 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Describes an image.
+    /// Creates an attachment from the bytes of an image.
     ///
     /// # Errors
     /// The reason why no model accepts the image.
@@ -197,7 +198,7 @@ fn take_bytes<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 
-/// Walks the segments up to the frame header, which contains the size.
+/// Walks the segments of a JPEG file up to the frame header, which contains the size.
 fn jpeg_pixels(bytes: &[u8]) -> Option<(u32, u32)> {
     let mut at = 2;
     loop {
@@ -221,7 +222,7 @@ fn jpeg_pixels(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Reads the size from the first chunk, which is one of three kinds.
+/// Reads the size of a WebP image from its first chunk, which is one of three kinds.
 fn webp_pixels(bytes: &[u8]) -> Option<(u32, u32)> {
     let chunk: [u8; 4] = take_bytes(bytes, 12)?;
     match &chunk {

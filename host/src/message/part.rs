@@ -1,8 +1,8 @@
 //! Parts of a tool's answer: text, structured JSON, and content that is not text.
 //!
-//! Owns the conversion of parts to a single text, for readers that take only text, and their JSON:
-//! an answer with a single text is a string, any other answer is a list. The module must not know
-//! which readers accept which parts.
+//! Owns the conversion of parts to a single text, for readers that take only text, and the JSON
+//! form of parts: an answer with a single text is a string, any other answer is a list. The module
+//! must not know which readers accept which parts.
 //!
 //! Start from [`Parts`].
 
@@ -32,7 +32,7 @@ pub enum Part {
         /// Value of any JSON type.
         value: Value,
     },
-    /// Bytes that the session keeps.
+    /// Reference to bytes that the session stores.
     Blob(Blob),
 }
 
@@ -56,7 +56,7 @@ impl Part {
 #[serde(from = "WirePart", into = "WirePart")]
 pub struct Parts(Vec<Part>);
 
-/// Parts in JSON.
+/// JSON form of the parts: a string for a single text, otherwise a list.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum WirePart {

@@ -1,7 +1,7 @@
 //! The built-in table of models, and the lookup by name.
 //!
-//! Values published by the vendors, compared with the table of litellm 1.110.2 in the month of
-//! [`LIST_DATE`].
+//! The values are those that the vendors published. They were compared with the table of litellm
+//! 1.110.2 in the month of [`LIST_DATE`].
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,22 +13,24 @@ use super::{ModelProfile, Price, Table};
 /// Month in which the table was compiled.
 pub const LIST_DATE: &str = "2026-11";
 
-/// Prices are list prices, without batch discounts and long-context surcharges, and with the
-/// cheaper of two cache write prices: the reported cost is never higher than the real one.
+/// Table of models in JSON. Prices are list prices, without batch discounts and long-context
+/// surcharges, and with the cheaper of two cache write prices, so the reported cost is never higher
+/// than the real one.
 const LIST: &str = include_str!("list.json");
 
 #[derive(Debug, Default, Deserialize)]
 struct ModelList {
     /// Models by name prefix.
     models: Table,
-    /// Families by a lower-case substring of the name; the first match counts.
+    /// Families of models, found by a lower-case substring of the model name; the first match
+    /// applies.
     families: Vec<ModelFamily>,
 }
 
 #[derive(Debug, Deserialize)]
 struct ModelFamily {
     contains: String,
-    /// Whether its models take images.
+    /// Whether the models of the family accept images.
     images: Option<bool>,
 }
 
@@ -38,7 +40,7 @@ fn model_list() -> &'static ModelList {
     &READ
 }
 
-/// Returns the profile of a model in the table.
+/// Returns the profile of a model from the table; values that the table lacks are unknown.
 pub(super) fn find_profile(model: &str) -> ModelProfile {
     let plain = plain_name(model);
     let known = longest_prefix(&plain, &model_list().models)
@@ -85,7 +87,8 @@ pub(crate) fn longest_prefix<'a, T>(model: &str, table: &'a BTreeMap<String, T>)
         .map(|(_, value)| value)
 }
 
-/// Whether the rest of a name is a date, `latest`, or empty.
+/// Whether the rest of a name is empty, or a version after a separator: a date, `latest` or
+/// `preview`.
 fn is_version_or_nothing(rest: &str) -> bool {
     let Some(version) = rest.strip_prefix(['-', '@', ':']) else {
         return rest.is_empty();

@@ -1,4 +1,5 @@
-//! Profiles of models: window, longest answer, images, reasoning, tools, and prices.
+//! Profiles of models: size of the context window, maximum length of an answer, support of images,
+//! reasoning and tools, and prices.
 //!
 //! Owns the built-in table, the profiles of the operator (section `[models]`), and the lookup by
 //! name. It must not know servers or the users of a model. Start from [`Models::of`].
@@ -43,7 +44,7 @@ pub struct ModelProfile {
     /// Whether the model accepts a sampling temperature. Newer models refuse every request with
     /// one.
     pub temperature: Option<bool>,
-    /// Whether its servers cache prompt prefixes.
+    /// Whether the model's servers cache prompt prefixes.
     pub caching: Option<bool>,
     /// US dollars per million tokens. The section `[prices]` takes precedence.
     pub price: Option<Price>,
@@ -67,7 +68,7 @@ impl ModelProfile {
     }
 }
 
-/// Profiles by model name prefix.
+/// Profiles by prefix of the model name.
 type Table = BTreeMap<String, ModelProfile>;
 
 /// Profiles of the operator: the section `[models]`, one table for each name. Cheap to clone.
@@ -87,7 +88,7 @@ impl Section for Models {
 
 impl Models {
     /// Returns the profile of a model. The operator's values take precedence over the values that
-    /// the server `told`, and those over the built-in table.
+    /// the server reported (`told`), and those over the built-in table.
     #[must_use]
     pub fn of(&self, model: &str, told: ModelProfile) -> ModelProfile {
         let own = longest_prefix(model, &self.0).cloned().unwrap_or_default();

@@ -4,10 +4,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::message::Usage;
 
-/// Number of tokens that a price applies to.
+/// Number of tokens that a price is for.
 const PER: f64 = 1_000_000.0;
 
-/// US dollars per million tokens.
+/// Prices of a model's tokens, in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {

@@ -8,14 +8,14 @@ use super::host::PluginBacking;
 use crate::point::trace::{AccessOutcome, AccessRecord, Origin, Reached};
 use crate::text::clean_line;
 
-/// Maximum number of file access records per plugin and session. A guest that probes many paths for
-/// one file leaves a record for each.
+/// Maximum number of file access records per plugin and session. A guest that searches for one file
+/// under many paths leaves a record for each path.
 pub(super) const MAX_RECORDS: u32 = 200;
 
 /// Maximum length in bytes of the target and of the reason of a record.
 const MAX_TEXT_BYTES: usize = 256;
 
-/// Recorder of failed and refused accesses for one plugin in one call.
+/// Recorder of the failed and refused accesses of one plugin in one call.
 #[derive(Clone)]
 pub(super) struct AccessLog {
     pub(super) backing: Arc<PluginBacking>,
@@ -23,7 +23,8 @@ pub(super) struct AccessLog {
 }
 
 impl AccessLog {
-    /// Records one failed attempt. `target` is a verb and a path, for example `read notes.txt`.
+    /// Records one failed attempt, or the notice that further ones are not recorded. `target` is a
+    /// verb and a path, for example `read notes.txt`.
     pub(super) fn record_files(&self, target: &str, outcome: AccessOutcome, reason: &str) {
         let left = &self.backing.file_records_left;
         let left = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));

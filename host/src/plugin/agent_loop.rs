@@ -1,4 +1,5 @@
-//! Loop of a plugin that orders turns of the agent.
+//! Agent loop of a plugin: a guest that decides on the steps of the agent's turns in place of the
+//! host's loop.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,15 +15,15 @@ use crate::point::caller::Caller;
 use crate::point::deadline::with_deadline;
 use crate::point::failure::Failure;
 
-/// Name of the interface.
+/// Name of the contract's interface.
 pub(super) const INTERFACE: &str = "agent-loop";
 
-/// Loop of the agent of a plugin in a session.
+/// Agent loop of a plugin in a session.
 pub(super) struct PluginAgentLoop {
     pub(super) plugin: String,
-    /// Instance of its own.
+    /// Slot of an instance that only the agent loop uses.
     pub(super) slot: Arc<InstanceSlot>,
-    /// Time in which it may compute during one turn.
+    /// Time for which the guest may compute during one turn.
     pub(super) deadline: Duration,
 }
 

@@ -1,7 +1,7 @@
 //! Detects misplaced plugin files: a manifest under another name, a component without a manifest.
 //!
-//! Skipping such a directory silently would leave the operator believing in a guard that does not
-//! run.
+//! If such a directory were skipped silently, the operator would believe that a guard runs although
+//! it does not.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub(super) fn is_plugin(folder: &Path, held: Option<&HeldFolder>) -> bool {
         .any(|name| is_misnamed(name) || is_component(name))
 }
 
-/// Returns advice for a directory without a manifest, based on its content.
+/// Returns advice on what to do with a directory that has no manifest, based on its content.
 pub(super) fn misplaced_hint(folder: &Path, held: Option<&HeldFolder>) -> String {
     let names = files::file_names_in(folder, held);
     let found = |is_it: fn(&str) -> bool| names.iter().find(|name| is_it(name));
@@ -38,8 +38,8 @@ pub(super) fn misplaced_hint(folder: &Path, held: Option<&HeldFolder>) -> String
 }
 
 /// Returns complaints about plugin directories that cannot be read and about entries that have no
-/// effect: symlinks without a target, manifests and components next to the plugin directories instead of inside one, and
-/// sources without a manifest, which may belong to something else.
+/// effect: dangling symlinks, manifests and components next to the plugin directories instead of
+/// inside one, and directories of sources without a manifest, which may not be meant as plugins.
 pub(super) fn find_misplaced_files(sources: &[Source], held: Option<&HeldFolder>) -> Vec<String> {
     let has_manifest = |folder: &Path| files::is_there(&folder.join(FILE_NAME), held);
     let mut said = Vec::new();

@@ -1,7 +1,7 @@
 //! Checks that a component's imports and exports are covered by its manifest.
 //!
-//! The check uses names alone and runs before anything is linked: an import that is not covered is
-//! refused, never stubbed. The requirement of each import is in the table of imports.
+//! The check only compares names and runs before anything is linked: an import that is not covered
+//! is refused, never stubbed. The table of imports contains the requirement of each import.
 
 use super::contract;
 use super::exports::OTHERS;
@@ -14,7 +14,8 @@ use crate::grant::{Capability, Granted, SideEffect};
 use crate::point::catalog;
 use crate::point::dispatch::PointKind;
 
-/// Finds the row of an import. Every import that passes [`check_import`] has one.
+/// Finds an import in the table of imports. Every import that passes [`check_import`] has a row
+/// there.
 #[must_use]
 pub fn find(interface: &str) -> Option<&'static ImportRow> {
     let own = contract::split_interface(interface).map(|(name, _)| name);
@@ -63,9 +64,9 @@ pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
     }
 }
 
-/// Checks one import against the granted (or requested) permissions. The manifest's side effects
-/// cover the import already. An import without a matching grant is not linked; refusing it here
-/// names it, which the linker's own error would not.
+/// Checks one import against the granted (or requested) permissions, after the manifest's side
+/// effects were found to cover it. An import without a matching grant is not linked; the error of
+/// this check names the import, which the linker's own error would not.
 pub fn check_granted(granted: &Granted, interface: &str) -> Result<(), Error> {
     match find(interface).and_then(|row| row.needs.refusal(granted)) {
         Some(why) => refuse_interface(interface, format!("but {why}")),
@@ -73,9 +74,9 @@ pub fn check_granted(granted: &Granted, interface: &str) -> Result<(), Error> {
     }
 }
 
-/// Checks one import against a decision; the requested permissions cover the import already. If the
-/// policy denies the permission, the error names the policy line: the manifest is right then, and
-/// requesting the permission differently would not help.
+/// Checks one import against a decision, after the requested permissions were found to cover it. If
+/// the policy denies the permission, the error names the policy line: the manifest is correct then,
+/// and requesting the permission differently would not help.
 pub fn check_decided(decision: &Decision, interface: &str) -> Result<(), Error> {
     check_granted(&decision.granted(), interface).or_else(|error| {
         let needs = find(interface).map_or(Needs::Nothing, |row| row.needs);
@@ -99,7 +100,8 @@ pub fn check_decided_export(decision: &Decision, export: &str) -> Result<(), Err
     })
 }
 
-/// Returns the denied ones among these capabilities, each with the policy line that denies it.
+/// Lists the denied capabilities among those that `is_needed` selects, each with the policy line
+/// that denies it; `None` if none is denied.
 fn list_denials(decision: &Decision, is_needed: impl Fn(&Capability) -> bool) -> Option<String> {
     let denied = decision
         .rows
@@ -111,7 +113,7 @@ fn list_denials(decision: &Decision, is_needed: impl Fn(&Capability) -> bool) ->
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// Checks one export against the granted permissions; the manifest covers the export already.
+/// Checks one export against the granted permissions, after the manifest was found to cover it.
 fn check_granted_export(granted: &Granted, export: &str) -> Result<(), Error> {
     let mut rows = catalog::CATALOG.iter();
     let changes = rows.any(|row| row.name == export && changes_session(row));
@@ -129,8 +131,8 @@ fn changes_session(row: &catalog::PointRow) -> bool {
     matches!(row.kind, PointKind::Mutate | PointKind::Collect)
 }
 
-/// Whether a hook on this point sees parts of the conversation. Hooks that only observe need no
-/// capability for that.
+/// Whether a hook on this point sees parts of the conversation. A hook that only observes needs no
+/// capability for it.
 pub fn shows_session(export: &str) -> bool {
     !matches!(export, "session-start" | "session-end")
         && catalog::CATALOG.iter().any(|row| row.name == export)
@@ -140,14 +142,15 @@ pub fn shows_session(export: &str) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Export {
     Hook(&'static catalog::PointRow),
-    /// `tools`, `implement`, `loop` or `commands`.
+    /// Interface that is not a point: `tools`, `implement`, `loop`, `agent-loop` or `commands`.
     Other(&'static str),
-    /// Interface of another package; ignored.
+    /// Interface of another package, which is ignored.
     Foreign,
 }
 
-/// Checks one export: changing the conversation needs the side effect `session`. A gate may always
-/// refuse; every call checks that a gate without `session` changes no arguments.
+/// Checks one export: a point that changes the conversation needs the side effect `session`. A gate
+/// needs none, because it may always refuse; each call checks that a gate without `session` changes
+/// no arguments.
 pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Error> {
     let refuse = |why: String| {
         Err(Error::Export {
@@ -174,8 +177,8 @@ pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Erro
     Ok(Export::Hook(row))
 }
 
-/// Refuses an export that is not an interface but has a name of the contract: it would be a hook
-/// that is never called.
+/// Refuses an export that has the name of a contract interface but is not an interface: it would be
+/// a hook that is never called.
 pub fn check_shape(export: &str) -> Result<(), Error> {
     if contract::split_interface(export).is_none() {
         return Ok(());

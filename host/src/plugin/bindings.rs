@@ -1,12 +1,13 @@
-//! Bindings that wasmtime generates from `wit/`. Types that `point` uses unchanged are reused from
-//! there instead of being generated a second time.
+//! Bindings that wasmtime generates from `wit/`. Types that [`point`](crate::point) uses unchanged
+//! are taken from there instead of being generated a second time.
 
 mod generated {
     wasmtime::component::bindgen!({
         path: "../wit",
         world: "rind:plugin/plugin",
-        // Caller queries, reads of a payload, settings, messages and session state are answered from
-        // memory: a future for each call would cost more than the answer.
+        // Caller queries, reads of a payload, settings, messages and session state are synchronous:
+        // they are answered from memory, and a future for each call would cost more than the
+        // answer.
         imports: {
             default: async | trappable,
             "rind:plugin/handles": trappable,

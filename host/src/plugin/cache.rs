@@ -3,9 +3,10 @@
 //! Entries are machine code, so an attacker who can write an entry can run anything. The directory
 //! is readable by its owner only, and an entry is used only if it carries a keyed hash; the key is
 //! kept in another directory. Entries are named by the component's digest and the engine's
-//! settings, so a lookup never hits a stale entry. Sections of the component that do not reach its
-//! native code do not count. Functions of the components of authors have entries of the same kind,
-//! named by the component's path (`function_store`).
+//! settings, so a lookup never hits a stale entry. The digest omits sections of the component that
+//! do not affect its native code. For plugin authors, the single functions of a component are
+//! cached too, in entries of the same kind that are named by the component's path
+//! (`function_store`).
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -53,14 +54,14 @@ pub(crate) struct CompileCache {
 pub struct ComponentBytes {
     /// Path of the component file.
     pub path: PathBuf,
-    /// Bytes of the whole component.
+    /// Bytes of the complete component.
     pub bytes: Vec<u8>,
-    /// `sha256:` and 64 hex digits.
+    /// Digest of the bytes: `sha256:` and 64 hex digits.
     pub digest: String,
 }
 
 impl ComponentBytes {
-    /// Reads a component of at most [`MAX_COMPONENT_BYTES`], from `held` when that covers the path.
+    /// Reads a component of at most [`MAX_COMPONENT_BYTES`], from memory if `held` covers the path.
     /// The file is read only once: the digest that the operator is asked about and the code that
     /// runs come from the same bytes.
     pub fn read_component(path: &Path, held: Option<&HeldFolder>) -> Result<Self, Error> {
@@ -80,7 +81,7 @@ impl ComponentBytes {
         })
     }
 
-    /// Returns the error for a component that was built for another host.
+    /// Returns the error that the component was built for another host.
     pub fn foreign_error(&self, message: String) -> Error {
         Error::Foreign {
             path: self.path.clone(),
@@ -88,7 +89,7 @@ impl ComponentBytes {
         }
     }
 
-    /// Returns the error for bytes that are not a valid component.
+    /// Returns the error that the bytes are not a valid component.
     pub(super) fn refused_error(&self, message: String) -> Error {
         Error::Compile {
             path: self.path.clone(),
@@ -144,9 +145,9 @@ impl CompileCache {
         }
     }
 
-    /// Returns the component's native code from the cache, from the code that the program carries,
-    /// or by compiling it; the latter two are stored in the cache. The second value is `false` only
-    /// if the component was compiled. Calls `on_compile` before compiling.
+    /// Returns the component's native code from the cache, from the precompiled code embedded in
+    /// the program, or by compiling it; in the latter two cases the code is then cached. The second
+    /// value is `false` only if the component was compiled. Calls `on_compile` before compiling.
     pub(crate) async fn load_component(
         &self,
         engine: &Engine,
@@ -166,7 +167,7 @@ impl CompileCache {
                     self.keep_entry(&entry, &code);
                     return Ok((found, true));
                 }
-                // The code was compiled for CPU features that this processor lacks.
+                // The embedded code was compiled for CPU features that this processor lacks.
                 Err(error) => tracing::debug!(%error, "carried native code cannot be used"),
             }
         }
@@ -194,7 +195,7 @@ impl CompileCache {
             ))
         })?;
         self.keep_entry(&entry, &code);
-        // After the code of the same run was accepted.
+        // Store the functions only now that the native code of the same compilation was accepted.
         if let (Some(entry), Some(bytes)) = (functions, new_functions)
             && bytes.len() <= MAX_STORE_BYTES
         {
@@ -228,10 +229,11 @@ impl CompileCache {
         self.folder.join(format!("{}{ENTRY_SUFFIX}", name.to_hex()))
     }
 
-    /// Returns the path of the entry with the functions of the component at this path; `None` if the
-    /// file is gone. Functions of one plugin are never used for another. Those of a compilation that
-    /// a hostile component took over stay in the entry for later builds at this path, until the
-    /// cache is removed: only authors, who build what they trust, have such entries.
+    /// Returns the path of the entry with the functions of the component at this path; `None` if
+    /// the file is gone. Functions of one plugin are never used for another. If a hostile component
+    /// took over its compilation, its functions would stay in the entry for later builds at this
+    /// path until the cache is removed; only plugin authors, who build components that they trust,
+    /// have such entries.
     fn functions_path(&self, engine: &Engine, component: &Path) -> Option<PathBuf> {
         let path = component.canonicalize().ok()?;
         let path = blake3::hash(path.as_os_str().as_encoded_bytes()).to_hex();
@@ -245,7 +247,8 @@ impl CompileCache {
         deserialize(engine, bytes.get(MAC_BYTES..)?).ok()
     }
 
-    /// Reads an entry with its valid keyed hash before it.
+    /// Reads the bytes of an entry, including the keyed hash at the beginning; `None` if the hash
+    /// is not valid.
     fn read_bytes(&self, entry: &Path) -> Option<Vec<u8>> {
         let bytes = fs::read(entry).ok()?;
         let (mac, code) = bytes.split_at_checked(MAC_BYTES)?;
@@ -259,7 +262,7 @@ impl CompileCache {
     }
 }
 
-/// Whether a file name has exactly the form that [`CompileCache::entry_path`] produces.
+/// Whether a file name has exactly the form of an entry's name in [`CompileCache::entry_path`].
 fn is_entry(name: &str) -> bool {
     let digest = name.strip_suffix(ENTRY_SUFFIX).unwrap_or_default();
     digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -289,7 +292,7 @@ fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
     // SAFETY: `code` was produced by `serialize` or `precompile_component` of this very program. A
     // cache entry was just checked against its keyed hash, in this same buffer. Fresh code comes
     // from a child process of this program through a directory that only its user can write.
-    // Carried code is as much a part of this program as any of its functions. The engine refuses
+    // Embedded code is as much a part of this program as any of its functions. The engine refuses
     // code of another version or with other settings.
     unsafe { Component::deserialize(engine, code) }
 }

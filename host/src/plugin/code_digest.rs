@@ -1,8 +1,8 @@
-//! Digest of the parts of a component that decide its native code.
+//! Digest of the parts of a component that determine its native code.
 //!
 //! The manifest, the files of a packed plugin and the stamp of a build are custom sections of the
-//! component, which the compiler skips. Without them, a plugin has one cache entry before and after
-//! it is packed, and after a change of its manifest alone.
+//! component, which the compiler skips. The digest leaves them out, so that a plugin keeps its
+//! cache entry when it is packed or only its manifest changes.
 
 use wasmparser::BinaryReader;
 

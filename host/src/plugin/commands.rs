@@ -27,10 +27,10 @@ use crate::tool::schema;
 /// Maximum number of commands per plugin.
 pub const MAX_COMMANDS: usize = 32;
 
-/// Maximum length of a name, in bytes.
+/// Maximum length of a command's name, in bytes.
 pub const MAX_NAME_BYTES: usize = 64;
 
-/// Maximum length of a description, in bytes.
+/// Maximum length of a command's description, in bytes.
 pub const MAX_DESCRIPTION_BYTES: usize = 200;
 
 /// Maximum length in bytes of the text that a command shows the person.
@@ -53,9 +53,9 @@ pub struct CommandSpec {
 /// Result of a command of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandReply {
-    /// Text for the person.
+    /// Text to show to the person.
     Text(String),
-    /// Input of a turn.
+    /// Input of a turn, which the host then runs.
     Prompt(String),
     /// No output.
     Nothing,
@@ -76,14 +76,14 @@ impl PluginCommand {
         &self.plugin
     }
 
-    /// Returns the description of the command.
+    /// Returns the name, the description and the argument schema of the command.
     #[must_use]
     pub fn spec(&self) -> &CommandSpec {
         &self.spec
     }
 
-    /// Runs the command within its deadline. `arguments` is JSON text that fits the schema, or the
-    /// text after the command's name.
+    /// Runs the command within its deadline. `arguments` is JSON text that fits the schema or, for
+    /// a command without a schema, the text after the command's name.
     pub(crate) async fn run(
         &self,
         caller: &Caller,
@@ -140,7 +140,7 @@ fn cut_reply(mut text: String) -> String {
     text
 }
 
-/// Asks an instance for its commands and checks each.
+/// Asks an instance for its commands and checks each command.
 pub(super) async fn list_commands(mut busy: BusyInstance<'_>) -> Result<Vec<CommandSpec>, Error> {
     let instance = &mut busy.instance;
     let Some(commands) = instance.functions.commands.as_ref() else {

@@ -1,9 +1,9 @@
-//! Compiles components, in a child process if a helper program is configured.
+//! Compiles components to native code, in a child process if a helper program is configured.
 //!
 //! Components come from untrusted authors, and a compiler has no deadline; only a process can be
-//! killed reliably. The child gets the bytes in a private directory, leaves the native code there,
-//! and may touch nothing else. The host runs that code because the directory is private and the
-//! child is this very program, not because a file is there. Start from [`Compiler`].
+//! killed reliably. The child gets the bytes in a private directory, writes the native code there,
+//! and can access nothing else. The host trusts that code because the directory is private and the
+//! child is this same program, not merely because the file exists. Start from [`Compiler`].
 
 use std::ffi::OsString;
 use std::fs;
@@ -31,28 +31,29 @@ pub const COMPILE_COMMAND: &str = "__compile";
 pub const MAX_COMPILE_TIME: Duration = Duration::from_secs(120);
 
 /// Memory limit of the compiling process. 40 MB of dense code took 225 MiB with two processors;
-/// huge functions and many processors take more.
+/// huge functions and more processors take more.
 pub const MAX_COMPILE_MEMORY_BYTES: u64 = 2 << 30;
 
 /// Prefix of the names of compile directories inside the cache.
 pub(super) const FOLDER_PREFIX: &str = "compiling-";
 
 /// Configuration of the compiler, with its limits. Without a helper, a thread of this process
-/// compiles: it is abandoned at the time limit but cannot be stopped, and its memory is not
+/// compiles: at the time limit the thread is abandoned but not stopped, and its memory is not
 /// limited.
 #[derive(Clone, Debug)]
 pub struct Compiler {
-    /// Program that knows [`COMPILE_COMMAND`], normally this executable; `None` compiles on a
-    /// thread.
+    /// Program that supports [`COMPILE_COMMAND`], normally this executable. If `None`, a thread
+    /// compiles.
     pub helper: Option<PathBuf>,
     /// Deadline of compiling one component. Default: [`MAX_COMPILE_TIME`].
     pub time_limit: Duration,
     /// Maximum memory for compiling one component, in bytes. Default: [`MAX_COMPILE_MEMORY_BYTES`].
     pub memory_limit: u64,
-    /// Native code that the program carries, for components that need not be compiled.
+    /// Native code embedded in the program, for components that need not be compiled.
     pub precompiled: Precompiled,
-    /// Whether to cache the native code of single functions of a large component: for authors, who
-    /// compile the same interpreter with every edit. Needs `helper`. Default: false.
+    /// Whether to cache the native code of single functions of a large component: for plugin
+    /// authors, who recompile the same interpreter after every edit. Needs `helper`. Default:
+    /// false.
     pub keeps_functions: bool,
 }
 
@@ -72,19 +73,19 @@ pub(super) struct CompiledComponent {
     pub(super) code: Vec<u8>,
     /// Reason why the kernel did not confine the compile process; `None` if it did.
     pub(super) unconfined: Option<String>,
-    /// Functions to keep for the next compilation of the component.
+    /// Encoded native code of single functions, to cache for the next compilation of the component.
     pub(super) functions: Option<Vec<u8>>,
 }
 
 impl Compiler {
-    /// Whether the functions of this component are kept.
+    /// Whether the native code of single functions of this component is cached.
     pub(super) fn keeps_functions_of(&self, component: &ComponentBytes) -> bool {
         let is_large = component.bytes.len() >= MIN_COMPONENT_BYTES;
         self.keeps_functions && self.helper.is_some() && is_large
     }
 
     /// Compiles the component to native code. `folder` must be private to this host. `functions`
-    /// are those of its last compilation, where they are kept.
+    /// are those cached at the component's last compilation; `None` if they are not cached.
     pub(super) async fn compile_component(
         &self,
         engine: &Engine,
@@ -118,7 +119,7 @@ impl Compiler {
         let input = private.path().join(INPUT);
         fs::write(&input, &component.bytes).map_err(Error::io("write", &input))?;
         let kept = private.path().join(FUNCTIONS);
-        // Without the file every function is compiled.
+        // If this file cannot be written, the child compiles every function.
         let keeps = functions.is_some_and(|functions| fs::write(&kept, functions).is_ok());
         let args: Vec<OsString> = vec![
             COMPILE_COMMAND.into(),
@@ -128,8 +129,8 @@ impl Compiler {
         ];
         let finished = Process {
             args,
-            // The binary's allocator would otherwise commit a gigabyte that it does not use, and
-            // the limit counts that.
+            // Otherwise the allocator of this binary would commit a gigabyte that it does not use,
+            // and the memory limit would count it.
             env: vec![("MIMALLOC_ARENA_EAGER_COMMIT".into(), "0".into())],
             deadline: self.time_limit,
             ..Process::bare(helper, private.path())
@@ -153,8 +154,9 @@ impl Compiler {
         })
     }
 
-    /// Returns the CPU time limit of the child, a second bound for the case that the host dies
-    /// before the time limit. Compiling uses all processors, so the limit grows with their number.
+    /// Returns the CPU time limit of the child in seconds. It is a second bound, in case the host
+    /// dies before the time limit. Compiling uses all processors, so the limit grows with their
+    /// number.
     fn cpu_seconds(&self) -> u64 {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         (self.time_limit.as_secs() + 1).saturating_mul(processors as u64)
@@ -203,7 +205,7 @@ impl Compiler {
                 let compiled = compiled.and_then(|component| component.serialize());
                 let compiled =
                     compiled.map_err(|error| (error, foreign::foreign_proposals(&bytes)));
-                // After the time limit the receiver is gone; the result is dropped then.
+                // After the time limit the receiver is gone, and the result is dropped.
                 let _ = done.send(compiled);
             })
             .map_err(|e| Error::Start {
@@ -222,7 +224,8 @@ impl Compiler {
 /// Names of the files in the private directory.
 const INPUT: &str = "component.wasm";
 const OUTPUT: &str = "component.cwasm";
-/// File with the functions of the last compilation, where they are kept. The helper replaces it.
+/// File with the cached functions of the last compilation, if functions are cached. The child
+/// replaces the file.
 const FUNCTIONS: &str = "functions";
 /// File with the message that the component was built for another host, if it was.
 const FOREIGN: &str = "foreign";
@@ -232,11 +235,12 @@ const UNCONFINED: &str = "unconfined";
 /// Prefix of Rust's abort message when memory is exhausted.
 const OUT_OF_MEMORY: &str = "memory allocation of";
 
-/// Runs the helper. `args` are those after [`COMPILE_COMMAND`]: memory in bytes, CPU time in
-/// seconds, and the private directory. Must run in a process of its own.
+/// Runs the compile helper. `args` are the arguments after [`COMPILE_COMMAND`]: the memory limit in
+/// bytes, the CPU time limit in seconds, and the private directory. Must run in a separate process,
+/// because it limits and confines the whole process.
 ///
 /// # Errors
-/// Returns the reason why there is no native code, for standard error.
+/// The reason why there is no native code, to print to standard error.
 pub fn compile_main(mut args: impl Iterator<Item = OsString>) -> Result<(), String> {
     let mut number = || args.next()?.to_str()?.parse::<u64>().ok();
     let (Some(memory), Some(seconds)) = (number(), number()) else {
@@ -247,8 +251,8 @@ pub fn compile_main(mut args: impl Iterator<Item = OsString>) -> Result<(), Stri
     cap_memory_and_time(memory, seconds).map_err(|e| format!("resource limits: {e}"))?;
     match confine_this_process(&folder) {
         Ok(()) => {}
-        // If the kernel lacks the feature, the compiler still runs as safe Rust on untrusted bytes.
-        // `rind doctor` reports it.
+        // If the kernel cannot confine a process, the compiler still runs, as safe Rust on
+        // untrusted bytes. `rind doctor` reports it.
         Err(Obstacle::Missing(why)) => {
             fs::write(folder.join(UNCONFINED), why).map_err(|e| format!("cannot store it: {e}"))?;
         }
@@ -272,13 +276,13 @@ pub fn compile_main(mut args: impl Iterator<Item = OsString>) -> Result<(), Stri
     })?;
     fs::write(folder.join(OUTPUT), code).map_err(|e| format!("cannot store it: {e}"))?;
     if let Some(functions) = functions {
-        // Without the file, or with a part of it, more is compiled the next time.
+        // If this file is missing or incomplete, the next compilation compiles more functions.
         let _ = fs::write(kept, functions.encode());
     }
     Ok(())
 }
 
-/// Returns an engine that compiles and runs nothing.
+/// Returns an engine that only compiles and never runs code.
 fn compiling_engine(functions: Option<Arc<FunctionStore>>) -> Result<Engine, String> {
     let mut config = engine::config();
     if let Some(functions) = functions {

@@ -9,8 +9,9 @@ use super::discover::Found;
 use super::load::{LeftOut, LoadedPlugin, PluginSet, Why};
 use crate::near::nearest;
 
-/// Sorts plugins after their dependencies and removes plugins with unmet needs. Removing one plugin
-/// may leave another one without its dependency, so this repeats until nothing changes.
+/// Sorts plugins after their dependencies and removes plugins with unmet dependencies or unknown
+/// points. Removing one plugin may leave another one without its dependency, so this repeats until
+/// nothing changes.
 pub(super) fn settle_dependencies(set: &mut PluginSet) {
     set.plugins
         .sort_by(|a, b| a.manifest.name.cmp(&b.manifest.name));
@@ -55,7 +56,8 @@ fn leave_out(set: &mut PluginSet, at: usize, error: Error) {
         .push(LeftOut::new(name, found, Why::Failed(error), may_block));
 }
 
-/// Returns the first plugin with an unmet need.
+/// Returns the index of the first plugin with an unmet dependency or an unknown point, and the
+/// error about it.
 fn first_unmet(plugins: &[Arc<LoadedPlugin>]) -> Option<(usize, Error)> {
     let by_name: BTreeMap<&str, &LoadedPlugin> = plugins
         .iter()

@@ -12,9 +12,9 @@ use crate::grant::held::HeldFolder;
 /// Directory that is searched for plugins, or that is a plugin itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Trust of the plugins found there.
+    /// Trust in the plugins that are found at `path`.
     pub trust: Trust,
-    /// Path of the plugin's folder.
+    /// Directory of plugins, or directory of a single plugin.
     pub path: PathBuf,
 }
 
@@ -29,16 +29,17 @@ impl Source {
 /// Directory with a manifest, or with files that are meant to be a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Found {
-    /// Trust of the plugins in the source.
+    /// Trust in the plugin, which is that of its source.
     pub trust: Trust,
-    /// The plugin's folder.
+    /// Directory of the plugin.
     pub folder: PathBuf,
 }
 
-/// Lists the plugin directories in `sources`, most trusted first, then by name. A source is a
-/// directory of plugins; a missing one contains none. A local source may also be a plugin itself,
-/// and is listed as itself when it contains no plugins, so that the error about its missing
-/// manifest is shown. Directories covered by `held` are read from memory.
+/// Lists the plugin directories in `sources`, most trusted first, then plugins in memory, then by
+/// path. A source is a directory of plugins; a missing one contains none. A local source may also
+/// be a plugin itself. If it is neither a plugin nor contains any, the source itself is listed, so
+/// that the error about its missing manifest is shown. Directories covered by `held` are read from
+/// memory.
 ///
 /// No other code finds plugins, so the operator is asked about exactly the plugins that are loaded.
 #[must_use]
@@ -73,13 +74,13 @@ pub(super) fn sort_found(found: &mut [Found], held: Option<&HeldFolder>) {
 
 fn plugin_folders(source: &Source, held: Option<&HeldFolder>) -> Vec<PathBuf> {
     let has_manifest = |folder: &Path| files::is_there(&folder.join(FILE_NAME), held);
-    // In other sources, do not accept a manifest next to the plugin directories: it would hide all
-    // of them.
+    // Only a local source may have a manifest itself: in any other source, such a manifest would
+    // hide all plugin directories next to it.
     if source.trust == Trust::Local && has_manifest(&source.path) {
         return vec![source.path.clone()];
     }
     let mut folders = files::folders_in(&source.path, held);
-    // A directory without a manifest that is clearly meant to be a plugin is kept: the loader
+    // Keep a directory without a manifest that is clearly meant to be a plugin, so that the loader
     // reports it.
     folders.retain(|folder| has_manifest(folder) || astray::is_plugin(folder, held));
     folders

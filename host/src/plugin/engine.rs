@@ -7,10 +7,10 @@ use wasmtime::{Config, Engine};
 use super::Error;
 use super::engine_config::{self, AddressSpace};
 
-/// Epoch interval: a computing guest yields this often, so deadlines have this precision.
+/// Epoch interval. A computing guest yields at this interval, so deadlines have this precision.
 pub const TICK: Duration = Duration::from_millis(10);
 
-/// Returns the settings of the engine in this process, and in the helpers that it starts.
+/// Returns the engine settings of this process and of the compile helpers that it starts.
 pub(super) fn config() -> Config {
     engine_config::config(match has_address_limit() {
         true => AddressSpace::Narrow,
@@ -18,7 +18,8 @@ pub(super) fn config() -> Config {
     })
 }
 
-/// Whether the process has a limit of addresses (`ulimit -v`), which a few memories would reach.
+/// Whether the address space of the process is limited (`ulimit -v`). A few memories with large
+/// reservations would exhaust it.
 #[cfg(unix)]
 fn has_address_limit() -> bool {
     let limit = rustix::process::getrlimit(rustix::process::Resource::As);
@@ -39,8 +40,8 @@ pub fn engine() -> Result<Engine, Error> {
     Ok(engine)
 }
 
-/// Starts the epoch thread. A thread instead of a task, because it must tick even when every worker
-/// of the runtime is busy. It ends when the engine is dropped.
+/// Starts the epoch thread, which ends when the engine is dropped. It is a thread instead of a
+/// task, because it must tick even when every worker of the runtime is busy.
 fn start_clock(engine: &Engine) -> Result<(), Error> {
     let engine = engine.weak();
     let tick = move || {

@@ -22,7 +22,7 @@ pub enum Error {
     NoManifest {
         /// Path of the folder.
         folder: PathBuf,
-        /// Advice, by the content of the folder.
+        /// Advice that depends on the content of the folder.
         todo: String,
     },
     /// `plugin.toml` is not TOML, has unknown keys, or a value of the wrong type. `message` shows
@@ -37,7 +37,7 @@ pub enum Error {
     /// The manifest names no component, or the named file does not exist.
     #[error("{}: the component is missing; build it with `rind plugin build {}`", component.display(), folder.display())]
     NotBuilt {
-        /// Expected path.
+        /// Path at which the component was expected.
         component: PathBuf,
         /// The plugin's folder.
         folder: PathBuf,
@@ -50,7 +50,7 @@ pub enum Error {
         /// Limit, in bytes.
         limit: u64,
     },
-    /// The bytes are not a component that this host runs.
+    /// The bytes are not a component that this host can run.
     #[error("{} is not a valid component: {message}", path.display())]
     Compile {
         /// Path of the component.
@@ -97,14 +97,14 @@ pub enum Error {
     Skew {
         /// Full name of the interface: a point or an import.
         interface: String,
-        /// Difference: the record, variant or function, and its parts.
+        /// Difference: the record, variant or function that differs, and how.
         difference: String,
         /// SDK and version of the contract that the component was built with.
         built_with: String,
         /// Version of the contract of this host.
         own: &'static str,
     },
-    /// The component imports an interface without permission.
+    /// The component imports an interface that it has no permission for.
     #[error("it imports `{import}`, {why}")]
     Import {
         /// Name of the interface.
@@ -112,7 +112,8 @@ pub enum Error {
         /// Reason for the refusal, and its remedy.
         why: String,
     },
-    /// The component exports an interface without permission, or one that contradicts the manifest.
+    /// The component exports an interface that it has no permission for, or one that contradicts
+    /// the manifest.
     #[error("it exports `{export}`, {why}")]
     Export {
         /// Name of the interface.
@@ -127,7 +128,7 @@ pub enum Error {
         path: PathBuf,
         /// Section of the manifest that needs the export, for example `[hooks.pre-tool]`.
         declared: String,
-        /// The interface that is missing.
+        /// Interface that is missing in the component.
         export: String,
     },
     /// The engine refused to link or to start the component.
@@ -155,7 +156,7 @@ pub enum Error {
     /// The operator's settings do not fit the manifest's `[config]`.
     #[error("its settings do not fit `[config]` of its manifest: {message}; see {place}")]
     Config {
-        /// Setting that does not fit the schema, and why.
+        /// Setting that does not fit the schema, and the reason.
         message: String,
         /// Location of the settings: `FILE:LINE`, a flag, or the name of the section.
         place: String,
@@ -167,7 +168,7 @@ pub enum Error {
         /// denies it.
         #[source]
         cause: Box<Self>,
-        /// The plugin, in the state of loading in which it was refused.
+        /// Plugin at the stage of loading at which it was refused.
         plugin: Box<super::load::DecidedPlugin>,
     },
     /// A dependency is missing, too old, or part of a cycle.
@@ -187,7 +188,7 @@ pub enum Error {
         plugin: String,
         /// Folder of the plugin.
         folder: PathBuf,
-        /// Difference.
+        /// Difference between the files.
         why: String,
     },
     /// The name is reserved for a protected plugin.
@@ -205,13 +206,14 @@ pub enum Error {
         plugin: String,
         /// Location of the requirement, for example a policy file and line.
         place: String,
-        /// Reason why it does not run, and the remedy.
+        /// Reason why the plugin does not run, and the remedy.
         why: String,
     },
     /// Plugins that the operator relies on do not run.
     #[error("{missing}")]
     Relied {
-        /// A line for each: why it does not run, who relies on it, and how to continue without it.
+        /// One line for each plugin: why it does not run, why the operator relies on it, and how to
+        /// continue without it.
         missing: String,
     },
     /// The plugin implements a point that no plugin defines.
@@ -234,9 +236,9 @@ impl Error {
             source,
         }
     }
-    /// Whether only the operator can correct the error: it is about settings, or about another
-    /// plugin (for example the one that defines a point). Such errors are not reported to the
-    /// plugin's author. `plugin` is the name of the plugin that was not loaded.
+    /// Whether only the operator can correct the error, because it is about settings or about
+    /// another plugin (for example the one that defines a point). Such errors are not reported to
+    /// the plugin's author. `plugin` is the name of the plugin that was not loaded.
     #[must_use]
     pub fn is_up_to_operator(&self, plugin: &str) -> bool {
         match self {

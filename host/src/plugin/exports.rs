@@ -1,7 +1,7 @@
 //! The contract's interfaces that a component exports, and their functions in one instance.
 //!
-//! They are looked up by the names that the component uses, so that hooks of a component built
-//! against an older contract version are bound with the types of that version.
+//! The interfaces are looked up by the names that the component uses, so that hooks of a component
+//! built against an older contract version are bound with the types of that version.
 
 use std::any::Any;
 
@@ -21,8 +21,8 @@ use super::contract;
 use super::hooks::PointBinding;
 use super::host::HostState;
 
-/// Functions of the interfaces that are not points. A component whose interface lacks one is
-/// refused at load.
+/// Interfaces that are not points, each with its functions. A component that exports such an
+/// interface without all of its functions is refused at load.
 pub(super) const OTHERS: &[(&str, &[&str])] = &[
     ("tools", &["list", "call"]),
     ("implement", &["run"]),
@@ -33,11 +33,11 @@ pub(super) const OTHERS: &[(&str, &[&str])] = &[
 
 pub(super) struct ExportedHook {
     pub(super) point: &'static str,
-    /// Types of the contract version that the component was built against.
+    /// Types of the point in the contract version that the component was built against.
     pub(super) binding: &'static dyn PointBinding,
 }
 
-/// The functions that a component exports.
+/// Interfaces of the contract that a component exports.
 #[derive(Default)]
 pub(super) struct ComponentExports {
     pub(super) hooks: Vec<ExportedHook>,
@@ -48,13 +48,13 @@ pub(super) struct ComponentExports {
     commands: Option<[ComponentExportIndex; 2]>,
 }
 
-/// Function of `implement`: takes the point's name and the payload as JSON text.
+/// Function `run` of `implement`, which takes the point's name and the payload as JSON text.
 type Implement = TypedFunc<(String, String), (Result<Outcome, Error>,)>;
 
-/// The function of `loop`.
+/// Function `run` of `loop`.
 type RunLoop = TypedFunc<(), (Result<LoopOutcome, Error>,)>;
 
-/// The function of `agent-loop`.
+/// Function `run` of `agent-loop`.
 type RunAgentLoop = TypedFunc<(), (Result<(), Error>,)>;
 
 pub(super) struct ExportedFunctions {
@@ -77,8 +77,8 @@ pub(super) struct ToolExports {
 }
 
 impl ComponentExports {
-    /// Finds the functions of a component. An interface that lacks one of its functions is an
-    /// error.
+    /// Finds the exported interfaces of a component and their functions. An interface that lacks
+    /// one of its functions is an error.
     pub(super) fn exports_of(component: &Component, engine: &Engine) -> wasmtime::Result<Self> {
         let mut exports = Self::default();
         for (interface, item) in component.component_type().exports(engine) {
@@ -96,8 +96,8 @@ impl ComponentExports {
             };
             if let Some((point, binding)) = contract::find_binding(name, version) {
                 function("run")?;
-                // The bindings look a point up by name, and semver-compatible versions of an
-                // interface name match each other.
+                // Two semver-compatible versions of one interface can both be exported, but the
+                // bindings look a point up by name and would find only one of them.
                 if exports.hooks.iter().any(|hook| hook.point == point) {
                     return Err(exported_twice("point", point, interface));
                 }
@@ -175,7 +175,8 @@ impl ComponentExports {
 }
 
 impl ExportedFunctions {
-    /// Returns the interface of the hook at index `at` of [`ComponentExports::hooks`].
+    /// Returns the functions of the hook at index `at` of [`ComponentExports::hooks`], if `G` is
+    /// their type.
     pub(super) fn hook_function<G: 'static>(&self, at: usize) -> Option<&G> {
         self.hooks.get(at)?.downcast_ref()
     }

@@ -1,4 +1,4 @@
-//! File access for plugins: from memory if the directory is held, otherwise from disk.
+//! Reads files of plugins: from memory if a [`HeldFolder`] covers the path, otherwise from disk.
 //!
 //! Discovery, grant questions and loading all read through this module, so that all three see the
 //! same content. Start from [`read_plugin_file`].
@@ -43,7 +43,8 @@ pub(super) fn folders_in(path: &Path, held: Option<&HeldFolder>) -> Vec<PathBuf>
     }
 }
 
-/// Returns the error for a directory that exists and cannot be read; `None` for a missing one.
+/// Returns the error for a directory that exists but cannot be read; `None` for a readable or
+/// missing one.
 pub(super) fn unreadable_reason(path: &Path, held: Option<&HeldFolder>) -> Option<io::Error> {
     if let Some(held) = covering_folder(path, held) {
         return held.file(path).map(|_| io::ErrorKind::NotADirectory.into());
@@ -55,7 +56,7 @@ pub(super) fn unreadable_reason(path: &Path, held: Option<&HeldFolder>) -> Optio
 }
 
 /// Returns the sorted names of the symlinks directly in a directory whose targets are missing. A
-/// held directory has none.
+/// directory in memory has none.
 pub(super) fn dangling_in(path: &Path, held: Option<&HeldFolder>) -> Vec<String> {
     if covering_folder(path, held).is_some() {
         return Vec::new();

@@ -1,6 +1,7 @@
-//! Fixed clock and random numbers for guests in tests, so that a case does the same in each run.
+//! Fixed clock and random numbers for guests in tests, so that a test case behaves the same in
+//! every run.
 //!
-//! The monotonic clock stays real, since guests wait with it. Start from [`FixedWorld`].
+//! The monotonic clock stays real, because guests use it to wait. Start from [`FixedWorld`].
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,14 +11,14 @@ use std::time::Duration;
 use rand_core::TryRng;
 use wasmtime_wasi::{HostWallClock, WasiCtxBuilder};
 
-/// Time of guests if the caller names none: the beginning of 2026.
+/// Default time of guests, in seconds since 1970: the beginning of 2026.
 const DEFAULT_SECONDS: u64 = 1_767_225_600;
 
 /// Step of the generator `SplitMix64`, which turns any seed into well-mixed numbers.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Wall clock and random numbers that guests get. Every call of a session has numbers of its own,
-/// which do not depend on whether its instance was called before.
+/// Wall clock and random numbers that guests get. Each call in a session has its own sequence of
+/// random numbers, regardless of earlier calls to the same instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedWorld {
     /// Time since 1970 that every reading of the wall clock returns.
@@ -35,10 +36,11 @@ impl Default for FixedWorld {
 }
 
 impl FixedWorld {
-    /// Creates a world with this time, in RFC 3339, and this seed; what is absent has a default.
+    /// Creates a world with this time, in RFC 3339, and this seed. An absent value is replaced by
+    /// its default.
     ///
     /// # Errors
-    /// The text is no time, or one before 1970.
+    /// The text is not a time, or is a time before 1970.
     pub fn with_clock(clock: Option<&str>, seed: Option<u64>) -> Result<Self, String> {
         let default = Self::default();
         let now = clock.map_or(Ok(default.now), |text| {
@@ -54,7 +56,7 @@ impl FixedWorld {
         })
     }
 
-    /// Gives the guest its clock and its numbers.
+    /// Installs the fixed clock and random numbers in the guest's WASI context.
     pub(super) fn give_guest(self, wasi: &mut WasiCtxBuilder, numbers: &CallNumbers) {
         wasi.wall_clock(FixedClock(self.now))
             .secure_random(numbers.clone())
@@ -75,7 +77,7 @@ impl HostWallClock for FixedClock {
     }
 }
 
-/// Calls of a plugin in one session, counted over all its instances.
+/// Number of calls of a plugin in one session, over all of the plugin's instances.
 #[derive(Debug, Default)]
 pub(super) struct CallCount(AtomicU64);
 
@@ -84,7 +86,7 @@ pub(super) struct CallCount(AtomicU64);
 pub(super) struct CallNumbers(Arc<AtomicU64>);
 
 impl CallNumbers {
-    /// Begins the numbers of the next call.
+    /// Starts the random numbers of the next call.
     pub(super) fn begin_call(&self, world: FixedWorld, calls: &CallCount) {
         let number = calls.0.fetch_add(1, Ordering::Relaxed);
         self.0

@@ -11,13 +11,13 @@ use wasmparser::{Encoding, Parser, Payload, Validator, WasmFeatures};
 
 use super::Error;
 
-/// Remedy at the end of each message.
+/// Advice at the end of each message.
 pub(super) const REBUILD: &str = "build it for `wasm32-wasip2`, as `rind plugin build` does, or for WASI 0.2 in another language";
 
 /// Major and minor number of the WASI version that this host runs.
 const WASI: (u64, u64) = (0, 2);
 
-/// Import modules of core modules that were built for WASI preview 1.
+/// Modules from which core modules for WASI preview 1 import.
 const PREVIEW_1: [&str; 2] = ["wasi_snapshot_preview1", "wasi_unstable"];
 
 /// WebAssembly proposals that the engine disables, with their names in messages.
@@ -63,10 +63,7 @@ const PROPOSALS: &[(WasmFeatures, &str)] = &[
     ),
 ];
 
-/// Checks by the header that bytes are a component.
-///
-/// # Errors
-/// The bytes are not WebAssembly, or are a core module.
+/// Checks by their header that the bytes are a component.
 pub(super) fn check_foreign(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let path = path.to_owned();
     if !bytes.starts_with(b"\0asm") {

@@ -1,10 +1,12 @@
-//! Native code of the single functions of a component, kept between its compilations.
+//! Native code of the single functions of a component, stored from one compilation of the component
+//! to the next.
 //!
-//! An author compiles the same interpreter again with every edit of a JavaScript or Python plugin:
-//! none of the 22,000 functions of CPython and its modules changes. The compiler finds a function by
-//! a hash of its code and of the engine's settings, so an entry is never stale; some 95 % are found,
-//! the keys of the others depend on the order of threads. The native code is byte for byte what it
-//! is without the store. Compiling 17 MiB takes 2.1 s instead of 5.4 (two processors, release build).
+//! Without this store, an author would compile the same interpreter again after every edit of a
+//! JavaScript or Python plugin, although none of the 22,000 functions of CPython and its modules
+//! changes. The compiler finds a function by a hash of its code and of the engine's settings, so an
+//! entry is never stale. Some 95 % of the functions are found; the keys of the others depend on the
+//! order of threads. The native code is byte for byte what it is without the store. Compiling
+//! 17 MiB takes 2.1 s instead of 5.4 s (two processors, release build).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,15 +16,16 @@ use wasmtime::CacheStore;
 
 use crate::lock::lock;
 
-/// Size from which on functions of a component are kept. Smaller ones compile in about a second.
+/// Minimum size of a component whose functions are stored, in bytes. Smaller components compile in
+/// about a second.
 pub(super) const MIN_COMPONENT_BYTES: usize = 4 << 20;
 
-/// Maximum size of a store. CPython takes 31 MB.
+/// Maximum size of a store, in bytes. CPython takes 31 MB.
 pub(super) const MAX_STORE_BYTES: usize = 64 << 20;
 
 type Functions = HashMap<Vec<u8>, Vec<u8>>;
 
-/// Functions of an earlier compilation, and those that this one used.
+/// Functions of an earlier compilation, and the functions that the current one used.
 #[derive(Debug, Default)]
 pub(super) struct FunctionStore {
     earlier: Functions,
@@ -30,8 +33,8 @@ pub(super) struct FunctionStore {
 }
 
 impl FunctionStore {
-    /// Reads what [`encode`](Self::encode) wrote. Bytes that are torn give the functions before
-    /// the tear.
+    /// Reads the output of [`encode`](Self::encode). Truncated bytes yield the functions before the
+    /// truncation.
     pub(super) fn decode(bytes: &[u8]) -> Self {
         let mut rest = bytes;
         let mut next = || {
@@ -49,8 +52,8 @@ impl FunctionStore {
     }
 
     /// Writes the functions that were used since the store was read, each key and value after its
-    /// length as a little-endian `u32`. Functions that the component no longer has are left out, so
-    /// the store does not grow with the number of edits.
+    /// length as a little-endian `u32`. Functions that the component no longer has are omitted, so
+    /// the store does not grow with every edit.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for field in lock(&self.used).iter().flat_map(|(key, code)| [key, code]) {

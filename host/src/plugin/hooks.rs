@@ -28,7 +28,7 @@ use crate::point::{Hook, PluginPoint, Point, outcome as o, payload as p};
 /// Point with the types of one contract version, chosen once when a component is loaded. Calls then
 /// run code that is monomorphized for these types.
 pub(super) trait PointBinding: Send + Sync {
-    /// Looks up the function of a hook in an instance and checks its type; the result is a
+    /// Looks up the hook's functions in an instance and checks their types. The result is a
     /// [`PointWire::Guest`].
     fn load(
         &self,
@@ -37,14 +37,14 @@ pub(super) trait PointBinding: Send + Sync {
         instance: &Instance,
     ) -> wasmtime::Result<Box<dyn Any + Send + Sync>>;
 
-    /// Adds the hook to the registry. `at` is its index among the hooks of its component.
+    /// Adds the hook to the registry. `at` is the index of the hook among those of its component.
     fn bind(&self, registry: &mut Registry, spec: HookSpec, slot: Arc<InstanceSlot>, at: usize);
 }
 
 /// Types of a point in version `V` of the contract, and the conversions between them and the host's
 /// types.
 pub(super) trait PointWire<V>: Point {
-    /// Generated interface of the point in one instance.
+    /// Generated bindings of the point's interface in one instance.
     type Guest: Send + Sync + 'static;
     type Answer: Send + Sync + 'static;
 
@@ -55,8 +55,8 @@ pub(super) trait PointWire<V>: Point {
         instance: &Instance,
     ) -> wasmtime::Result<Self::Guest>;
 
-    /// Calls the guest with the payload, which is lowered directly into the guest's memory or lent
-    /// to the call.
+    /// Calls the guest. The payload is lowered directly into the guest's memory, or is read by the
+    /// guest through a handle during the call.
     fn run(
         guest: &Self::Guest,
         store: &mut Store<HostState>,
@@ -105,8 +105,8 @@ struct WasmHook<P, V> {
     _types: TypedPoint<P, V>,
 }
 
-/// Returns the failure for an interface that is missing in an instance. Cannot happen: loading
-/// checked that the interface exists.
+/// Returns the failure for an interface that is missing in an instance. This cannot happen, because
+/// loading checked that the interface exists.
 fn missing_interface(interface: &str) -> Failure {
     Failure::Unavailable(format!("the instance does not export `{interface}`"))
 }
@@ -143,7 +143,7 @@ impl<P: PointWire<V>, V: 'static> Hook<P> for WasmHook<P, V> {
     }
 }
 
-/// Newest version: the generated types that the table of points names.
+/// Points of the newest version, with the generated types that the table of points names.
 mod current {
     use wasmtime::Store;
     use wasmtime::component::{Instance, InstancePre};
@@ -220,7 +220,7 @@ pub(super) fn bind_hooks(
     }
 }
 
-/// Implementation by one plugin of a point that another plugin defines.
+/// Implementation, by one plugin, of a point that another plugin defines.
 pub(super) struct WasmImplement {
     pub(super) slot: Arc<InstanceSlot>,
     /// Name of the point, `owner.NAME`.

@@ -1,6 +1,6 @@
 //! State of one instance: its empty WASI context, its limits, and its access to the session.
 //!
-//! Imports reach everything through [`HostState`], the data of the wasmtime store. State that must
+//! Imports access everything through [`HostState`], the data of the wasmtime store. State that must
 //! survive a discarded instance is in [`PluginBacking`], which all instances of a plugin in a
 //! session share.
 
@@ -46,32 +46,32 @@ pub(super) struct PluginBacking {
     /// with the same name.
     pub(super) keeper: Arc<str>,
     pub(super) granted: Arc<Granted>,
-    /// Settings, as a JSON object.
+    /// The plugin's settings, as a JSON object.
     pub(super) config: Arc<Value>,
-    /// The settings as text, which guests read at every call.
+    /// The plugin's settings as JSON text, which guests may read at every call.
     pub(super) config_text: String,
-    /// Key-value store that persists across sessions.
+    /// The plugin's key-value store, which persists across sessions.
     pub(super) store: PluginStore,
     pub(super) folders: Arc<GrantedFolders>,
-    /// Access to the network for its requests, if granted.
+    /// Network access for the plugin's requests, if granted.
     pub(super) egress: Option<Arc<Egress>>,
     pub(super) handle: Arc<dyn AgentHandle>,
-    /// Log lines left for the rest of the session.
+    /// Number of log lines that are left in the session.
     pub(super) log_lines_left: AtomicU32,
     /// Number of file access records that are left in the session, including the last one, which
     /// reports the limit.
     pub(super) file_records_left: AtomicU32,
-    /// Whether its questions are not shown to the person.
+    /// Whether the plugin is muted: its questions are not shown to the person.
     pub(super) is_muted: bool,
     pub(super) status: Mutex<StatusLine>,
-    /// Reports of secrets masked in the plugin's text.
+    /// Record of which secrets masked in the plugin's text were already reported.
     pub(super) reported: Mutex<ReportedMaskings>,
-    /// Meter of its use of the host, in tests.
+    /// Meter of the plugin's use of the host, in tests.
     pub(super) meter: Option<Arc<Meter>>,
     /// Clock and random numbers in tests, instead of the real ones.
     pub(super) fixed: Option<FixedWorld>,
     pub(super) calls: CallCount,
-    /// Environment variables that its instances see.
+    /// Environment variables that the plugin's instances see.
     pub(super) environment: Arc<[(String, String)]>,
 }
 
@@ -98,13 +98,13 @@ pub(super) struct CurrentCall {
     pub(super) caller: Caller,
     /// Remaining point calls that the guest may make.
     pub(super) point_calls_left: u32,
-    /// Payload that the guest reads through a handle.
+    /// Payload that the guest reads through a handle, if the payload is passed as one.
     pub(super) lent: Option<LentPayload>,
-    /// Further blobs that the guest was shown.
+    /// Further blobs that were shown to the guest in this call.
     pub(super) shown: Vec<Blob>,
-    /// Run of the plugin's loop, if the call is one.
+    /// State of the run of the plugin's loop, if the call is such a run.
     pub(super) run: Option<Box<LoopRunState>>,
-    /// Turn that the plugin's loop of the agent orders, if the call is one.
+    /// Turn that the plugin's agent loop runs, if the call is to that loop.
     pub(super) turn: Option<TurnPrimitives>,
 }
 
@@ -133,10 +133,11 @@ pub(super) struct HostState {
     table: ResourceTable,
     pub(super) limiter: InstanceLimiter,
     pub(super) backing: Arc<PluginBacking>,
-    /// Time in which the instance was paused, shared with the calls that wait for it.
+    /// Time for which the current call was paused, shared with the calls that wait for the
+    /// instance.
     pauses: Option<Arc<HolderPauses>>,
     pub(super) call: CurrentCall,
-    /// Files open through the guest's handles.
+    /// Files that are open through the guest's handles.
     pub(super) handles: PlaceHandles,
     stderr: StderrTail,
     /// Random numbers of the instance in tests; unused otherwise.
@@ -144,9 +145,10 @@ pub(super) struct HostState {
 }
 
 impl HostState {
-    /// Creates the state of a fresh instance. The WASI context has no environment, except for a
-    /// component to which the operator gives variables, no arguments, no network, and null standard streams; only standard error is captured, for the message of a
-    /// panic. Its preopens are the granted directories.
+    /// Creates the state of a fresh instance. The WASI context has no arguments, no network and
+    /// null standard streams; only standard error is captured, for the message of a panic. The
+    /// environment is empty, except for a foreign component to which the operator gave variables.
+    /// The preopens are the granted directories.
     pub(super) fn new(
         backing: Arc<PluginBacking>,
         pauses: Option<Arc<HolderPauses>>,
@@ -177,7 +179,7 @@ impl HostState {
         }
     }
 
-    /// Begins a call, and clears the state of an earlier one.
+    /// Begins a call, and clears the state of the previous call.
     pub(super) fn begin_call(&mut self, caller: &Caller) {
         self.clear_stderr();
         self.call.begin_call(caller);
@@ -187,8 +189,8 @@ impl HostState {
     }
 
     /// Counts a call of this import if there is a meter. A guest can wait for the person only
-    /// inside an import, so imports mark the current call as the holder of the instance: its pauses
-    /// then also extend the waiting limit of the calls that wait for the instance.
+    /// inside an import, so each import marks the current call as the holder of the instance. The
+    /// pauses of the holder also extend the waiting limit of the calls that wait for the instance.
     pub(super) fn count_import(&mut self, import: &'static str) -> &mut Self {
         if let Some(pauses) = &self.pauses {
             note_holding(pauses);

@@ -1,4 +1,4 @@
-//! Report on a plugin's bytes, manifest and grants: the data of `rind plugin inspect`.
+//! Report on a plugin's component, manifest and grants: the data of `rind plugin inspect`.
 //!
 //! A report is plain data for JSON output and for rendering. Building one runs no code of the
 //! plugin.
@@ -30,7 +30,7 @@ pub struct HookReport {
     pub point: String,
     /// Kind of the point.
     pub kind: PointKind,
-    /// Lower runs first.
+    /// Priority; hooks with lower values run first.
     pub priority: u16,
     /// Deadline of one call, in milliseconds.
     pub deadline_ms: u64,
@@ -44,28 +44,29 @@ pub struct HookReport {
     /// bound.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub empty_settings: Vec<String>,
-    /// Tools about whose calls the hook is called; absent if about all calls.
+    /// Tools to whose calls the hook is limited; absent if it is not limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only_tools: Option<Vec<String>>,
     /// Whether the hook is called only for answers that call no tool.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub only_final: bool,
-    /// Bytes that a result must exceed for the hook to be called; absent if its size does not matter.
+    /// Size in bytes that a result must exceed for the hook to be called; absent if the size does
+    /// not matter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only_over: Option<u64>,
-    /// Rights that the manifest keeps; absent if it gives none up.
+    /// Rights that the hook keeps according to the manifest; absent if it keeps all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub may: Option<Vec<String>>,
     /// Whether the hook delays showing the model's text until the text is complete.
     pub holds_text: bool,
-    /// Options without the operator's settings, if those change the options.
+    /// Options without the operator's settings; `None` if the settings do not change them.
     pub of_plugin: Option<OwnOptions>,
 }
 
-/// Options of a hook that the operator may override, with their values from the plugin.
+/// Options of a hook that the operator can override, with the values that the plugin sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct OwnOptions {
-    /// Lower runs first.
+    /// Priority; hooks with lower values run first.
     pub priority: u16,
     /// Deadline of one call, in milliseconds.
     pub deadline_ms: u64,
@@ -86,7 +87,7 @@ impl From<HookSpec> for OwnOptions {
 /// Setting of the plugin.
 #[derive(Clone, Debug, Serialize)]
 pub struct SettingReport {
-    /// Name under `[plugins.NAME.config]`.
+    /// Name of the setting under `[plugins.NAME.config]`.
     pub name: String,
     /// Value in effect; absent if nothing is set and there is no default.
     pub value: Option<Value>,
@@ -99,9 +100,9 @@ pub struct SettingReport {
 pub struct ToolReport {
     /// Name.
     pub name: String,
-    /// First line of its description.
+    /// First line of the tool's description.
     pub description: String,
-    /// Class of its effects.
+    /// Class of the tool's effects.
     pub effect_class: EffectClass,
 }
 
@@ -137,18 +138,19 @@ pub struct PointReport {
     pub callers: Vec<String>,
 }
 
-/// A requested capability and its standing.
+/// Requested capability and the decision about it.
 #[derive(Clone, Debug, Serialize)]
 pub struct GrantReport {
     /// Capability as written in policies and flags.
     pub capability: String,
-    /// Description in plain language.
+    /// Description of the capability in plain language.
     pub words: String,
-    /// Ruling for the plugin's trust.
+    /// Ruling on the capability for the plugin's trust, without policies and the operator's
+    /// answers.
     pub trust_gives: CapabilityRuling,
-    /// Standing of the capability.
+    /// Decision about the capability.
     pub standing: Standing,
-    /// Reason.
+    /// Reason for the decision.
     pub why: String,
 }
 
@@ -172,9 +174,10 @@ pub struct Report {
     pub stopped: Option<String>,
     /// Declared side effects.
     pub side_effects: Vec<SideEffect>,
-    /// Requested permissions and their standing.
+    /// Requested permissions and the decisions about them.
     pub grants: Vec<GrantReport>,
-    /// Description of a risk from the combination of permissions that are harmless alone.
+    /// Description of the risk if granted permissions that are harmless alone are risky in
+    /// combination.
     pub combined: Option<String>,
     /// Hooks in the order of the catalog.
     pub hooks: Vec<HookReport>,
@@ -182,27 +185,28 @@ pub struct Report {
     pub settings: Vec<SettingReport>,
     /// Tools of the plugin.
     pub tools: Vec<ToolReport>,
-    /// Slash commands, which run with its permissions.
+    /// Slash commands, which run with the plugin's permissions.
     pub commands: Vec<CommandReport>,
-    /// Deadline of one run of its loop, in milliseconds; absent without a loop.
+    /// Deadline of one run of the plugin's loop, in milliseconds; absent without a loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loop_deadline_ms: Option<u64>,
-    /// Files of its prompt templates.
+    /// Names of the files with the plugin's prompt templates.
     pub prompts: Vec<String>,
-    /// Contract version, language and SDK that it was built with; absent without a stamp.
+    /// Contract version, language and SDK that the component was built with; absent without a
+    /// stamp.
     pub built_with: Option<Stamp>,
     /// Whether the manifest inside the component equals `plugin.toml`, which is the effective one;
-    /// absent if the component contains none.
+    /// absent if the component contains no manifest.
     pub has_own_manifest: Option<bool>,
     /// Imports of the component.
     pub imports: Vec<ImportReport>,
-    /// Whether any export of its component is ever called.
+    /// Whether any export of the component is ever called.
     pub is_called: bool,
     /// Further exports: `implement`, `loop`, `agent-loop`.
     pub other_exports: Vec<String>,
-    /// Points of other plugins that it implements.
+    /// Points of other plugins that the plugin implements.
     pub implements: Vec<String>,
-    /// Points that it defines.
+    /// Points that the plugin defines.
     pub points: Vec<PointReport>,
     /// Maximum linear memory of an instance, in bytes.
     pub memory_limit: u64,
@@ -331,7 +335,7 @@ pub fn inspect(plugin: &DecidedPlugin) -> Report {
 }
 
 /// Whether the manifest inside a component equals `plugin.toml`; `None` if the component contains
-/// none or can no longer be read.
+/// no manifest, or a file can no longer be read.
 #[must_use]
 pub fn has_own_manifest(plugin: &CheckedPlugin) -> Option<bool> {
     let path = plugin.manifest.component_path(&plugin.folder)?;

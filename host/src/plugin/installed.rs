@@ -1,8 +1,8 @@
 //! Plugins that an installer placed in the user's plugin directory, with their verified bytes.
 //!
-//! This module must not know who installed them, nor how that is recorded. A recorded plugin is
-//! loaded from the verified bytes or refused: neither a change between check and use nor a missing
-//! directory has any other effect.
+//! This module must not know who installed the plugins, nor how that is recorded. An installed
+//! plugin is loaded from the verified bytes or refused: a change between check and use has no
+//! effect, and a missing directory leads to a refusal.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,9 +21,9 @@ pub struct Installed {
     pub folder: PathBuf,
     /// Trust: `package`, or `user` if the package is unsigned.
     pub trust: Trust,
-    /// Files as installed, or the reason why they are not available.
+    /// Files as they were installed, or the reason why they are not available.
     pub files: Result<Arc<HeldFolder>, String>,
-    /// Explanation if the plugin is trusted less than at installation.
+    /// Notice to the user if the plugin is trusted less than when it was installed.
     pub note: Option<String>,
 }
 
@@ -39,9 +39,9 @@ impl Installed {
     }
 }
 
-/// Replaces found directories by the installed plugins that were verified for them, with their
-/// trust. An installed plugin whose directory is missing is added too, so that it is reported as
-/// missing.
+/// Replaces each found directory for which an installed plugin was verified, so that the plugin's
+/// own trust applies. An installed plugin whose directory is missing is added too, so that it is
+/// reported as missing.
 pub(super) fn settle_installed(
     found: &mut Vec<Found>,
     installed: &[Installed],
@@ -60,8 +60,8 @@ pub(super) fn settle_installed(
     }
 }
 
-/// Returns the installed plugin for a found directory, if there is one. The same directory in
-/// another source, or named on the command line, is not treated as installed.
+/// Returns the installed plugin for a found directory, if there is one. A directory that was found
+/// with another trust, such as one named on the command line, is not treated as installed.
 pub(super) fn installed_of<'a>(found: &Found, installed: &'a [Installed]) -> Option<&'a Installed> {
     let mut all = installed.iter();
     all.find(|own| own.folder == found.folder && own.trust == found.trust)

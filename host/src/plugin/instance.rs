@@ -1,9 +1,9 @@
 //! Warm instances: one per plugin and session, and a second one for hooks that run in the
 //! background.
 //!
-//! A caller takes the instance out of its slot, calls it in its own task, and puts it back if all
-//! went well. After an error, a trap or a dropped future the instance is discarded and the next
-//! caller creates a new one; the contract tells plugins to expect this.
+//! A caller takes the instance out of its slot, calls it in the caller's own task, and puts it back
+//! after a successful call. After an error, a trap or a dropped future the instance is discarded
+//! and the next caller creates a new one; the contract tells plugins to expect this.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::point::deadline::{HolderPauses, wait_for_turn};
 use crate::point::failure::Failure;
 
 /// Maximum number of extra instances next to the warm one. Each may use as much memory as the
-/// manifest asks for, and calls between plugins nest only a few levels deep.
+/// manifest asks for. A few suffice, because calls between plugins nest only a few levels deep.
 const MAX_EXTRA: usize = 4;
 
 /// Template of instances: compiled, linked and checked once per plugin.
@@ -33,17 +33,19 @@ pub(super) struct InstanceTemplate {
     pub(super) pre: InstancePre<HostState>,
     pub(super) exports: ComponentExports,
     pub(super) memory_limit: u64,
-    /// Whether a call may wait for another plugin: true for a plugin that implements a point, or
-    /// whose hooks run on its own actions.
+    /// Whether a call may wait for another plugin: true if the component imports an interface whose
+    /// calls may wait for other work.
     pub(super) waits_for_others: bool,
-    /// Whether an instance is discarded after each call; tests compare this with a warm instance.
+    /// Whether an instance is discarded after each call. Tests compare such calls with those of a
+    /// warm instance.
     pub(super) is_cold: bool,
 }
 
 pub(super) struct PluginInstance {
     pub(super) store: Store<HostState>,
     pub(super) functions: ExportedFunctions,
-    /// The instance itself, whose functions of other packages are looked up at each call.
+    /// Wasmtime instance. Exported functions that do not belong to the contract are looked up in it
+    /// at each call.
     pub(super) whole: Instance,
 }
 
@@ -54,14 +56,14 @@ type Place<'a> = MutexGuard<'a, Option<Box<PluginInstance>>>;
 pub(super) struct InstanceSlot {
     template: Arc<InstanceTemplate>,
     backing: Arc<PluginBacking>,
-    /// Boxed, because it moves from the slot to the caller and back at every call and has about a
-    /// kilobyte.
+    /// Idle instance; `None` while there is none. Boxed, because it has about a kilobyte and moves
+    /// from the slot to the caller and back at every call.
     warm: Mutex<Option<Box<PluginInstance>>>,
-    /// Queue of the callers that wait for the instance; the lock alone would not be fair.
+    /// Queue of the callers that wait for the warm instance; the mutex alone would not be fair.
     first: Semaphore,
     /// Permits for extra instances next to the warm one.
     extra: Semaphore,
-    /// Time that the call with the warm instance spent waiting for the person.
+    /// Time for which the call that has the warm instance waited for the person.
     pauses: Arc<HolderPauses>,
 }
 
@@ -77,7 +79,7 @@ impl InstanceSlot {
         }
     }
 
-    /// Returns the state shared by its instances.
+    /// Returns the state that all instances of the plugin share.
     pub(super) fn backing(&self) -> &PluginBacking {
         &self.backing
     }
@@ -87,8 +89,8 @@ impl InstanceSlot {
         Self::new(self.template.clone(), self.backing.clone())
     }
 
-    /// Calls the function that `find` selects. `interface` is the name in the error if the instance
-    /// lacks it.
+    /// Calls the function that `find` selects. `interface` is named in the error if the instance
+    /// lacks the function.
     pub(super) async fn call_guest<P, R>(
         &self,
         caller: &Caller,
@@ -116,13 +118,14 @@ impl InstanceSlot {
         Some(self.busy_instance(caller, Some(place), instance, None))
     }
 
-    /// Waits until no other call uses the plugin, and creates an instance if there is none. This
-    /// wait does not count toward the call's deadline.
+    /// Waits for the warm instance or takes an extra one, and creates an instance if there is none.
+    /// The wait does not count toward the call's deadline.
     pub(super) async fn acquire_instance(
         &self,
         caller: &Caller,
     ) -> Result<BusyInstance<'_>, Failure> {
-        // The rare path is boxed: its future is large, and every call would carry it.
+        // The rare path is boxed, because its future is large and would otherwise enlarge the
+        // future of every call.
         let (mut place, extra) = match self.free() {
             Some(place) => (Some(place), None),
             None => Box::pin(self.wait_or_another(caller)).await,
@@ -140,7 +143,7 @@ impl InstanceSlot {
         Ok(self.busy_instance(caller, place, instance, extra))
     }
 
-    /// Locks the slot of the warm instance, unless a call has it or waits for it.
+    /// Locks the slot of the warm instance, unless a call uses the instance or waits for it.
     fn free(&self) -> Option<Place<'_>> {
         let is_awaited = self.first.available_permits() == 0;
         if is_awaited {
@@ -167,10 +170,10 @@ impl InstanceSlot {
 
     /// Waits for the warm instance, or takes a permit for an extra one. A call that another plugin
     /// caused must not wait: the other plugin is itself in a call, and two plugins that wait for
-    /// each other would deadlock until the limit on waiting. It gets an extra instance instead,
-    /// which is discarded afterwards. If all [`MAX_EXTRA`] permits are taken, it waits like any
-    /// other call. A plugin that never waits for others cannot deadlock, so its calls run one after
-    /// the other and its reads and writes (a log, a sum) do not interleave.
+    /// each other would deadlock until the limit on waiting. The call gets an extra instance
+    /// instead, which is discarded afterwards. If all [`MAX_EXTRA`] permits are taken, the call
+    /// waits like any other. A plugin that never waits for others cannot deadlock, so its calls run
+    /// one after the other and its reads and writes (a log, a sum) do not interleave.
     async fn wait_or_another(
         &self,
         caller: &Caller,
@@ -185,7 +188,7 @@ impl InstanceSlot {
         }
     }
 
-    /// Waits for the warm instance, in order of arrival.
+    /// Waits for the warm instance, in the order of arrival.
     async fn turn(&self) -> Place<'_> {
         let _first = self.first.acquire().await;
         self.warm.lock().await
@@ -193,16 +196,16 @@ impl InstanceSlot {
 }
 
 impl InstanceTemplate {
-    /// Creates an instance. Limits are set first, because start functions run here. `pauses`
-    /// collects the time that the instance waits for the person, for an instance that other calls
-    /// wait for.
+    /// Creates an instance. Limits are set first, because start functions of the component run
+    /// here. `pauses` collects the time for which the instance waits for the person; it is `None`
+    /// for an extra instance, for which no other call waits.
     async fn instantiate_guest(
         &self,
         backing: Arc<PluginBacking>,
         pauses: Option<Arc<HolderPauses>>,
     ) -> Result<PluginInstance, Failure> {
-        // Open the folders now: a standard library asks for its preopens during instantiation, in
-        // an import that cannot wait.
+        // Open the folders now: a standard library asks for its preopens during instantiation,
+        // through an import that is not async.
         let folders = backing.folders.clone();
         if !folders.are_open() {
             let _ = tokio::task::spawn_blocking(move || folders.open_all()).await;
@@ -246,8 +249,8 @@ pub(super) struct BusyInstance<'a> {
 }
 
 impl BusyInstance<'_> {
-    /// Ends the call: puts the instance back after an answer, and discards it otherwise. Kept
-    /// small, so that the answer is not copied on its way through.
+    /// Ends the call: puts the instance back after an answer, and discards it otherwise. This
+    /// function is kept small, so that the answer is not copied on its way through.
     pub(super) fn settle_call<T>(self, result: wasmtime::Result<T>) -> Result<T, Failure> {
         match result {
             Ok(answer) => {

@@ -9,34 +9,35 @@ use wasmtime::ResourceLimiter;
 
 use super::meter::Meter;
 
-/// Linear memory of an instance if the manifest sets no limit.
+/// Maximum linear memory of an instance in bytes, if the manifest sets no limit.
 pub(super) const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
 
-/// Maximum memory that a manifest may ask for. A Python guest fits.
+/// Maximum memory that a manifest can ask for, in bytes. A Python guest fits.
 pub const MAX_MEMORY_BYTES: u64 = 256 << 20;
 
-/// Maximum number of elements over all tables. A Rust guest has a few hundred, CPython some ten
-/// thousand.
+/// Maximum number of elements over all tables. A Rust guest has a few hundred elements, CPython
+/// some ten thousand.
 const MAX_TABLE_ELEMENTS: usize = 100_000;
 
-/// Bytes that may leave a guest in one call: an answer of 8 MiB with its surrounding structure, or
-/// a state value of 16 MiB.
+/// Maximum number of bytes that a guest can pass to the host in one call: enough for an answer of 8
+/// MiB with its surrounding structure, or a state value of 16 MiB.
 pub(super) const HOSTCALL_BYTES: usize = 32 << 20;
 
 /// Maximum number of resource handles that a guest may hold.
 pub(super) const MAX_HANDLES: usize = 4096;
 
-/// Maximum number of point calls during one call of a plugin. Each runs every implementer and
-/// leaves trace records.
+/// Maximum number of point calls during one call of a plugin. Each point call runs every
+/// implementer and writes trace records.
 pub(super) const MAX_POINT_CALLS: u32 = 256;
 
 /// Maximum number of entries in the host's resource table.
 pub(super) const MAX_RESOURCES: usize = 1024;
 
-/// Maximum number of random bytes per call.
+/// Maximum number of random bytes per call of `wasi:random`.
 pub(super) const MAX_RANDOM_BYTES: u64 = 64 << 10;
 
-/// Bytes of a guest's standard error that are kept, for the message of a panic.
+/// Number of bytes at the end of a guest's standard error that are kept, for the message of a
+/// panic.
 pub(super) const STDERR_BYTES: usize = 4096;
 
 /// Counts the resources of an instance. wasmtime's `StoreLimits` limits each memory separately,
@@ -45,7 +46,8 @@ pub(super) const STDERR_BYTES: usize = 4096;
 pub(super) struct InstanceLimiter {
     memory_limit: usize,
     memory: usize,
-    /// Size of the last growth in bytes, subtracted again if the operating system refuses it.
+    /// Size of the last growth of a memory in bytes; subtracted again if the operating system
+    /// refuses the growth.
     last_growth: usize,
     table_elements: usize,
     /// Description of the first limit that was hit.
@@ -68,8 +70,8 @@ impl InstanceLimiter {
     fn refuse_growth(&mut self, what: String) -> wasmtime::Result<bool> {
         let error = wasmtime::Error::msg(what.clone());
         self.hit.get_or_insert(what);
-        // An error traps the guest where it asked for too much, which is more informative than a
-        // later abort.
+        // Returning an error traps the guest at the point where it requested too much, which is
+        // more informative than a later abort.
         Err(error)
     }
 }

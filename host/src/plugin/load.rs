@@ -1,5 +1,5 @@
 //! Loads plugins from folders: every found plugin is checked, compiled, linked and asked for its
-//! tools; one that fails is reported and not loaded, the rest run.
+//! tools. A plugin that fails is reported and not loaded; the others run.
 
 mod checked;
 mod decided;
@@ -36,7 +36,7 @@ use crate::grant::policy::Required;
 /// All plugins that were found, loaded or not.
 #[derive(Debug, Default)]
 pub struct PluginSet {
-    /// Plugins that run, dependencies before those that need them, otherwise by name.
+    /// Plugins that run, sorted by name, but each one after its dependencies.
     pub plugins: Vec<Arc<LoadedPlugin>>,
     /// Plugins that do not run, with the reasons.
     pub left_out: Vec<LeftOut>,
@@ -44,15 +44,16 @@ pub struct PluginSet {
     pub absent: Vec<Absent>,
     /// Permissions that the operator granted while plugins were loaded.
     pub given: Vec<Given>,
-    /// Settings that do not count, and why, each a line for people.
+    /// Messages for the user, one line each, about misplaced files and about settings that have no
+    /// effect.
     pub refused: Vec<String>,
-    /// Plugins without which no session begins.
+    /// Plugins without which no session may start.
     pub(super) required: Vec<Required>,
 }
 
 impl PluginSet {
-    /// Finds and loads plugins. An error is about the host itself (no engine, no cache folder); a
-    /// problem of one plugin is in [`PluginSet::left_out`].
+    /// Finds and loads plugins. An error concerns the host itself (no engine, no cache folder);
+    /// problems of single plugins are in [`PluginSet::left_out`].
     pub async fn load(options: &LoadOptions) -> Result<Self, Error> {
         let mut set = Self {
             required: options.grants.policy.required(),
@@ -92,8 +93,9 @@ impl PluginSet {
         Ok(set)
     }
 
-    /// Folder of the more trusted plugin that has this name. A plugin that failed or waits keeps
-    /// its name: otherwise breaking a guard would let an untrusted plugin take the guard's name.
+    /// Returns the folder of the plugin that already has this name; the more trusted plugin comes
+    /// first. A plugin that failed or waits for permissions keeps its name: otherwise breaking a
+    /// guard would let an untrusted plugin take the guard's name.
     fn name_holder(&self, name: &str) -> Option<PathBuf> {
         let loaded = self.plugins.iter();
         let loaded = loaded.map(|plugin| (&plugin.manifest.name, &plugin.folder));
@@ -117,7 +119,7 @@ impl PluginSet {
             Err(error) => {
                 let name = found.folder.file_name().unwrap_or(found.folder.as_os_str());
                 let name = name.to_string_lossy().into_owned();
-                // A protected plugin is only switched off by the administrator, also when it is
+                // Only the administrator can disable a protected plugin, even if the plugin is
                 // broken.
                 let is_protected = protected::is_protected(&name) && found.trust == Trust::Managed;
                 let policy = protected::protected_policy(&name, &loader.options.grants.policy);
@@ -171,8 +173,8 @@ impl PluginSet {
 }
 
 impl PluginSet {
-    /// Loads a third-party component that was not built for Rind's contract. It has no settings,
-    /// and must not have the name of a plugin.
+    /// Loads a third-party component that was not built for Rind's contract. The component has no
+    /// settings, and must not have the name of a plugin.
     async fn take_component(&mut self, loader: &PluginLoader<'_>, component: &ForeignComponent) {
         let name = component.manifest.name.clone();
         let found = Found {

@@ -1,5 +1,6 @@
-//! Loads one plugin from its folder. Each step turns it into the type of the next state: checked,
-//! listed, decided, linked. What a plugin may touch is made in the last step alone.
+//! Loads one plugin from its folder, in steps whose results are types of their own:
+//! `CheckedPlugin`, `ListedPlugin`, `DecidedPlugin` and `LoadedPlugin`. Only the last step creates
+//! the resources that the plugin may use.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,7 +32,7 @@ use crate::point::caller::Caller;
 use crate::point::failure::Failure;
 use crate::point::handle::NoHandle;
 
-/// Deadline for listing a plugin's tools when it is loaded.
+/// Deadline for starting a component and listing its tools and commands while the plugin is loaded.
 const LIST_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Context for loading plugins.
@@ -41,7 +42,8 @@ pub(super) struct PluginLoader<'a> {
     pub(super) options: &'a LoadOptions,
 }
 
-/// Plugin that was loaded up to the step that needs another answer of the operator.
+/// Outcome of loading: a plugin that can run, or a plugin that needs another answer of the operator
+/// first.
 pub(super) enum LoadResult {
     Runs(LoadedPlugin),
     Waits(DecidedPlugin),
@@ -85,9 +87,9 @@ impl PluginLoader<'_> {
         }
     }
 
-    /// Compiles the component and checks everything that can be seen without running it; then runs
-    /// it once to list its tools, which are part of the question to the operator. The session of
-    /// that run is empty: the requested imports are linked, but reach no resource.
+    /// Compiles the component and checks everything that can be seen without running it. Then runs
+    /// it once to list its tools, because the question to the operator names them. In that run, the
+    /// requested imports are linked but give access to no resource.
     async fn list_plugin(
         &self,
         plugin: CheckedPlugin,
@@ -200,13 +202,14 @@ impl PluginLoader<'_> {
                 Export::Foreign => {}
             }
         }
-        // An interface that lacks a function, or is there twice, is the fault of the component's
-        // world and not of its types.
+        // An interface that lacks a function or is exported twice is a fault of the component's
+        // world. The error is returned here, so that `skew_error` does not replace it by one about
+        // types.
         ComponentExports::exports_of(&component, &self.engine).map_err(start_error)?;
         Ok(component)
     }
 
-    /// Decides on the permissions of the plugin, which may ask the operator.
+    /// Decides which permissions the plugin gets. May ask the operator.
     async fn decide_plugin(
         &self,
         listed: ListedPlugin,
@@ -238,7 +241,8 @@ impl PluginLoader<'_> {
         ))
     }
 
-    /// Links the component with exactly the granted permissions, after a check that it needs no more.
+    /// Links the component with exactly the granted permissions, after checking that they suffice
+    /// for its imports and exports.
     fn relink(
         &self,
         plugin: &DecidedPlugin,
@@ -306,7 +310,8 @@ async fn list_offers(manifest: &Manifest, slot: &InstanceSlot) -> Result<Listed,
     listed.map_err(|_| too_slow("start and list its tools and commands"))?
 }
 
-/// Starts a component that knows no contract once, within [`LIST_DEADLINE`].
+/// Starts a foreign component, which exports no interface of the contract, once as a test, within
+/// [`LIST_DEADLINE`].
 async fn try_start(slot: &InstanceSlot) -> Result<(), Error> {
     let caller = Caller::default();
     let started = tokio::time::timeout(LIST_DEADLINE, slot.acquire_instance(&caller)).await;
@@ -336,8 +341,8 @@ fn start_error(error: wasmtime::Error) -> Error {
     }
 }
 
-/// Replaces an error of the engine about types by one that names the interface and the type, where
-/// the component was built with another copy of the contract.
+/// Replaces a type error of the engine by one that names the interface and the type, if the
+/// component was built with another copy of the contract.
 fn skew_error(component: &[u8], error: Error) -> Error {
     match error {
         Error::Start { .. } => contract::skew::find(component).unwrap_or(error),
@@ -345,7 +350,8 @@ fn skew_error(component: &[u8], error: Error) -> Error {
     }
 }
 
-/// Checks that every hook with options in the manifest is exported.
+/// Checks that the component exports every hook that the manifest has options for, and `implement`
+/// if the manifest implements a point.
 fn check_declared(plugin: &ListedPlugin) -> Result<(), Error> {
     let declared = plugin.manifest.hooks.keys().map(|point| {
         (

@@ -1,4 +1,4 @@
-//! Loop of a plugin, and a single run of it.
+//! Loop that a plugin exports (`wit/loop.wit`), and a single run of it.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::point::deadline::with_deadline;
 use crate::point::failure::Failure;
 use crate::point::loop_handle::LoopHandle;
 
-/// Name of the interface.
+/// Name of the interface that a plugin with a loop exports.
 pub(super) const INTERFACE: &str = "loop";
 
 /// Maximum length in bytes of the reason for another run: a few words for the operator, stored with
@@ -56,8 +56,8 @@ impl PluginLoop {
         self.deadline
     }
 
-    /// Returns the key under which the session stores the plugin's state, which differs for plugins
-    /// from other locations.
+    /// Returns the key under which the session stores the plugin's state. Plugins of the same name
+    /// from other locations have other keys.
     pub(crate) fn keeper(&self) -> &str {
         &self.slot.backing().keeper
     }
@@ -67,7 +67,7 @@ impl PluginLoop {
         self.slot.backing().granted.has(&Capability::Session)
     }
 
-    /// Runs the loop once, within its deadline. `handle` is for its waits and its turns.
+    /// Runs the loop once, within its deadline. The loop waits and runs turns through `handle`.
     pub(crate) async fn run(
         &self,
         caller: &Caller,

@@ -1,31 +1,31 @@
-//! Measures a plugin's use of the host over all its instances: memory, and calls of imports.
+//! Measures the resource use of a plugin over all its instances: peak memory, and calls per import.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use crate::lock::lock;
 
-/// Use of the host by one plugin.
+/// Resource use of one plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metered {
-    /// Peak linear memory of an instance, in bytes.
+    /// Largest linear memory of any instance so far, in bytes.
     pub memory_bytes: u64,
     /// Number of calls per import. Among WASI interfaces, only `wasi:filesystem` and `wasi:http`
-    /// are counted: the rest gives no access.
+    /// are counted, because the others give no access.
     pub host_calls: BTreeMap<&'static str, u64>,
 }
 
-/// Meter of one plugin, used by tests and cases only.
+/// Meter of one plugin, used only by tests and by the test cases of plugins.
 #[derive(Debug, Default)]
 pub struct Meter(Mutex<Metered>);
 
 impl Meter {
-    /// Resets the call counts.
+    /// Resets the call counts, but not the peak memory.
     pub fn restart(&self) {
         lock(&self.0).host_calls.clear();
     }
 
-    /// Returns the use since the last reset.
+    /// Returns the calls since the last reset, and the peak memory so far.
     pub fn read(&self) -> Metered {
         lock(&self.0).clone()
     }

@@ -1,12 +1,12 @@
-//! Plugins: the only directory that names wasmtime.
+//! Loads plugins and runs them with wasmtime. No other module runs WebAssembly.
 //!
 //! [`manifest`] reads `plugin.toml`; [`contract`] lists the supported versions of the contract;
-//! [`engine`], [`compile`] and `cache` turn bytes into native code; [`authority`] decides whether a
-//! component's imports and exports are covered; [`load`] visits every plugin directory, and
-//! `loader` assembles one plugin with its grants; `imports` are the host's interfaces; `instance`
-//! keeps one warm instance per plugin and session; `hooks` and `tools` adapt exports to ordinary
-//! hooks and tools, and all text of a guest passes through `sanitize`. The session is reachable
-//! only through [`crate::point::handle::AgentHandle`].
+//! [`engine`], [`compile`] and `cache` turn bytes into native code; [`authority`] decides whether
+//! the declared side effects and the grants cover a component's imports and exports; [`load`]
+//! visits every plugin directory, and `loader` assembles one plugin with its grants; `imports` are
+//! the host's interfaces; `instance` keeps one warm instance per plugin and session; `hooks` and
+//! `tools` adapt exports to ordinary hooks and tools, and all text of a guest passes through
+//! `sanitize`. The session is reachable only through [`crate::point::handle::AgentHandle`].
 //!
 //! Start from [`load::PluginSet::load`].
 

@@ -1,8 +1,8 @@
 //! Limits the number and nesting of modules and components in a component, before it is compiled.
 //!
 //! The engine's own limits cover types, functions and instances, but not nesting: a file of 300 KB
-//! with ten thousand nested components takes 1.6 GB to compile. Files within these limits are
-//! covered by the compiler's own limits.
+//! with ten thousand nested components takes 1.6 GB to compile. For files within the limits below,
+//! the compiler's own limits suffice.
 
 use wasmparser::{Parser, Payload};
 
@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 32;
 /// fifty.
 const MAX_PARTS: usize = 1_000;
 
-/// Checks the nesting of a component. The error describes the violation.
+/// Checks the nesting of a component. The error describes the problem.
 pub(super) fn check_nesting(bytes: &[u8]) -> Result<(), String> {
     let (mut depth, mut n_parts) = (0_usize, 0_usize);
     for payload in Parser::new(0).parse_all(bytes) {

@@ -1,4 +1,5 @@
-//! Loaded plugins in one session: their hooks in a registry, their tools, the points they define.
+//! Opens loaded plugins for one session: binds their hooks, and collects their tools, commands,
+//! loops and the points that they define.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -30,13 +31,13 @@ use crate::point::payload::CheckArguments;
 use crate::point::registry::{HOOK_DEADLINE, HookSpec, Registry};
 use crate::tool::{SharedTool, schema};
 
-/// Deadline of a hook in the background; a manifest can only lower it and [`HOOK_DEADLINE`], except
-/// for a plugin that was granted `model` or `agents`: its `[hooks.X] timeout` may go up to
-/// [`WAITING_DEADLINE`].
+/// Maximum deadline of a background hook. A manifest can lower this deadline and [`HOOK_DEADLINE`]
+/// but not raise them, unless the plugin was granted `model` or `agents`: then `[hooks.X] timeout`
+/// may be up to [`WAITING_DEADLINE`].
 const ASYNC_DEADLINE: Duration = Duration::from_secs(15);
 
-/// The longest deadline of a hook that waits for a model: most short answers take less, and a turn
-/// that stands still for longer looks dead.
+/// Maximum deadline of a hook that may wait for a model. Most short answers take less time, and a
+/// turn without progress for longer looks hung.
 const WAITING_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Plugins opened for one session.
@@ -50,15 +51,16 @@ pub struct OpenPlugins {
     pub points: DefinedPoints,
     /// Slash commands of the plugins.
     pub commands: Vec<PluginCommand>,
-    /// Loops of the plugins, one each at most.
+    /// Loops of the plugins, at most one per plugin.
     pub loops: Vec<PluginLoop>,
-    /// Loops of the agent, at most one for each plugin; the settings select one.
+    /// Loops that control the order of the agent's turns, at most one per plugin; the settings
+    /// select one.
     pub(crate) agent_loops: Vec<Arc<dyn AgentLoop>>,
-    /// Counts of their usage in the session.
+    /// Usage limits of the plugins in the session.
     pub(crate) limits: Vec<PluginLimits>,
 }
 
-/// Counts of one plugin's usage in a session.
+/// Usage limits of one plugin in a session, such as the number of HTTP requests.
 pub(crate) struct PluginLimits {
     plugin: String,
     backing: Arc<PluginBacking>,
@@ -70,18 +72,18 @@ impl PluginLimits {
         &self.plugin
     }
 
-    /// Counts from the beginning again.
+    /// Resets the usage to zero.
     pub(crate) fn renew_limits(&self) {
         self.backing.renew_limits();
     }
 }
 
 impl<S: Deref<Target = PluginSet>> StartableSet<S> {
-    /// Makes the plugins ready for a session that they reach through `handle`. No instance is made
-    /// before it is called.
+    /// Opens the plugins for a session, which they access through `handle`. An instance is created
+    /// only when it is first called.
     ///
     /// # Errors
-    /// The schema of a point that a plugin defines cannot be used.
+    /// The schema of a point that a plugin defines is invalid.
     pub fn open(&self, handle: &Arc<dyn AgentHandle>) -> Result<OpenPlugins, Error> {
         let mut open = OpenPlugins::default();
         for plugin in &self.plugins {
@@ -99,7 +101,7 @@ impl<S: Deref<Target = PluginSet>> StartableSet<S> {
                 );
             }
         }
-        // If two tools have the same name, use the one of the more trusted plugin.
+        // Sort by trust, because a session offers the first of two tools with the same name.
         let trust = |tool: &SharedTool| {
             let of = |plugin: &&Arc<LoadedPlugin>| {
                 Some(plugin.manifest.name.as_str()) == tool.spec().plugin.as_deref()
@@ -131,7 +133,7 @@ impl PluginSet {
         open
     }
 
-    /// The store of each plugin, by its name.
+    /// Returns the store of each plugin, keyed by plugin name.
     #[must_use]
     pub fn stores(&self) -> BTreeMap<String, PluginStore> {
         let store =
@@ -139,8 +141,8 @@ impl PluginSet {
         self.plugins.iter().map(store).collect()
     }
 
-    /// The points of other plugins that a plugin implements, with the kind that their owner gave
-    /// them: a gate of a plugin's own refuses when an implementer fails, like any gate.
+    /// Returns the plugin-defined points that a plugin implements, each with the kind that its
+    /// owner declared. The kind sets the default for an implementer that fails: a gate refuses.
     fn points_of<'a>(&self, manifest: &'a Manifest) -> Vec<(&'a str, PointKind)> {
         let kind = |full_name: &'a String| {
             let (owner, name) = full_name.split_once('.')?;
@@ -205,7 +207,8 @@ impl LoadedPlugin {
         if self.may_order_turns() {
             open.agent_loops.push(Arc::new(PluginAgentLoop {
                 plugin: self.request.plugin.clone(),
-                // The loop is in a call for the whole turn, in which the plugin's hooks are called.
+                // The loop occupies its instance for the whole turn, in which the plugin's hooks
+                // must be callable.
                 slot: Arc::new(slot.sibling()),
                 deadline: super::tools::call_deadline(&self.manifest),
             }));
@@ -233,13 +236,19 @@ impl LoadedPlugin {
         }
     }
 
-    fn hook_spec(&self, point: &str, kind: PointKind, options: &HookOptions) -> HookSpec {
+    /// Describes a hook, or an implementation of a plugin-defined point, as the dispatcher calls it.
+    pub(super) fn hook_spec(
+        &self,
+        point: &str,
+        kind: PointKind,
+        options: &HookOptions,
+    ) -> HookSpec {
         self.spec_with((point, kind), options, &self.settings, self.granted())
     }
 }
 
-/// The longest deadline of a hook with these options; `waits` is whether its plugin may ask a model
-/// or run agents.
+/// Returns the maximum deadline of a hook with these options. `waits` tells whether its plugin may
+/// ask a model or run agents.
 #[must_use]
 pub fn ceiling(options: &HookOptions, waits: bool) -> Duration {
     match options.is_async {

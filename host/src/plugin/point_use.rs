@@ -1,8 +1,8 @@
-//! Points of a set of plugins, those of the host and those that plugins define: which plugins act
-//! at each, in which order, and which call it.
+//! Lists which plugins have hooks at each point, in which order, and which plugins call the point.
+//! Covers the points of the host and those that plugins define.
 //!
-//! Owns nothing: it reads manifests and reports. It must not know how the result is shown. Start
-//! from [`list_point_uses`].
+//! The module keeps no state: it reads manifests and reports. It must not know how the result is
+//! displayed. Start from [`list_point_uses`].
 
 use serde::Serialize;
 
@@ -11,7 +11,6 @@ use super::inspect::{Report, inspect};
 use super::load::LoadedPlugin;
 use crate::point::catalog::CATALOG;
 use crate::point::dispatch::PointKind;
-use crate::point::registry::DEFAULT_PRIORITY;
 
 /// Interface through which a component calls points.
 const POINTS: &str = "points";
@@ -19,7 +18,7 @@ const POINTS: &str = "points";
 /// A point, and the plugins that have hooks at it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PointUse {
-    /// Name of the point: that of the host, or `owner.NAME`.
+    /// Name of the point; `owner.NAME` for a point that a plugin defines.
     pub point: String,
     /// Plugin that defines the point; absent for a point of the host.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,22 +31,23 @@ pub struct PointUse {
     pub description: String,
     /// Hooks or implementations, in the order in which they run.
     pub actors: Vec<PointActor>,
-    /// Plugins that may call the point and can; none for a point of the host, which the host calls.
+    /// Plugins that may call the point and import the interface for it; empty for a point of the
+    /// host, because only the host calls it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub callers: Vec<String>,
 }
 
-/// Plugin that acts at a point.
+/// Plugin that has a hook at a point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PointActor {
     /// Name of the plugin.
     pub plugin: String,
-    /// Lower runs first.
+    /// Priority of the hook; lower runs first.
     pub priority: u16,
 }
 
-/// Lists the points at which a loaded plugin acts, and all points that loaded plugins define. Points
-/// of the host come first, in the order of a turn.
+/// Lists the points of the host at which a loaded plugin has a hook, and all points that loaded
+/// plugins define. Points of the host come first, in the order of a turn.
 #[must_use]
 pub fn list_point_uses<'a>(plugins: impl IntoIterator<Item = &'a LoadedPlugin>) -> Vec<PointUse> {
     let loaded: Vec<(&LoadedPlugin, Report)> = plugins
@@ -83,7 +83,7 @@ pub fn list_point_uses<'a>(plugins: impl IntoIterator<Item = &'a LoadedPlugin>) 
                 owner: Some(name.clone()),
                 kind: declared.kind,
                 description: declared.description.clone(),
-                actors: implementers_of(&full_name, &loaded),
+                actors: implementers_of(&full_name, declared.kind, &loaded),
                 callers: callers.map(|report| report.name.clone()).collect(),
                 point: full_name,
             });
@@ -97,7 +97,7 @@ fn is_points(import: &str) -> bool {
     contract::split_interface(import).map_or(import, |(own, _)| own) == POINTS
 }
 
-/// Returns the enabled hooks of a point of the host.
+/// Returns the enabled hooks at a point of the host.
 fn hooks_at(point: &str, loaded: &[(&LoadedPlugin, Report)]) -> Vec<PointActor> {
     let hooks = loaded.iter().flat_map(|(_, report)| {
         let own = report.hooks.iter();
@@ -110,19 +110,23 @@ fn hooks_at(point: &str, loaded: &[(&LoadedPlugin, Report)]) -> Vec<PointActor> 
     sort_actors(hooks.collect())
 }
 
-/// Returns the implementations of a point that a plugin defines.
-fn implementers_of(full_name: &str, loaded: &[(&LoadedPlugin, Report)]) -> Vec<PointActor> {
+/// Returns the implementers of a plugin-defined point.
+fn implementers_of(
+    full_name: &str,
+    kind: PointKind,
+    loaded: &[(&LoadedPlugin, Report)],
+) -> Vec<PointActor> {
     let all = loaded.iter().filter_map(|(plugin, report)| {
         let options = plugin.manifest.implements.get(full_name)?;
         Some(PointActor {
             plugin: report.name.clone(),
-            priority: options.priority.unwrap_or(DEFAULT_PRIORITY),
+            priority: plugin.hook_spec(full_name, kind, options).priority,
         })
     });
     sort_actors(all.collect())
 }
 
 fn sort_actors(mut actors: Vec<PointActor>) -> Vec<PointActor> {
-    actors.sort_by_key(|actor| actor.priority);
+    actors.sort_by_cached_key(|actor| (actor.priority, actor.plugin.clone()));
     actors
 }

@@ -11,7 +11,8 @@ use crate::disk::is_dangling;
 use crate::grant::held::HeldFolder;
 use crate::paths::file_name;
 
-/// Name of the directory in a plugin, in the user's settings directory and in `.rind`.
+/// Name of a directory with prompt templates, in a plugin, in the user's settings directory and in
+/// `.rind`.
 pub const FOLDER: &str = "prompts";
 
 /// Maximum number of templates per directory.
@@ -20,18 +21,18 @@ pub const MAX_FILES: usize = 100;
 /// Maximum size of a template, in bytes.
 pub const MAX_BYTES: u64 = 64 << 10;
 
-/// File in a directory of prompts.
+/// File in a directory of prompt templates.
 #[derive(Clone, Debug)]
 pub struct PromptFile {
-    /// Path of the file, or of the directory if that cannot be read.
+    /// Path of the file, or of the directory if the directory cannot be read.
     pub path: PathBuf,
     /// Content, or the reason why it could not be read.
     pub bytes: Result<Vec<u8>, String>,
 }
 
-/// Reads the Markdown files of a directory, sorted by name. Files beyond [`MAX_FILES`] are listed
-/// by name, with an error instead of their content, as are directories and symlinks without a
-/// target among them, and the directory itself if it exists and cannot be read.
+/// Reads the Markdown files of a directory, sorted by name. Some results have an error instead of
+/// content: files beyond [`MAX_FILES`], directories and dangling symlinks with the name of a
+/// Markdown file, and the directory itself if it exists but cannot be read.
 #[must_use]
 pub fn read(folder: &Path, held: Option<&HeldFolder>) -> Arc<[PromptFile]> {
     if let Some(error) = files::unreadable_reason(folder, held) {
@@ -41,7 +42,7 @@ pub fn read(folder: &Path, held: Option<&HeldFolder>) -> Arc<[PromptFile]> {
         };
         return [file].into();
     }
-    // Skip named pipes: opening one would block until it has a writer.
+    // Leave out named pipes: opening one would block until it has a writer.
     let odd = files::folders_in(folder, held).into_iter();
     let odd = odd.filter(|path| path.is_dir() || is_dangling(path));
     let mut names = files::file_names_in(folder, held);

@@ -50,7 +50,8 @@ pub fn protected_refusal(what: &str, plugin: &str) -> String {
     )
 }
 
-/// Returns the policy for a plugin: for a protected one only the administrator's part.
+/// Returns the policy that applies to a plugin: for a protected plugin, only the part set by the
+/// administrator.
 pub(super) fn protected_policy<'a>(plugin: &str, policy: &'a Policy) -> Cow<'a, Policy> {
     if is_protected(plugin) {
         Cow::Owned(policy.of_admin())
@@ -59,9 +60,10 @@ pub(super) fn protected_policy<'a>(plugin: &str, policy: &'a Policy) -> Cow<'a, 
     }
 }
 
-/// Removes all operator settings of a protected plugin except its `config`, and that too if it does
-/// not fit the schema. Other settings could blind the plugin or slow it down until it is dropped,
-/// and an invalid `config` would keep it from loading. Returns messages for the operator.
+/// Removes all operator settings of a protected plugin except its `config`, and its `config` as
+/// well if that does not fit the schema. Other settings could hide events from the plugin or slow
+/// it down until it is dropped, and an invalid `config` would keep it from loading. Returns
+/// messages for the operator.
 pub(super) fn settle_protected(
     manifest: &Manifest,
     settings: &mut PluginSettings,
@@ -80,7 +82,7 @@ pub(super) fn settle_protected(
         refused.push(protected_refusal(&place, plugin));
     }
     *settings = only_config(settings);
-    // For other plugins, settings that do not fit prevent loading.
+    // For any other plugin, a `config` that does not fit the schema prevents loading.
     let place = options.setting_places(plugin, Trust::Managed);
     let place = |keys: &[&str]| place(&[&["config"], keys].concat());
     if let Err(error) = super::settings::plugin_config(manifest, &settings.config, &place) {

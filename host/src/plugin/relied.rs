@@ -1,7 +1,7 @@
-//! Plugins that the operator relies on. Where one of them cannot run, no session begins: a guard
-//! that is missing must not look like one that has nothing to say.
+//! Plugins that the operator relies on. If one of them cannot run, no session starts: a missing
+//! guard must not look like a guard without objections.
 //!
-//! Owns the decision which of the plugins that do not run are relied on, and why. Start from
+//! Decides which of the plugins that do not run the operator relies on, and why. Start from
 //! [`Reliance`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,22 +26,24 @@ use crate::point::failure::OnFailure;
 pub enum Reliance {
     /// The operator's settings have a section for the plugin.
     Configured {
-        /// `FILE:LINE`, or the flag.
+        /// Location of that section: `FILE:LINE`, or a flag.
         place: String,
     },
     /// `--plugin` or `--grant` names it.
     Named {
-        /// Flag with its dashes.
+        /// Flag with its dashes, in backticks.
         flag: &'static str,
     },
-    /// The plugin blocks on failure, and was installed or granted before.
+    /// The plugin may block when it fails, and the operator installed it or granted it permissions
+    /// before.
     Guard,
-    /// The plugin blocked on failure, and an answer of the operator for it is valid.
+    /// The plugin is missing; it blocked when it failed, and the operator's grant for it is still
+    /// valid.
     Remembered {
         /// Former folder of the plugin; empty if it was installed.
         source: String,
     },
-    /// The administrator alone can switch the plugin off.
+    /// Only the administrator can switch the plugin off.
     Protected,
 }
 
@@ -62,7 +64,7 @@ impl fmt::Display for Reliance {
 }
 
 impl Reliance {
-    /// Returns advice on going on without the plugin.
+    /// Returns advice on how to run without the plugin.
     #[must_use]
     pub fn go_on(&self, plugin: &str) -> String {
         match self {
@@ -88,13 +90,13 @@ impl Reliance {
 pub struct Absent {
     /// Name of the plugin.
     pub name: String,
-    /// Reason why it is relied on.
+    /// Reason why the operator relies on the plugin.
     pub reliance: Reliance,
-    /// Whether the operator leaves it out of this run.
+    /// Whether the operator leaves the plugin out of this run with `--without`.
     pub is_without: bool,
 }
 
-/// Message about a plugin that was configured and not found.
+/// Message about a plugin that the settings configure but that was not found.
 pub const ABSENT: &str = "there is no such plugin; see `rind plugin list`";
 
 impl Absent {
@@ -112,11 +114,11 @@ impl Absent {
 }
 
 impl PluginSet {
-    /// Checks that all plugins run that the operator relies on.
+    /// Checks that every plugin that the operator relies on runs.
     ///
     /// # Errors
-    /// Such a plugin does not run. The error lists each one with its cause and how to continue
-    /// without it.
+    /// A plugin that the operator relies on does not run. The error lists each such plugin with the
+    /// cause and how to continue without it.
     pub(super) fn check_relied(&self) -> Result<(), Error> {
         let left_out = self.left_out.iter().filter_map(|left| {
             let reliance = left.reliance.as_ref()?;
@@ -144,8 +146,8 @@ impl PluginSet {
         })
     }
 
-    /// Decides for each plugin that does not run whether it is relied on, and which that were
-    /// configured are not there.
+    /// Decides for each plugin that does not run whether the operator relies on it, and finds the
+    /// plugins that are configured or granted but missing.
     pub(super) fn settle_reliance(&mut self, options: &LoadOptions) {
         let running: BTreeSet<&str> = self
             .plugins
@@ -166,7 +168,8 @@ impl PluginSet {
             let reliance = configured_reliance(name, options).filter(|_| is_gone)?;
             Some((name.clone(), reliance))
         });
-        // If both lists have a name, report the configured line, because it is more specific.
+        // If a name is in both lists, report the location in the settings, because it is more
+        // specific.
         let mut absent: BTreeMap<String, Reliance> = absent.collect();
         for (name, reliance) in self.forgotten_plugins(options) {
             absent.entry(name).or_insert(reliance);
@@ -179,16 +182,16 @@ impl PluginSet {
         self.absent = absent.collect();
     }
 
-    /// Finds granted guards that are missing: their folder was removed, or their project changed
-    /// and is no longer trusted. A plugin that was named with `--plugin` counts only in runs that
-    /// name it.
+    /// Finds guards that have a grant but are missing: their folder was removed, or their project
+    /// changed and is no longer trusted. A plugin of `--plugin` is never missing, because only runs
+    /// with that flag expect it.
     fn forgotten_plugins(&self, options: &LoadOptions) -> Vec<(String, Reliance)> {
         let Some(answers) = &options.grants.answers else {
             return Vec::new();
         };
         let is_here = |answer: &&GrantAnswer| match answer.trust {
             Trust::Local => false,
-            // WORKSPACE/.rind/plugins/NAME
+            // Plugins of a project are in `WORKSPACE/.rind/plugins/NAME`.
             Trust::Project => {
                 Path::new(&answer.source).ancestors().nth(3) == Some(options.workspace.as_path())
             }
@@ -227,7 +230,7 @@ fn find_reliance(left: &LeftOut, options: &LoadOptions) -> Option<Reliance> {
             let is_by_project = matches!(left.why, Why::Disabled { .. });
             return configured_reliance(name, options).filter(|_| is_by_project);
         }
-        // The plugin that shadows this one is judged itself.
+        // The check runs for the plugin that shadows this one.
         Why::Shadowed { .. } => return None,
         Why::Failed(_) | Why::Held(_) => {}
     }
@@ -245,7 +248,8 @@ fn find_reliance(left: &LeftOut, options: &LoadOptions) -> Option<Reliance> {
         .or_else(|| is_guard(left, &options.grants).then_some(Reliance::Guard))
 }
 
-/// Returns the place where the operator's own settings configure a plugin and leave it switched on.
+/// Returns the location where the operator's own settings configure a plugin, unless they switch it
+/// off.
 fn configured_reliance(name: &str, options: &LoadOptions) -> Option<Reliance> {
     options.settings.get(name).filter(|own| own.enabled)?;
     let place = options.written.places(&["plugins", name]).pop();
@@ -254,8 +258,9 @@ fn configured_reliance(name: &str, options: &LoadOptions) -> Option<Reliance> {
     })
 }
 
-/// Whether a plugin blocks when it fails, and the operator installed it or granted it something
-/// before. One of a project or of `--plugin` that waits for its first answer never ran.
+/// Whether a plugin may block when it fails, and the operator installed it or granted it
+/// permissions before. A plugin of a project or of `--plugin` that waits for its first grant has
+/// never run, so it is no guard.
 fn is_guard(left: &LeftOut, grants: &GrantOptions) -> bool {
     let was_answered = || {
         let answers = grants.answers.as_ref();
@@ -265,12 +270,13 @@ fn is_guard(left: &LeftOut, grants: &GrantOptions) -> bool {
         })
     };
     let is_installed = left.found.trust <= Trust::User;
-    // A plugin that took a name reserved for another never ran.
+    // A plugin under a name that is reserved for another has never run.
     let is_impostor = matches!(left.why, Why::Failed(Error::Reserved { .. }));
     left.may_block && !is_impostor && (is_installed || was_answered())
 }
 
-/// Origin of a plugin whose name is not verified (project, local).
+/// Returns the folder of a plugin whose name is not verified (project, local); empty for all other
+/// plugins.
 pub(super) fn source_text(found: &Found) -> String {
     if found.trust <= Trust::User {
         String::new()
@@ -279,8 +285,9 @@ pub(super) fn source_text(found: &Found) -> String {
     }
 }
 
-/// Whether a hook of the plugin refuses when it fails, by its manifest and the operator's settings.
-/// A plugin that names no hook may have any.
+/// Whether a hook of the plugin may block when it fails, according to the manifest and the
+/// operator's settings. A manifest that names no hook does not tell which hooks the component
+/// exports, so the answer is yes unless the settings say `skip`.
 pub(super) fn may_block(manifest: &Manifest, settings: &PluginSettings) -> bool {
     let declared = manifest.hooks.iter();
     let mut hooks = declared.map(|(point, options)| (point.get_ref().as_str(), options));
@@ -288,7 +295,8 @@ pub(super) fn may_block(manifest: &Manifest, settings: &PluginSettings) -> bool 
     is_unknown || hooks.any(|(point, options)| blocks_at(point, options, settings))
 }
 
-/// Whether a hook of the plugin blocks on failure, where its exports are known.
+/// Whether a hook of the plugin blocks when it fails. In contrast to [`may_block`], the exported
+/// hooks are known.
 pub(super) fn is_blocking_hook(plugin: &ListedPlugin) -> bool {
     let exports = plugin.exports.iter();
     let mut points = exports.filter(|export| catalog::find(export).is_some());

@@ -1,16 +1,17 @@
-//! Plugins that a policy requires: where one does not run, no session begins. So a plugin that is
-//! switched off cannot be a guard that the administrator relies on. The person who sets the folders
-//! of a run decides what is managed there, so only a digest says which plugin it must be.
+//! Checks that every plugin that a policy requires runs; otherwise no session starts. So a user
+//! cannot switch off a guard that the administrator relies on. The user who sets the folders of a
+//! run also decides which plugins are found there, so only a digest in the policy identifies the
+//! required plugin.
 
 use super::Error;
 use super::load::{LoadedPlugin, PluginSet};
 use crate::grant::policy::{Asker, Required};
 
 impl PluginSet {
-    /// Whether everything runs that must.
+    /// Checks that every required plugin runs, with all hooks that it would use.
     ///
     /// # Errors
-    /// A policy requires a plugin that does not run.
+    /// A policy requires a plugin that does not run, or a hook of the plugin is switched off.
     pub(super) fn check_required(&self) -> Result<(), Error> {
         for required in &self.required {
             let running = self.plugins.iter().find(|plugin| {
@@ -38,7 +39,7 @@ impl PluginSet {
         Ok(())
     }
 
-    /// Returns the reason why no running plugin is the required one of this name.
+    /// Returns the reason why the required plugin is not among the running ones.
     fn missing_required(&self, required: &Required) -> String {
         let name = &required.plugin;
         let other = self.plugins.iter().find(|p| p.manifest.name == *name);
@@ -67,8 +68,8 @@ impl PluginSet {
     }
 }
 
-/// The first point at which the plugin would act and its hook is switched off. A hook that has
-/// nothing to do misses nothing.
+/// Returns the first point at which the settings switch off a hook of the plugin. A hook that would
+/// not be called anyway, because the settings that it needs are empty, does not count.
 fn switched_off(plugin: &LoadedPlugin) -> Option<&str> {
     let mut points = plugin.exports.iter().map(String::as_str);
     points.find(|point| {

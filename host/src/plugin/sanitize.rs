@@ -20,8 +20,8 @@ use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::secret::{Masked, Scanner, mask_leaves, run_aside};
 use crate::text::clean_line;
 
-/// Bytes of a text that are scanned to produce one short line. Much more than a line, so that a
-/// secret at the cut of the line is scanned completely and no part of it survives.
+/// Number of bytes of a text that are scanned to produce one short line. Much more than the line,
+/// so that a secret at the end of the line is scanned completely and no part of it survives.
 const MAX_LINE_SOURCE_BYTES: usize = 1 << 20;
 
 /// Maximum number of recorded maskings per plugin and step. Masking itself is unlimited; only the
@@ -67,9 +67,9 @@ pub(super) struct CallSanitizer<'a> {
     caller: &'a Caller,
     /// Location of the call: the name of a point, `tool`, or the name of an import.
     place: &'a str,
-    /// Whether the location is a point, so that the call is one of a hook.
+    /// Whether `place` is a point, because a hook is being called.
     is_hook: bool,
-    /// Text that the guest was given as payload.
+    /// Text that the guest received as payload.
     given: Option<&'a str>,
 }
 
@@ -92,7 +92,7 @@ impl<'a> CallSanitizer<'a> {
         }
     }
 
-    /// Sets the text that the guest was given as payload.
+    /// Sets the text that the guest received as payload.
     pub(super) fn with_given(self, given: Option<&'a str>) -> Self {
         Self { given, ..self }
     }
@@ -110,8 +110,8 @@ impl<'a> CallSanitizer<'a> {
         }
     }
 
-    /// Sanitizes a replacement for the given text. If the guest returns the same text, there is no
-    /// replacement, and the text is not scanned again.
+    /// Sanitizes a replacement for the payload text. If the guest returns the payload text itself,
+    /// the result is `None`, and the text is not scanned again.
     pub(super) fn sanitize_replacement(&self, what: &str, text: String) -> Option<String> {
         (self.given != Some(text.as_str())).then(|| self.text(what, text))
     }
@@ -149,8 +149,8 @@ impl<'a> CallSanitizer<'a> {
         text
     }
 
-    /// Checks a name that something is stored under. Masking could make two names equal, so a name
-    /// with a secret is refused.
+    /// Checks the name under which something is stored. A name with a secret is refused and not
+    /// masked, because masking could make two names equal.
     pub(super) fn name(&self, what: &str, name: &str) -> Result<(), HandleError> {
         let found = run_aside(name.len(), || Scanner::shared().scan(name));
         if found.is_empty() {
@@ -211,8 +211,9 @@ impl<'a> CallSanitizer<'a> {
     }
 }
 
-/// Cuts a text to the part that is scanned for a line. The word at the cut is dropped: half a word
-/// may be half a secret, and masking may shorten the text so much that the line reaches the cut.
+/// Cuts a text to the part that is scanned to produce a line. Drops the word at the cut: half a
+/// word may be half a secret, and masking may shorten the text so much that the word would appear
+/// in the line.
 fn cut_text(text: &str) -> &str {
     let end = text.floor_char_boundary(MAX_LINE_SOURCE_BYTES);
     match text.split_at_checked(end) {

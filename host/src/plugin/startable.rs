@@ -1,4 +1,4 @@
-//! Sets of plugins that a session may be opened with: the one place where the guards are checked.
+//! Plugin sets with which a session may be opened. All checks of guards are made here.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl<S: Deref<Target = PluginSet>> StartableSet<S> {
 }
 
 impl StartableSet {
-    /// Returns the set, to share it.
+    /// Returns the shared set.
     #[must_use]
     pub fn shared(&self) -> &Arc<PluginSet> {
         &self.0

@@ -15,11 +15,11 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
 use crate::lock::lock;
 
-/// Bytes that a guest may write at once.
+/// Number of bytes that a guest may write in one call.
 const PERMIT_BYTES: usize = 64 << 10;
 
-/// Last bytes that were written. The stream must never close when it is full: that would make
-/// Rust's `eprintln!` panic and kill a plugin that only logs a lot.
+/// The last bytes that a guest wrote to standard error. The stream must never close when the buffer
+/// is full: that would make Rust's `eprintln!` panic and kill a plugin that only logs a lot.
 #[derive(Clone)]
 pub(super) struct StderrTail {
     kept: Arc<Mutex<VecDeque<u8>>>,

@@ -24,17 +24,18 @@ pub const MAX_KEY_BYTES: usize = 256;
 /// Maximum size of a value, in bytes.
 pub const MAX_VALUE_BYTES: usize = 16 << 20;
 
-/// Maximum total size of a plugin's files, in bytes.
+/// Maximum total size of the files in a plugin's store, in bytes.
 pub const MAX_TOTAL_BYTES: u64 = 64 << 20;
 
-/// Maximum number of keys per plugin.
+/// Maximum number of keys in a plugin's store.
 const MAX_KEYS: usize = 10_000;
 
-/// Time for which a count stays valid while the store is more than half full. Other processes may
-/// write to the same store, and their keys count too.
+/// Time for which a count of the used space stays valid while the store is more than half full.
+/// Other processes may write to the same store, and their keys count too.
 const FULL_COUNT_HOLDS: Duration = Duration::from_secs(1);
 
-/// Time for which a count stays valid otherwise. A count asks the file system about each key.
+/// Time for which a count stays valid while the store is at most half full. A count reads the
+/// metadata of every file in the store.
 const COUNT_HOLDS: Duration = Duration::from_secs(60);
 
 /// Key-value store of one plugin.
@@ -43,7 +44,8 @@ pub struct PluginStore {
     folder: PathBuf,
     is_closed: bool,
     taken: Arc<Mutex<Option<SpaceInUse>>>,
-    /// Keys by file name, for the files that were read. A file name never gets another key.
+    /// Keys that were already read from files, by file name. They never become stale: a file name
+    /// is a hash of the key.
     known: Arc<Mutex<HashMap<OsString, String>>>,
 }
 
@@ -70,7 +72,7 @@ impl SpaceInUse {
         })
     }
 
-    /// Whether the count is too old to be used again.
+    /// Whether the count is too old to be used.
     fn is_old(&self) -> bool {
         let is_half_full = self.total > MAX_TOTAL_BYTES / 2 || self.sizes.len() > MAX_KEYS / 2;
         let holds = if is_half_full {
@@ -119,7 +121,7 @@ pub fn data_folder(own: &Path) -> PathBuf {
     own.join("files")
 }
 
-/// Checks a key for `state` and `store`.
+/// Checks the length of a key of the interfaces `state` and `store`.
 pub fn check_key(key: &str) -> Result<(), HandleError> {
     if key.is_empty() || key.len() > MAX_KEY_BYTES {
         return Err(HandleError::InvalidInput(format!(
@@ -142,7 +144,7 @@ impl PluginStore {
         }
     }
 
-    /// Makes the store read-only, for a plugin that does not have its requested permissions yet.
+    /// Makes the store read-only, for a plugin that runs only to list its tools.
     #[must_use]
     pub fn closed(self) -> Self {
         let is_closed = true;
@@ -157,7 +159,7 @@ impl PluginStore {
         Ok(())
     }
 
-    /// Creates the store in a plugin's own directory.
+    /// Creates the store in the subdirectory `store` of a plugin's own directory.
     #[must_use]
     pub fn of(folder: &Path) -> Self {
         Self::new(folder.join("store"))
@@ -261,8 +263,8 @@ fn file_name(key: &str) -> String {
     blake3::hash(key.as_bytes()).to_hex().to_string()
 }
 
-/// Reads the key from the first line of a file. Returns `None` for a file that is not named by its
-/// key, such as the temporary file of a process that was killed while it wrote.
+/// Reads the key from the first line of a file. Returns `None` if the file name is not the hash of
+/// that key, as with the temporary file of a process that was killed while it wrote.
 fn key_of(folder: &Path, name: &OsStr) -> Option<String> {
     let file = fs::File::open(folder.join(name)).ok()?;
     let mut line = String::new();

@@ -1,4 +1,5 @@
-//! Imports, exports and stamp of a component, read from its bytes without compiling or running it.
+//! Reads the imports, the exports and the SDK stamp of a component from its bytes, without
+//! compiling or running it.
 
 use std::path::Path;
 
@@ -64,8 +65,8 @@ impl Surface {
         Ok(surface)
     }
 
-    /// Whether it imports an interface of the contract, given by its short name (`files`), or any
-    /// interface of a foreign package (`wasi:http`).
+    /// Whether the component imports an interface of the contract, given by its short name
+    /// (`files`), or any interface of a foreign package (`wasi:http`).
     #[must_use]
     pub fn has_import(&self, name: &str) -> bool {
         let is_it = |import: &String| match contract::split_interface(import) {
@@ -75,7 +76,8 @@ impl Surface {
         self.imports.iter().any(is_it)
     }
 
-    /// Returns the names of the contract's interfaces that it exports, without package and version.
+    /// Returns the names of the contract's interfaces that the component exports, without package
+    /// and version.
     pub fn own_exports(&self) -> impl Iterator<Item = &str> {
         let exports = self.exports.iter();
         exports.filter_map(|export| Some(contract::split_interface(export)?.0))

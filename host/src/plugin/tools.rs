@@ -107,16 +107,16 @@ pub(super) struct WasmTool {
     pub(super) spec: ToolSpec,
     pub(super) slot: Arc<InstanceSlot>,
     pub(super) deadline: Duration,
-    /// Permissions of the plugin, as text.
+    /// Permissions of the plugin, described for approval questions.
     pub(super) may: Arc<[String]>,
-    /// Way in which changes of files by the plugin are known.
+    /// Method by which the host detects which files the plugin changes.
     pub(super) tracking: FileTracking,
-    /// Whether a call that was cut off may run again, as the manifest says.
+    /// Whether an interrupted call may run again, according to the manifest.
     pub(super) repetition: CallRepetition,
 }
 
-/// Deadline of a plugin's tool if the manifest sets none. A guest computes; it does not wait for a
-/// build.
+/// Deadline of a plugin's tool if the manifest sets none. Guests only compute; they do not wait for
+/// a build, as a shell command may.
 const TOOL_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Maximum deadline that a manifest may set for its tools.
@@ -128,8 +128,8 @@ pub(super) fn call_deadline(manifest: &Manifest) -> Duration {
     wanted.min(MAX_TOOL_DEADLINE)
 }
 
-/// Runs a call of a guest until its deadline, or until it is cancelled. `name` is the tool's name
-/// in messages about a failure.
+/// Runs a call of a guest until its deadline, or until the call is cancelled. `name` is the tool's
+/// name in messages about a failure.
 pub(super) async fn run_guest(
     name: &str,
     deadline: Duration,
@@ -248,7 +248,7 @@ pub(super) async fn list_tools(
     Ok(specs)
 }
 
-/// Checks that the component lists every tool that the manifest has options for.
+/// Checks that the component lists every tool that `[tools]` in the manifest names.
 fn check_declared(manifest: &Manifest, specs: &[ToolSpec]) -> Result<(), Error> {
     let is_listed = |name: &String| specs.iter().any(|spec| spec.name == *name);
     for (tool, options) in &manifest.tools {
@@ -265,7 +265,7 @@ fn check_declared(manifest: &Manifest, specs: &[ToolSpec]) -> Result<(), Error> 
     Ok(())
 }
 
-/// Returns whether a call of a tool that was cut off may run again.
+/// Returns whether an interrupted call of a tool may run again.
 pub(super) fn call_repetition(manifest: &Manifest, tool: &str) -> CallRepetition {
     match manifest.tools.get(tool) {
         Some(options) if options.idempotent => CallRepetition::Idempotent,
@@ -283,8 +283,8 @@ pub(super) fn tool_rights(granted: &Granted, has_hooks: bool) -> Arc<[String]> {
     each.chain(grant::combined(granted, has_hooks)).collect()
 }
 
-/// Returns the way in which changes of files by a plugin are known: it needs no snapshot if it may
-/// not write in the workspace.
+/// Returns the method by which the host detects which files a plugin changes. A snapshot of the
+/// workspace is needed only if the plugin may write there.
 pub(super) fn tool_tracking(granted: &Granted) -> FileTracking {
     let folders = granted.folders();
     let mut folders = folders.iter();

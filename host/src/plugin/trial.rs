@@ -1,4 +1,4 @@
-//! Tries out on this machine that the sandbox works.
+//! Tests whether the sandbox works on this machine.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -17,17 +17,17 @@ const ENDLESS: &[u8] = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x08\x
 /// Smallest valid component.
 const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
-/// Time after which the endless loop counts as not stopped; a hundred epoch ticks.
+/// Time after which the endless loop counts as not stopped: a hundred ticks of the epoch.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Starts the engine, runs an endless loop, and returns the time until it was stopped.
+/// Starts the engine, runs an endless loop, and returns the time until the engine stopped the loop.
 pub fn stops_endless_loop() -> Result<Duration, Error> {
     let failed = |message: String| Error::Start { message };
     let engine = engine()?;
     let module = Module::from_binary(&engine, ENDLESS).map_err(|e| failed(format!("{e:#}")))?;
     let (done, outcome) = mpsc::channel();
     let started = Instant::now();
-    // On a thread, so that the loop can be abandoned if the engine does not stop it.
+    // Run on a thread of its own, which can be abandoned if the engine does not stop the loop.
     std::thread::Builder::new()
         .name("endless".to_owned())
         .spawn(move || {
@@ -50,8 +50,8 @@ pub fn stops_endless_loop() -> Result<Duration, Error> {
     }
 }
 
-/// Compiles the smallest component like any other. Returns the duration, and the reason why the
-/// compile process was not confined, if it was not.
+/// Compiles the smallest component in the same way as a plugin. Returns the duration, and the
+/// reason why the compile process was not sandboxed, if it was not.
 pub async fn try_compile(
     compiler: &Compiler,
     cache: &Path,

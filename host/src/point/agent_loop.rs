@@ -1,8 +1,10 @@
-//! Loops of plugins that order the turns of the agent (`wit/agent-loop.wit`, `wit/agent-turn.wit`):
-//! the loop as the agent sees it, and the primitives of a turn as the loop sees them.
+//! Loops of plugins that control the order of a turn (`wit/agent-loop.wit`, `wit/agent-turn.wit`):
+//! [`AgentLoop`] is the interface for the agent, and [`TurnPrimitives`] is the interface for the
+//! loop.
 //!
-//! A primitive is sent to the turn, which carries it out in its own task and sends the answer back.
-//! So a loop needs no access to the turn itself. The module must not know the effect of a primitive. Start from [`AgentLoop`].
+//! The loop sends each primitive to the turn, which executes it in its own task and sends the
+//! answer back. So the loop needs no access to the turn itself. The module must not know the effect
+//! of a primitive. Start from [`AgentLoop`].
 
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
@@ -13,11 +15,11 @@ use super::handle::HandleError;
 use super::payload::Decision;
 use crate::message::{ToolCall, Usage};
 
-/// Maximum number of primitives between two requests to the model. Requests are bounded by the limit
-/// of steps; without this limit, a loop could run without end between two of them.
+/// Maximum number of primitives between two requests to the model. The limit of steps bounds the
+/// number of requests; without this limit, a loop could run forever between two of them.
 pub const MAX_PRIMITIVES: u32 = 64;
 
-/// Maximum number of answers outside the conversation that a turn keeps.
+/// Maximum number of answers that a turn keeps outside the conversation.
 pub const MAX_CANDIDATES: usize = 16;
 
 /// Maximum size of a text that a loop adds, in bytes.
@@ -36,13 +38,13 @@ pub fn check_added_size(what: &str, n_bytes: usize) -> Result<(), HandleError> {
     )))
 }
 
-/// A loop that orders turns.
+/// Loop of a plugin that controls the order of a turn.
 pub trait AgentLoop: Send + Sync {
-    /// Returns the name of its plugin.
+    /// Returns the name of the loop's plugin.
     fn plugin(&self) -> &str;
 
-    /// Runs a turn by asking for its primitives. Dropping the future ends the loop, which keeps
-    /// nothing that the turn needs.
+    /// Runs a turn by requesting primitives through `turn`. Dropping the future ends the loop; the
+    /// loop holds no state that the turn needs.
     ///
     /// # Errors
     /// The loop failed, trapped, or computed longer than its deadline.
@@ -56,31 +58,31 @@ pub trait AgentLoop: Send + Sync {
 /// Channel for the answer of a primitive.
 pub type PrimitiveReply<T> = oneshot::Sender<Result<T, HandleError>>;
 
-/// A primitive that a loop asks for.
+/// Operation of a turn that a loop requests, with the channel for the answer.
 #[derive(Debug)]
 pub enum TurnPrimitive {
-    /// Whether the turn continues one that was interrupted.
+    /// Tells whether the turn continues one that was interrupted.
     IsResumed(PrimitiveReply<bool>),
-    /// Takes the input of the turn, and steering at later calls.
+    /// Takes the input of the turn; later calls take what the user said since.
     TakeInput(PrimitiveReply<Option<TakenInput>>),
-    /// Makes the system prompt.
+    /// Builds the system prompt.
     BuildPrompt(PrimitiveReply<()>),
     /// Asks the model.
     Request(AnswerOrder, PrimitiveReply<TurnAnswer>),
-    /// Makes an answer outside the conversation a part of it.
+    /// Adds an answer that was kept outside the conversation to the conversation.
     Accept(u32, PrimitiveReply<()>),
-    /// Runs the calls of the last answer.
+    /// Runs the tool calls of the last answer.
     RunCalls(PrimitiveReply<Vec<CallReport>>),
-    /// Adds a message of the plugin.
+    /// Adds a message of the plugin to the conversation.
     Inject(String, PrimitiveReply<()>),
-    /// Returns the reason for another step, if one is needed.
+    /// Judges the last answer, and returns the reason for another step if one is needed.
     Reflect(PrimitiveReply<Option<String>>),
-    /// Gives the last answer out.
+    /// Outputs the last answer and ends the turn, unless another step is needed.
     Finish(PrimitiveReply<TurnFinish>),
 }
 
 impl TurnPrimitive {
-    /// Returns the name in the contract.
+    /// Returns the name of the primitive in the contract.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -100,77 +102,77 @@ impl TurnPrimitive {
 /// Input that a turn has taken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TakenInput {
-    /// Text after the hooks; empty if hooks dropped it and added messages of their own.
+    /// Text as changed by hooks; empty if hooks dropped it and added messages of their own.
     pub text: String,
     /// Assessment of the turn's first input.
     pub decision: Decision,
 }
 
-/// Request that a loop orders.
+/// Request to the model that a loop orders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnswerOrder {
     /// Model to ask; `None` selects the model of the turn.
     pub model: Option<String>,
-    /// Name of the preset that selects the tools; `None` leaves all.
+    /// Name of the preset that selects the tools; `None` keeps all tools of the turn.
     pub preset: Option<String>,
     /// Message of the plugin for this request only.
     pub note: Option<String>,
-    /// Whether the answer stays outside the conversation.
+    /// Whether the answer is kept outside the conversation.
     pub is_aside: bool,
 }
 
 /// Answer of the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnAnswer {
-    /// Number of the answer, which no other of the turn has.
+    /// Number of the answer, unique within the turn.
     pub id: u32,
     /// Model that was asked.
     pub model: String,
-    /// Text of the answer, as hooks left it.
+    /// Text of the answer, as changed by hooks.
     pub text: String,
-    /// Calls of the answer.
+    /// Tool calls in the answer.
     pub calls: Vec<ToolCall>,
-    /// Whether the model was cut off.
+    /// Whether the answer was cut off, so that none of its calls run.
     pub is_cut: bool,
-    /// Tokens of the request.
+    /// Tokens that the request used.
     pub usage: Usage,
 }
 
-/// A call that has a result.
+/// Report on a tool call that has a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallReport {
     /// Name of the tool.
     pub name: String,
-    /// Whether it failed, was refused or was skipped.
+    /// Whether the call failed, was refused or was skipped.
     pub is_error: bool,
 }
 
 /// Outcome of the attempt to end a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TurnFinish {
-    /// The answer went out, and the turn is over.
+    /// The answer was output, and the turn is over.
     Done,
     /// Another step is needed, for this reason.
     Again(String),
-    /// The answer went out, and the person follows up with this.
+    /// The answer was output, and the user continues the turn with this input.
     FollowUp(TakenInput),
 }
 
-/// The way of a loop to the primitives of its turn. Cheap to clone.
+/// Sender with which a loop requests the primitives of its turn. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct TurnPrimitives(mpsc::Sender<TurnPrimitive>);
 
 impl TurnPrimitives {
-    /// Creates the channel: the loop's end, and the end at which the turn receives.
+    /// Creates the channel: the sender for the loop and the receiver for the turn.
     pub(crate) fn channel() -> (Self, mpsc::Receiver<TurnPrimitive>) {
         let (sender, receiver) = mpsc::channel(1);
         (Self(sender), receiver)
     }
 
-    /// Asks for a primitive, and waits until the turn has carried it out.
+    /// Requests a primitive, and waits until the turn has executed it.
     ///
     /// # Errors
-    /// The turn refused it, or is over.
+    /// The turn refused the primitive, or is over.
     pub async fn ask<T>(
         &self,
         primitive: impl FnOnce(PrimitiveReply<T>) -> TurnPrimitive,

@@ -31,7 +31,7 @@ pub struct CallContext {
     pub usage: Usage,
     /// Cost of this turn so far in US dollars, as far as prices are known.
     pub cost_usd: f64,
-    /// Tokens of this turn so far whose model has no known price.
+    /// Tokens of this turn so far that were used by models without a known price.
     pub unpriced_tokens: u64,
     /// Tool calls made so far in this turn.
     pub tool_calls: u32,
@@ -53,11 +53,11 @@ pub struct Caller {
     /// Names of the plugins whose code led to this call, outermost first. Their hooks do not fire,
     /// except as described in [`Caller::passes_over`].
     pub call_chain: Vec<Arc<str>>,
-    /// Point of the running hook; `None` if no hook runs, or a tool does. A plugin's hooks and
-    /// tools set their own.
+    /// Point of the running hook; `None` if a tool runs or no hook does. Set anew for each hook and
+    /// tool of a plugin.
     pub point: Option<Cow<'static, str>>,
-    /// Id of the tool call that is being judged, made or reported. A nested call, made by a plugin,
-    /// has its own id.
+    /// Id of the tool call that is being judged, made or reported. A nested call, which a plugin
+    /// makes, has an id of its own.
     pub call: Option<Arc<str>>,
 }
 
@@ -101,8 +101,8 @@ impl Caller {
         caller
     }
 
-    /// Copies `now` into `self`, skipping strings that both already share. Between two calls of a
-    /// session only some numbers differ, and this runs at every call.
+    /// Copies `now` into `self`, without the strings that both already share. This runs at every
+    /// call, and between two calls of a session only some numbers differ.
     pub fn update(&mut self, now: &Self) {
         let (kept, context) = (&mut self.context, &now.context);
         share_text(&mut kept.session, &context.session);

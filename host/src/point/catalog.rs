@@ -18,8 +18,8 @@ use super::payload::{
 };
 use crate::message::Message;
 
-/// A payload that can be large. It is shared: guests read it in pieces through a handle
-/// (`wit/handles.wit`), and it is copied only on a change.
+/// Payload that can be large. It is shared and copied only when it is changed; guests read it in
+/// pieces through a handle (`wit/handles.wit`).
 type Lent<T> = Arc<T>;
 
 /// Messages of a request.
@@ -35,17 +35,17 @@ pub struct PointRow {
     pub name: &'static str,
     /// Kind of the point.
     pub kind: PointKind,
-    /// Names used by other systems, accepted in `plugin.toml` only.
+    /// Names of the point in other systems, accepted in `plugin.toml` only.
     pub aliases: &'static [&'static str],
     /// Short description of the possible outcomes.
     pub returns: &'static str,
-    /// Names of the rights of a hook, which `may` in a manifest can narrow.
+    /// Names of the rights that hooks of the point have; `may` in a manifest can give some up.
     pub rights: &'static [&'static str],
 }
 
 impl PointRow {
-    /// Returns the default of `on_failure`, usually that of the kind. `output-delta` blocks by
-    /// default: text that was shown cannot be withdrawn, so a failed hook must not release it.
+    /// Returns the default of `on_failure`, usually the default of the kind. `output-delta` blocks
+    /// by default: text that was shown cannot be withdrawn, so a failed hook must not release it.
     #[must_use]
     pub fn default_on_failure(&self) -> OnFailure {
         if self.name == OutputDelta::NAME {

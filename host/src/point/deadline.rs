@@ -38,7 +38,7 @@ struct LazyClock {
     started: Instant,
     outer: Option<Arc<CallClock>>,
     clock: OnceCell<Arc<CallClock>>,
-    /// Pauses to attach to the clock, if `note_holding` ran before the clock was created.
+    /// Pauses to attach to the clock when it is created, if `note_holding` ran before.
     held: OnceCell<Arc<HolderPauses>>,
 }
 
@@ -102,8 +102,8 @@ pub(crate) async fn wait_for_turn<T>(
     turn.await
 }
 
-/// Declares that the current call holds the resource that other calls wait for, until it ends. From
-/// now on, its waits for the user are recorded in `pauses`.
+/// Declares that the current call holds the resource that other calls wait for, until the call
+/// ends. From now on, its waits for the user are recorded in `pauses`.
 pub(crate) fn note_holding(pauses: &Arc<HolderPauses>) {
     // Outside of a call there is no clock to attach the pauses to.
     let _ = CLOCK.try_with(|lazy| match lazy.clock.get() {
@@ -116,8 +116,8 @@ pub(crate) fn note_holding(pauses: &Arc<HolderPauses>) {
     });
 }
 
-/// Waits for the user. The deadlines of the current call and of the calls that it is part of are
-/// suspended. There is no timeout; the caller must have its own way to cancel the wait.
+/// Waits for the user. The deadlines of the current call and of its outer calls are suspended.
+/// There is no timeout; the caller must have its own way to cancel the wait.
 pub(crate) async fn pause_clock<T>(answer: impl Future<Output = T>) -> T {
     let _open = OpenWait::begin_wait(WaitReason::Person, None);
     answer.await

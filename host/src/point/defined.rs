@@ -1,4 +1,4 @@
-//! Points that plugins define: their declarations, and the one way to call them.
+//! Points that plugins define: their declarations, and the only function that calls them.
 //!
 //! Payloads and results are checked against the owner's schemas. Authority is checked here too:
 //! only the owner and the listed callers may call a point. Start from [`DefinedPoints::call`].
@@ -15,14 +15,14 @@ use super::dispatch::{Dispatcher, PointKind};
 use super::handle::{HandleError, PointAnswer};
 use super::payload::{CheckArguments, PluginPayload};
 
-/// A declared point.
+/// Point as its owner declared it.
 #[derive(Clone)]
 pub struct DefinedPoint {
     /// Kind of the point.
     pub kind: PointKind,
-    /// Checks the payload that the caller passes.
+    /// Check of the payload that a caller passes.
     pub payload: Arc<CheckArguments>,
-    /// Checks the answer of an implementer.
+    /// Check of the answer of an implementer.
     pub result: Arc<CheckArguments>,
     /// Names of the plugins that may call the point, in addition to its owner.
     pub callers: Vec<String>,
@@ -82,8 +82,8 @@ impl DefinedPoints {
                 "the payload of `{full_name}` does not fit its schema: {e}"
             ))
         })?;
-        // In a chain, the answer becomes the payload of the next implementer, so it must fit both
-        // schemas.
+        // At a gate or mutate point, the answer becomes the payload of the next implementer, so it
+        // must fit both schemas.
         let (payload, result) = (point.payload.clone(), point.result.clone());
         let is_chain = point.kind.is_chain();
         let check: Arc<CheckArguments> = Arc::new(move |answer| {

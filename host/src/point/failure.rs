@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Reason why a hook returned no outcome. Texts come from guests or the engine; they are already
-/// capped and free of control characters.
+/// Reason why a hook returned no outcome. The texts come from guests or the engine; they are
+/// already truncated and free of control characters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// The hook returned its typed error.
+    /// The hook returned an error, as its WIT type allows.
     #[error("it reported an error: {0}")]
     Error(String),
-    /// The guest trapped: a bug in the plugin. Its instance is gone.
+    /// The guest trapped because of a bug in the plugin. Its instance is gone.
     #[error("it trapped: {0}")]
     Trap(String),
     /// The script was ended by a signal that the host did not send.
@@ -36,8 +36,8 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Whether the hook is dropped for the rest of the turn: a guest that broke is likely to break
-    /// again, and the turn must not wait for a second deadline.
+    /// Whether the hook is dropped for the rest of the turn: a guest that failed in this way is
+    /// likely to fail again, and the turn must not wait for a second deadline.
     #[must_use]
     pub fn drops_hook(&self) -> bool {
         matches!(

@@ -1,9 +1,9 @@
-//! The small trait through which plugin code calls the host.
+//! Trait through which plugin code calls the host.
 //!
 //! The sandbox holds one handle per plugin and session, and the host imports call its methods. An
 //! implementation makes no authorization decision: an import that was not granted is not linked, so
-//! its method is never called. The limits per turn stand here as constants; implementations enforce
-//! them. Start from [`AgentHandle`].
+//! its method is never called. The limits per turn are constants of this module; implementations
+//! enforce them. Start from [`AgentHandle`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub enum HandleError {
     /// The call is not allowed.
     #[error("{0}")]
     Denied(String),
-    /// Too large, too many, or too often.
+    /// A value is too large, or there are too many values or calls.
     #[error("{0}")]
     Limit(String),
     /// Any other failure.
@@ -95,12 +95,12 @@ pub struct AgentTask {
     pub max_steps: u32,
 }
 
-/// Work for a subagent that runs beside the plugin (`wit/agents.wit`).
+/// Task for a subagent that runs concurrently with the plugin (`wit/agents.wit`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentOrder {
     /// Prompt of the subagent.
     pub prompt: String,
-    /// Name of a preset.
+    /// Name of the preset of the subagent.
     pub preset: Option<String>,
     /// Names of the tools that the subagent may use, among those of the preset.
     pub tools: Option<Vec<String>>,
@@ -113,11 +113,11 @@ pub struct AgentOrder {
 pub struct AgentReport {
     /// Id of the subagent.
     pub id: String,
-    /// State, as in events.
+    /// State of the subagent, in the words of events.
     pub state: &'static str,
     /// Answer, or the reason why there is none; empty while the subagent runs.
     pub answer: String,
-    /// Number of its steps.
+    /// Number of steps of the subagent.
     pub steps: u32,
     /// Cost in US dollars of the tokens with a known price.
     pub cost_usd: f64,
@@ -179,7 +179,7 @@ impl QuestionKind {
         }
     }
 
-    /// Formats an answer for people.
+    /// Formats an answer for display.
     #[must_use]
     pub fn shown(&self, answer: &PersonAnswer) -> String {
         match (self, answer) {
@@ -205,14 +205,15 @@ pub enum PersonAnswer {
     Text(String),
 }
 
-/// Receiver of changes of the workspace, which keeps what files are before a change.
+/// Recorder of changes to files of the workspace. It saves the previous state of each file.
 pub trait ChangeRecorder: fmt::Debug + Send + Sync {
-    /// Records that a workspace-relative path without symlinks is about to be changed: to a file
-    /// with `content`, or in another way. Returns the number of the record, or `None` if nothing
-    /// can be kept. Blocks.
+    /// Records that a file is about to change. `path` is relative to the workspace and has no
+    /// symlinks; `content` is the new content, or `None` for any other change. Returns the number
+    /// of the record, or `None` if the previous state cannot be saved. Blocks the thread.
     fn begin_change(&self, path: &str, content: Option<&[u8]>) -> Option<u64>;
 
-    /// Records that the change of a record has ended; nothing was changed unless `is_done`. Blocks.
+    /// Records that the change of a record has ended; `is_done` is false if nothing was changed.
+    /// Blocks the thread.
     fn end_change(&self, record: u64, is_done: bool);
 }
 
@@ -222,7 +223,7 @@ pub trait ChangeRecorder: fmt::Debug + Send + Sync {
 /// `caller` parameter receive a caller whose call chain already contains the plugin. The default
 /// bodies fail with "there is no session here", or return nothing.
 pub trait AgentHandle: Send + Sync {
-    /// Writes one line to the plugin's log. The text is already capped and escaped.
+    /// Writes one line to the plugin's log. The text is already truncated and escaped.
     fn log(&self, plugin: &str, level: Level, text: &str);
 
     /// Applies an effect that a hook or tool returned.
@@ -231,13 +232,13 @@ pub trait AgentHandle: Send + Sync {
     /// Reports that the plugin's code accessed something outside its sandbox.
     fn access(&self, record: AccessRecord);
 
-    /// Replaces the plugin's status line. The text is already capped and escaped; an empty text
+    /// Replaces the plugin's status line. The text is already truncated and escaped; an empty text
     /// removes the line.
     fn status(&self, plugin: &str, text: String) {
         _ = (plugin, text);
     }
 
-    /// Returns the receiver of changes that the plugin makes to the workspace in a turn.
+    /// Returns the recorder for changes that the plugin makes to the workspace in a turn.
     fn change_recorder(
         &self,
         plugin: &Arc<str>,
@@ -264,9 +265,9 @@ pub trait AgentHandle: Send + Sync {
         None
     }
 
-    /// Sets (`Some`) or removes (`None`) a value of the plugin's session state. The change is in
-    /// the session file at the time `when`, and is synced to disk before the model or a tool can
-    /// depend on it.
+    /// Sets (`Some`) or removes (`None`) a value of the plugin's session state. `when` determines
+    /// when the change is written to the session file. It is synced to disk before the model or a
+    /// tool can depend on it.
     fn state_set(
         &self,
         plugin: &str,
@@ -278,7 +279,8 @@ pub trait AgentHandle: Send + Sync {
         no_session()
     }
 
-    /// Writes the changes that wait for the next entry to the session file.
+    /// Writes the state changes that were deferred with [`StateWrite::WithNextEntry`] to the
+    /// session file.
     fn write_waiting(&self) -> Result<(), HandleError> {
         Ok(())
     }
@@ -289,8 +291,9 @@ pub trait AgentHandle: Send + Sync {
         Vec::new()
     }
 
-    /// Shows the last `last` messages of the agent that calls the plugin, oldest first. Shown and
-    /// not returned, because they can be large; the session is locked meanwhile.
+    /// Passes the last `last` messages of the agent that calls the plugin to `view`, oldest first.
+    /// They are not returned, because copying them would be expensive; the session is locked during
+    /// the call.
     fn view_messages(&self, caller: &Caller, last: usize, view: &mut dyn FnMut(&[Message])) {
         _ = (caller, last, view);
     }
@@ -394,8 +397,8 @@ pub trait AgentHandle: Send + Sync {
         Box::pin(async { no_session() })
     }
 
-    /// Resets the limits of the running call, which are those of one turn: a run of a loop may last
-    /// for days.
+    /// Resets the limits of the running call. The limits are those of one turn, but a run of a loop
+    /// may last for days.
     fn renew_uses(&self, caller: &Caller) {
         _ = caller;
     }

@@ -1,9 +1,9 @@
 //! The trait through which the loop of a plugin waits and runs turns (`wit/waiting.wit`,
 //! `wit/turns.wit`).
 //!
-//! A run of a loop gets one; hooks, tools and commands get none. An implementation decides which
-//! sessions a loop may use and how many turns it may run. Whether the plugin may run turns at all
-//! was decided before: without the grant the import is not linked. Start from [`LoopHandle`].
+//! Each run of a loop gets a handle; hooks, tools and commands get none. An implementation decides
+//! which sessions a loop may use and how many turns it may run. Whether the plugin may run turns at
+//! all is decided before: without the grant, the import is not linked. Start from [`LoopHandle`].
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub const MAX_RUNNING_TURNS: u32 = 4;
 /// Maximum size of a message to a loop, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 64 << 10;
 
-/// Maximum number of messages to a loop that wait for it.
+/// Maximum number of messages that are queued for a loop.
 pub const MAX_MESSAGES: usize = 64;
 
 /// A message to a loop.
@@ -33,7 +33,7 @@ pub struct LoopMessage {
     pub text: String,
 }
 
-/// Session in which a loop wants to run a turn.
+/// Session in which a loop runs a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnSession {
     /// A new session.
@@ -44,31 +44,31 @@ pub enum TurnSession {
     Existing(String),
 }
 
-/// Work for a turn that a loop runs.
+/// Order of a loop to run a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopTurnOrder {
     /// Input of the turn.
     pub input: String,
     /// Session of the turn.
     pub session: TurnSession,
-    /// Model to ask; `None` is the host's.
+    /// Model to ask; `None` selects the model of the host.
     pub model: Option<String>,
-    /// Name of the preset that selects the tools.
+    /// Name of the preset that selects the tools; `None` keeps all tools of the session.
     pub preset: Option<String>,
-    /// Id of the input.
+    /// Idempotency key of the input: a session runs an input with the same id only once.
     pub input_id: Option<String>,
     /// Maximum cost in US dollars.
     pub max_cost_usd: Option<f64>,
 }
 
-/// A turn of a loop that has ended.
+/// Report on a turn of a loop that has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopTurnReport {
     /// Id of the session.
     pub session: String,
     /// Number of the turn in the session.
     pub turn: u32,
-    /// Reason for the end, as in the contract.
+    /// Reason why the turn ended, in the words of the contract.
     pub state: &'static str,
     /// Output of the turn, or the reason why there is none.
     pub answer: String,
@@ -84,8 +84,8 @@ pub struct LoopTurnReport {
 
 /// Functions that a run of a loop may call, in addition to those of its session.
 pub trait LoopHandle: Send + Sync {
-    /// Returns the token that is set when the host ends. From the first call on, the run is given
-    /// time to return after that.
+    /// Returns the token that is cancelled when the host shuts down. A run that has called this
+    /// method is given time to return after the cancellation.
     fn shutdown(&self) -> CancellationToken;
 
     /// Checks whether the loop may continue: its session must not be full.
@@ -108,16 +108,17 @@ pub trait LoopHandle: Send + Sync {
         limit: Option<Duration>,
     ) -> BoxFuture<'a, Result<Option<LoopTurnReport>, HandleError>>;
 
-    /// Says something to a turn of the loop that runs.
+    /// Sends a message to a running turn of the loop.
     fn steer_turn<'a>(
         &'a self,
         session: &'a str,
         text: String,
     ) -> BoxFuture<'a, Result<(), HandleError>>;
 
-    /// Interrupts a turn of the loop. Returns whether one runs in the session.
+    /// Interrupts the turn of the loop that runs in a session. Returns whether there was one.
     fn stop_turn(&self, session: &str) -> bool;
 
-    /// Returns the sessions with turns of the loop that run or whose reports were not returned yet.
+    /// Returns the sessions in which a turn of the loop runs, or has ended but its report was not
+    /// returned yet.
     fn running_turns(&self) -> Vec<String>;
 }

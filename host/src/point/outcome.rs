@@ -21,7 +21,7 @@ pub(crate) use {for_each_choice, for_each_outcome};
 macro_rules! outcomes {
     ($($name:ident { $($field:ident $(: $way:ident $what:literal)?),* };)*) => {$(
         impl Default for $name {
-            /// Changes nothing.
+            /// Returns the outcome that changes nothing.
             fn default() -> Self {
                 Self { $($field: Default::default(),)* effects: Vec::new() }
             }
@@ -33,7 +33,7 @@ for_each_outcome!(outcomes);
 macro_rules! choices {
     ($($name:ident { $neutral:ident $(, $other:ident)*; $($rest:tt)* };)*) => {$(
         impl Default for $name {
-            /// Changes nothing.
+            /// Returns the verdict that changes nothing.
             fn default() -> Self {
                 Self::$neutral
             }
@@ -75,11 +75,11 @@ pub enum PointVerdict {
     /// No objection, no change.
     #[default]
     Pass,
-    /// The new value, or a contribution.
+    /// The new value at a gate or mutate point, or a contribution at a collect point.
     Value(Value),
     /// Ask the user first, for this reason.
     Ask(String),
-    /// Refuse it, for this reason.
+    /// Refuse the value, for this reason.
     Block(String),
 }
 
@@ -88,6 +88,6 @@ pub enum PointVerdict {
 pub struct PointOutcome {
     /// Verdict on the value, or a new one.
     pub verdict: PointVerdict,
-    /// Extra requests.
+    /// Side requests to the host.
     pub effects: Vec<Effect>,
 }

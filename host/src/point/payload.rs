@@ -22,7 +22,7 @@ use crate::point::dispatch::PointKind;
 include!(concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/payloads.in"));
 pub(crate) use for_each_payload;
 
-/// Input of `system-prompt` hooks, and the parts collected so far, which the hooks do not see.
+/// Payload of `system-prompt` hooks, and the parts collected so far, which guests do not see.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromptContext {
     /// Name of the model.
@@ -31,7 +31,7 @@ pub struct PromptContext {
     pub tools: Vec<String>,
     /// Decision on how to handle the turn.
     pub decision: Decision,
-    /// The host's own parts, to which the contributions of hooks are added. Guests do not see it.
+    /// The host's own parts, to which the contributions of hooks are added. Guests do not see them.
     pub parts: Vec<PromptPart>,
 }
 
@@ -47,7 +47,7 @@ pub struct WireRequest {
 /// A piece of an answer that is still streaming.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextDelta {
-    /// The end of the text that has already been shown.
+    /// Last part of the text that has already been shown.
     pub before: String,
     /// Text that has not been shown yet.
     pub text: String,
@@ -90,7 +90,7 @@ pub struct ProposedCall {
     pub effect_class: EffectClass,
     /// Name of the plugin that provides the tool; `None` for a built-in tool.
     pub plugin: Option<String>,
-    /// Checks arguments that a hook has changed. Guests do not see it.
+    /// Check of arguments that a hook has changed. Guests do not see it.
     pub check: Arc<CheckArguments>,
 }
 
@@ -108,7 +108,7 @@ pub struct FinishedCall {
     pub call: ToolCall,
     /// Result of the call.
     pub result: ToolResult,
-    /// Whether the tool did not run.
+    /// Whether the call was refused, so that the tool did not run.
     pub is_refused: bool,
     /// Milliseconds that the tool ran; 0 if the call was refused.
     pub duration_ms: u64,
@@ -119,7 +119,7 @@ pub struct FinishedCall {
 /// A turn about to end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reflection {
-    /// The answer as it stands.
+    /// Current text of the answer.
     pub draft: String,
     /// The input that the turn answers.
     pub input: String,
@@ -127,7 +127,7 @@ pub struct Reflection {
     pub tools: Vec<UsedTool>,
     /// Criteria for a good answer; hooks add to them.
     pub criteria: Vec<String>,
-    /// Verdict of a hook that replaces the built-in reflection. Guests do not see it.
+    /// Verdict of a hook that overrides the built-in reflection. Guests do not see it.
     pub verdict: VerdictChange,
 }
 
@@ -155,7 +155,7 @@ pub struct TurnSummary {
     pub output: String,
 }
 
-/// Part of a conversation that is about to be compacted or archived, or just was.
+/// Part of a conversation that is about to be compacted or archived, or has just been.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slice {
     /// Reason: `token-threshold`, `max-steps`, `tool-calls`, or `asked`.
@@ -169,13 +169,13 @@ pub struct Slice {
 /// Payload for implementers of a plugin-defined point.
 #[derive(Clone)]
 pub struct PluginPayload {
-    /// The value: rewritten along the chain at gate and mutate points, an array of contributions at
-    /// collect points.
+    /// Value that the implementers judge: changed by one after another at gate and mutate points,
+    /// an array of contributions at collect points.
     pub value: Value,
     /// Contributions so far, at collect points.
     pub collected: Vec<Value>,
     /// Kind that the owner declared for the point.
     pub kind: PointKind,
-    /// Checks an implementer's answer against the owner's schema. Guests do not see it.
+    /// Check of an implementer's answer against the owner's schema. Guests do not see it.
     pub check: Arc<CheckArguments>,
 }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use crate::lock::lock;
 
-/// Hooks that trapped or exceeded their deadline in this turn. A dropped guard stays listed, so
-/// that it keeps refusing by name.
+/// Hooks that failed in this turn, for example by a trap or at their deadline, and are not called
+/// again. They stay listed, so that a hook that blocks on failure still refuses, with its name.
 #[derive(Debug, Default)]
 pub(crate) struct HookQuarantine {
     dropped: Mutex<HashMap<(Arc<str>, String), String>>,
@@ -37,7 +37,7 @@ impl HookQuarantine {
     /// Returns the reason why a hook is quarantined, if it is.
     #[must_use]
     pub(crate) fn quarantine_reason(&self, plugin: &Arc<str>, point: &str) -> Option<String> {
-        // In the common case this takes no lock and builds no key.
+        // If no hook is quarantined, which is the common case, take no lock and build no key.
         if self.is_empty.load(Ordering::Acquire) {
             return None;
         }

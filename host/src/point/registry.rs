@@ -22,7 +22,7 @@ use crate::message::Message;
 /// Default priority. Lower runs first.
 pub const DEFAULT_PRIORITY: u16 = 100;
 
-/// Default deadline of a hook, the same as in the pipeline design that the stages come from.
+/// Default deadline of a hook, the same as in the pipeline design on which the points are based.
 pub const HOOK_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Description of a hook, without its code.
@@ -44,13 +44,13 @@ pub struct HookSpec {
     pub may_change: bool,
     /// Rights that the manifest leaves to the hook; `None` means all rights of the point.
     pub may: Option<Vec<String>>,
-    /// Tools about whose calls the hook is called; `None` means about all calls. Has no effect at
-    /// points that are not about a tool call.
+    /// Tools for whose calls the hook is called; `None` means for all calls. Has no effect at
+    /// points that have no tool call as payload.
     pub only_tools: Option<Vec<String>>,
     /// Whether the hook is called only for answers of the model that call no tool.
     pub only_final: bool,
-    /// Bytes that a result must exceed, as one text; `None` means that its size does not matter.
-    /// Has no effect at points that are not about a result.
+    /// Number of bytes that the text of a result must exceed for the hook to be called; `None`
+    /// means no minimum. Has no effect at points that have no result as payload.
     pub only_over: Option<u64>,
 }
 
@@ -75,7 +75,8 @@ impl HookSpec {
         }
     }
 
-    /// Whether the conditions of the hook hold for this payload.
+    /// Whether the conditions of the hook (`only_tools`, `only_final`, `only_over`) hold for this
+    /// payload.
     pub(super) fn applies_to<P: Point>(&self, payload: &P::Payload) -> bool {
         let payload: &dyn Any = payload;
         if self.only_final
@@ -134,7 +135,7 @@ trait PointHooks: Any + Send + Sync {
     /// Returns a copy without the hooks of this plugin.
     fn without_plugin(&self, plugin: &str) -> Box<dyn PointHooks>;
 
-    /// Adds the hooks of another registry.
+    /// Adds the hooks that another registry has at the same point.
     fn take_hooks(&mut self, other: Box<dyn Any>);
 }
 
@@ -171,7 +172,8 @@ pub struct Registry {
     /// Hooks of plugin-defined points, keyed by name.
     defined: HashMap<String, Box<dyn PointHooks>, FxBuildHasher>,
     specs: Vec<Arc<HookSpec>>,
-    /// Path of the model's text with all of the hooks, which is asked for several times a step.
+    /// Cached [`StreamPath`] when all hooks are called, because it is needed several times per
+    /// step.
     streaming: OnceLock<StreamPath>,
 }
 
@@ -247,7 +249,8 @@ impl Registry {
             .map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the path of the model's text, given the hooks that are called for `caller`.
+    /// Returns the path of the model's text to the user, given the hooks that are called for
+    /// `caller`.
     pub(crate) fn streaming(&self, caller: &Caller) -> StreamPath {
         let specs = self.specs.iter().map(AsRef::as_ref);
         if caller.call_chain.is_empty() {

@@ -43,7 +43,7 @@ pub(crate) enum StreamPath {
 }
 
 impl StreamPath {
-    /// Decides from the hooks that will be called.
+    /// Decides from the hooks that will be called how the text reaches the user.
     pub(crate) fn streaming_of<'a>(specs: impl Iterator<Item = &'a HookSpec> + Clone) -> Self {
         let holders: Vec<StreamHolder> = specs
             .clone()
@@ -75,13 +75,14 @@ impl StreamPath {
     }
 }
 
-/// Whether a hook, among `all` that will be called, prevents streaming.
+/// Whether a hook prevents streaming. `all` are the hooks that will be called.
 pub fn holds_stream<'a>(spec: &HookSpec, mut all: impl Iterator<Item = &'a HookSpec>) -> bool {
     // A hook that blocks on failure can refuse, regardless of its rights.
     let is_judge = JUDGING.contains(&&*spec.point)
         && (spec.on_failure == OnFailure::Block
             || CHANGING.iter().any(|right| spec.has_right(right)));
-    // An output-delta hook with `on_failure = skip` does not cover a hook that blocks on failure.
+    // An output-delta hook that skips on failure does not cover a hook that blocks on failure: if
+    // it failed, it would release the text.
     let covers = |look: &HookSpec| {
         look.plugin == spec.plugin
             && judges_output(look)

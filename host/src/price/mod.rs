@@ -1,7 +1,7 @@
-//! Prices of models: the operator's own, and the built-in table of models as a fallback.
+//! Prices of models: the operator's own prices, and as a fallback the built-in table of models.
 //!
-//! Owns the section `[prices]` and the cost of requests. It must not know who asks a model, nor any
-//! budget.
+//! Owns the section `[prices]` and the calculation of costs. The module must not know who asks a
+//! model, nor any budget.
 //!
 //! Start from [`Prices::cost`].
 //!
@@ -28,7 +28,8 @@ pub use crate::model::{LIST_DATE, Price};
 pub struct Cost {
     /// Cost in US dollars of the tokens with a known price.
     pub usd: f64,
-    /// Tokens of models without a known price. If there are any, `usd` is a lower bound.
+    /// Tokens that were used by models without a known price. If there are any, `usd` is a lower
+    /// bound.
     pub unpriced_tokens: u64,
 }
 

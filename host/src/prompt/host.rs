@@ -1,5 +1,5 @@
-//! The host's own parts of the system prompt. They are short on purpose: opinion belongs to
-//! plugins.
+//! The host's own parts of the system prompt. They are short on purpose: instructions of taste
+//! belong to plugins.
 
 use std::path::Path;
 
@@ -25,12 +25,12 @@ from the user.
 /// Facts from which the host's parts are built.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostFacts<'a> {
-    /// Folder the agent works in.
+    /// Working directory of the agent.
     pub workspace: &'a Path,
-    /// Current date, for example `2026-01-31`. Without the time of day, the text stays the same for
-    /// a day, and so does the cache.
+    /// Current date, for example `2026-01-31`. There is no time of day, so the text and the
+    /// provider's prompt cache stay valid for a day.
     pub date: &'a str,
-    /// Decision how to handle the turn.
+    /// Decision on how to handle the turn.
     pub decision: Decision,
     /// Whether the request has any tools.
     pub has_tools: bool,
@@ -64,8 +64,8 @@ pub(crate) fn host_part(tier: Tier, key: &str, text: impl Into<String>) -> Promp
     }
 }
 
-/// Returns the part that tells the model the schema of its answer. Volatile, because each turn may
-/// have another.
+/// Returns the part that tells the model the schema of its answer. The part is volatile, because
+/// each turn may have another schema.
 pub(crate) fn answer_part(schema: &Value) -> PromptPart {
     let text = format!(
         "Your final answer, once you call no more tools, is read by a program: one JSON value that matches this JSON Schema, \
@@ -80,8 +80,8 @@ Look at what the task needs, and ask the user where it is unclear. End with the 
 files that each step changes and how, and how to check the result. The user approves the plan before anything is changed. \
 Do not claim that any of it is done.";
 
-/// Returns the part that tells the model to make a plan. Volatile, because the mode may change
-/// between two turns.
+/// Returns the part that tells the model to make a plan. The part is volatile, because the mode may
+/// change between two turns.
 pub(crate) fn plan_part() -> PromptPart {
     host_part(Tier::Volatile, "15-plan", PLAN)
 }

@@ -1,13 +1,14 @@
 //! The system prompt: parts in three tiers, rendered to text blocks.
 //!
-//! Owns the host's own parts, the order of parts, the cache breakpoints and the ledger. It must not
-//! know who contributes: parts of hooks arrive as data, labeled with the name of their plugin.
+//! Owns the host's own parts, the order of parts, the cache breakpoints and the ledger. The module
+//! must not know who contributes: parts of hooks arrive as data, labeled with the name of their
+//! plugin.
 //!
 //! Stable parts come first and are frozen while the session is open, so that the provider's prompt
 //! cache stays valid from one request to the next. They are built again when the session is
 //! resumed, because other plugins may be loaded then; the ledger records the differences.
 //!
-//! A hook of `after-system-prompt` edits the rendered text, which has no tiers. Leading blocks that
+//! A hook at `after-system-prompt` edits the rendered text, which has no tiers. Leading blocks that
 //! the hook left unchanged keep their cache breakpoints; the remaining text has none.
 //!
 //! Start from [`host_parts`], then [`render_blocks`]. [`ledger`] reads back the prompts that a
@@ -29,7 +30,7 @@ use crate::provider::SystemBlock;
 use crate::session::PromptRow;
 use crate::tokens;
 
-/// Sorts parts by tier, then by the key that the author chose, then by the full key.
+/// Sorts parts by tier, then by the key without the plugin's prefix, then by the full key.
 pub(crate) fn sort_parts(parts: &mut [PromptPart]) {
     parts.sort_by(|a, b| {
         (a.tier as u8, chosen_key(&a.key), &a.key).cmp(&(b.tier as u8, chosen_key(&b.key), &b.key))

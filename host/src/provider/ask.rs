@@ -1,8 +1,9 @@
-//! Queries a server about a model: its window, its longest answer, images, prices.
+//! Queries a server about a model: its context window, its longest answer, support for images,
+//! prices.
 //!
-//! Owns the API of each kind of server and the parsing of its answer. Every answer is optional and
-//! none is trusted blindly: a value of an unexpected type is skipped. It must not know which source
-//! of a profile takes precedence (`profile` does). Start from [`Ask::ask_about`].
+//! Owns the API of each kind of server and the parsing of its answer. No answer is required, and a
+//! value of an unexpected type is skipped. The module must not know which source of a profile takes
+//! precedence (`profile` does). Start from [`Ask::ask_about`].
 
 use std::time::Duration;
 
@@ -18,13 +19,12 @@ const PATIENCE: Duration = Duration::from_millis(2_000);
 /// API to query about a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// The list of models. vLLM, llama.cpp, Groq, Mistral and most gateways include more than names
-    /// in it.
+    /// The list of models. vLLM, llama.cpp, Groq, Mistral and most gateways list more than names.
     Models,
-    /// The list of models of OpenRouter, which knows the server of a model better than the built-in
-    /// table.
+    /// The list of models of OpenRouter, which is more accurate than the built-in table about the
+    /// server that runs a model.
     OpenRouter,
-    /// `/props`, the window that llama.cpp was started with, and the list of models.
+    /// `/props`, with the window that llama.cpp was started with, and the list of models.
     LlamaCpp,
     /// `/api/v0/models`, with the window that LM Studio loaded a model with.
     LmStudio,
@@ -41,14 +41,14 @@ pub(crate) struct ServerAnswer {
 }
 
 impl Ask {
-    /// Whether the server is queried even about a model in the built-in table, because it may run
+    /// Whether the server is queried even if the model is in the built-in table, because it may run
     /// the model with a smaller window.
     pub(super) fn knows_better(self) -> bool {
         self != Self::Models
     }
 
-    /// Queries the server about a model. A timeout of two seconds or an unexpected answer counts as
-    /// an empty answer.
+    /// Queries the server about a model. A timeout or an unexpected answer counts as an empty
+    /// answer.
     pub(super) async fn ask_about(
         self,
         http: &HttpPool,
@@ -86,7 +86,8 @@ impl Ask {
             }
             .told()
         };
-        // Do not query the server again after a timeout: each step of a run would wait for it.
+        // Count a timeout as a final answer: otherwise each step of a run would query the server
+        // and wait again.
         let told = tokio::time::timeout(PATIENCE, asking).await;
         told.unwrap_or_else(|_| ModelProfile::default().told())
     }
@@ -101,10 +102,11 @@ impl ModelProfile {
     }
 }
 
-/// Queries Ollama. It runs a model with the window of its own settings, which only `/api/ps`
-/// reports, and only while the model is loaded. Before that, `num_ctx` of the model counts. The
-/// window in `/api/show` is the trained one, which is usually much larger: Ollama silently
-/// truncates a prompt that fits only that one.
+/// Queries Ollama. Ollama runs a model with the window of its own settings, which only `/api/ps`
+/// reports, and only while the model is loaded. While it is not loaded, the parameter `num_ctx` of
+/// the model counts. The window that the model was trained with, which `/api/show` also reports, is
+/// not used: it is usually much larger, and Ollama silently truncates a prompt that fits only that
+/// window.
 async fn ask_ollama(http: &HttpPool, model: &str, cancel: &CancellationToken) -> ServerAnswer {
     let question = json!({"model": model});
     let shown = http
@@ -166,7 +168,8 @@ fn of_props(props: &Value) -> ModelProfile {
     }
 }
 
-/// Returns the profile of a model in a list. A server with one model serves it under any name.
+/// Returns the profile of a model in a list of models. If the list has one model, that model is
+/// used for any name.
 fn of_list(list: &Value, model: &str) -> ModelProfile {
     let Some(entries) = list.get("data").and_then(Value::as_array) else {
         return ModelProfile::default();
@@ -219,7 +222,8 @@ fn of_entry(entry: &Value) -> ModelProfile {
     }
 }
 
-/// Reads prices of OpenRouter: strings with dollars per token, `-1` if the price varies.
+/// Reads the prices of an entry of OpenRouter: strings with dollars per token, `-1` if the price
+/// varies.
 fn entry_price(entry: &Value) -> Option<Price> {
     let of = |field: &str| {
         let price = entry.pointer(&format!("/pricing/{field}"))?;
@@ -234,7 +238,7 @@ fn entry_price(entry: &Value) -> Option<Price> {
     })
 }
 
-/// Reads a plausible number of tokens.
+/// Reads a number of tokens; `None` if the value is implausible.
 fn token_count(value: Option<&Value>) -> Option<u64> {
     value?
         .as_u64()

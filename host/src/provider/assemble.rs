@@ -1,9 +1,9 @@
-//! Assembly of an answer from streamed deltas; shared by all wire formats.
+//! Assembles an answer from streamed deltas, for all wire formats.
 //!
 //! Owns the conversion of text, reasoning and tool calls to one assistant message, and
-//! [`WireDecoder`], the contract between the HTTP side and a wire's decoder. Opaque data that only
-//! the server understands is kept with the part that it belongs to. The module must not know any
-//! format.
+//! [`WireDecoder`], the interface between the HTTP side and the decoder of a wire format. Opaque
+//! data that only the server understands is kept with the part that it belongs to. The module must
+//! not know any format.
 //!
 //! Start from [`MessageAssembler`].
 
@@ -24,10 +24,10 @@ const MAX_MODEL_BYTES: usize = 128;
 /// Maximum length of the excerpt of an unreadable event, in bytes.
 const MAX_ODD_BYTES: usize = 4096;
 
-/// Overhead of each part of an answer in its size, in bytes.
+/// Number of bytes that each part of an answer adds to its size, besides its content.
 const PART_BYTES: usize = 64;
 
-/// Reads one answer in one wire format.
+/// Decoder of one answer in one wire format.
 pub(crate) trait WireDecoder: Send {
     /// Decodes the data of the next event and calls `emit` for each resulting stream event.
     fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), AnswerFault>;
@@ -35,14 +35,14 @@ pub(crate) trait WireDecoder: Send {
     /// Returns the size of the answer so far, in bytes.
     fn n_bytes(&self) -> usize;
 
-    /// Whether the format guarantees that nothing follows, so that the connection can be closed.
+    /// Whether the answer has ended according to the format, so that the connection can be closed.
     fn is_done(&self) -> bool;
 
-    /// Whether the finish reason was received. From then on the answer is complete even if the
+    /// Whether the finish reason was received. From then on, the answer is complete even if the
     /// connection fails: only token counts may follow.
     fn has_ended(&self) -> bool;
 
-    /// Returns the answer after the end of the stream; [`AnswerFault::EndedEarly`] when it is
+    /// Returns the answer after the end of the stream; [`AnswerFault::EndedEarly`] if the answer is
     /// incomplete.
     fn finish(self) -> Result<AssembledReply, AnswerFault>;
 }
@@ -71,7 +71,8 @@ pub(crate) enum AnswerFault {
 
 impl AnswerFault {
     /// Creates the fault of an event that does not match the format. `what` must not quote the
-    /// data: only `excerpt` may contain text of the model, and it is shortened and marked as such.
+    /// data: only `excerpt` may contain text of the model, and it is truncated and marked as a
+    /// quote.
     pub(crate) fn bad_event(what: impl Into<String>, data: &str) -> Self {
         Self::Bad {
             what: what.into(),
@@ -80,14 +81,14 @@ impl AnswerFault {
     }
 }
 
-/// Index of one tool call in an [`MessageAssembler`].
+/// Index of a tool call in the parts of a [`MessageAssembler`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallSlot(usize);
 
 /// An assistant message while it is received.
 #[derive(Default)]
 pub(crate) struct MessageAssembler {
-    /// Arguments of calls are stored as unparsed text until the end.
+    /// Parts so far. The arguments of calls are unparsed text until the end.
     parts: Vec<Content>,
     n_bytes: usize,
     model: Option<String>,
@@ -95,18 +96,18 @@ pub(crate) struct MessageAssembler {
     text_halves: SurrogateJoiner,
     thinking_halves: SurrogateJoiner,
     has_halves: bool,
-    /// The first unreadable event, and the reason.
+    /// Problem and excerpt of the first unreadable event.
     odd: Option<(&'static str, String)>,
 }
 
 impl MessageAssembler {
-    /// Returns the size of the answer so far, with an overhead for each part.
+    /// Returns the size of the answer so far in bytes, with an overhead for each part.
     pub(crate) fn n_bytes(&self) -> usize {
         self.n_bytes + self.parts.len() * PART_BYTES
     }
 
-    /// Parses the data of an event. An event that is not a JSON object is skipped; it is reported
-    /// only if no answer follows.
+    /// Parses the data of an event. An event that is not a JSON object is skipped, and reported
+    /// only if the answer has no parts.
     pub(super) fn parse_event(&mut self, data: &str) -> Option<Value> {
         let parsed = lenient::parse_event(data);
         let Some(parsed) = parsed.filter(|parsed| parsed.value.is_object()) else {
@@ -121,7 +122,7 @@ impl MessageAssembler {
         Some(parsed.value)
     }
 
-    /// Keeps an unreadable event for the error message in case no answer follows.
+    /// Keeps the first unreadable event for the error message in case no answer follows.
     pub(super) fn note_odd(&mut self, what: &'static str, data: &str) {
         if self.odd.is_none() {
             let end = data.floor_char_boundary(data.len().min(MAX_ODD_BYTES));
@@ -180,8 +181,8 @@ impl MessageAssembler {
         emit(StreamEvent::Thinking(delta.into_owned()));
     }
 
-    /// Stores the signature of the reasoning just received; a block may consist of a signature
-    /// alone.
+    /// Stores the signature of the reasoning received last. If that is missing or signed already,
+    /// the signature becomes a block without text.
     pub(crate) fn sign_thinking(&mut self, proof: String) {
         self.n_bytes += proof.len();
         match self.parts.last_mut() {
@@ -205,12 +206,12 @@ impl MessageAssembler {
         }
     }
 
-    /// Stores opaque data of the message under the name of its field.
+    /// Stores opaque data of the message under the name of the field that contained it.
     pub(super) fn add_extra(&mut self, name: &str, value: &Value) {
         self.n_bytes += merge_field(&mut self.extra, name, value);
     }
 
-    /// Stores opaque data of a call under the name of its field.
+    /// Stores opaque data of a call under the name of the field that contained it.
     pub(super) fn call_extra(&mut self, slot: CallSlot, name: &str, value: &Value) {
         let Some(Content::ToolCall(call)) = self.parts.get_mut(slot.0) else {
             return;
@@ -269,10 +270,10 @@ impl MessageAssembler {
         serde_json::from_str::<Value>(self.open_call(slot).1).is_ok()
     }
 
-    /// Returns the message and its finish reason: `finish` from the server, corrected if it
-    /// contradicts the presence of tool calls.
+    /// Returns the message and its finish reason: the reason `finish` from the server, corrected if
+    /// it contradicts the presence of tool calls.
     pub(crate) fn finish_message(mut self, finish: Finish, usage: Usage) -> AssembledReply {
-        // Flush surrogates whose other half never arrived.
+        // Add the surrogates whose other half never arrived.
         let (text, thinking) = (self.text_halves.end_text(), self.thinking_halves.end_text());
         self.text_halves = SurrogateJoiner::default();
         self.thinking_halves = SurrogateJoiner::default();
@@ -313,7 +314,7 @@ impl MessageAssembler {
     }
 }
 
-/// Merges a field that may come in pieces, and returns its size in bytes.
+/// Merges a field that may arrive in pieces, and returns the size of the piece in bytes.
 fn merge_field(fields: &mut Map<String, Value>, name: &str, value: &Value) -> usize {
     match fields.get_mut(name) {
         Some(old) => merge_extra(old, value),
@@ -325,8 +326,9 @@ fn merge_field(fields: &mut Map<String, Value>, name: &str, value: &Value) -> us
 }
 
 /// Merges a later delta of opaque data into the earlier value. Lists are appended to, except that
-/// an item with the same `index` and `type` as the last one continues it, as OpenRouter streams
-/// `reasoning_details`. Objects are merged field by field. Any other value is replaced.
+/// an item with the same `index` and `type` as the last item continues that item, as in the
+/// `reasoning_details` that OpenRouter streams. Objects are merged field by field. `null` changes
+/// nothing, and any other value replaces the old one.
 fn merge_extra(old: &mut Value, new: &Value) {
     match (old, new) {
         (_, Value::Null) => {}
@@ -355,7 +357,7 @@ fn merge_extra(old: &mut Value, new: &Value) {
 }
 
 /// Appends a delta to a streamed item: `text`, `summary` and `data` are concatenated, other fields
-/// replaced.
+/// are replaced.
 fn grow_text(last: &mut Map<String, Value>, piece: &Map<String, Value>) {
     for (name, value) in piece {
         match (last.get_mut(name), value) {
@@ -379,7 +381,7 @@ pub(crate) fn parse_arguments(written: String) -> Value {
     if written.trim().is_empty() {
         return Value::Object(Map::new());
     }
-    // Arguments that are nested too deeply stay text as well: a session could store them but not
+    // Keep arguments that are nested too deeply as text as well: a session could store them but not
     // read them back.
     let read = |text: &str| {
         let value = serde_json::from_str(text).ok();
@@ -411,8 +413,8 @@ fn with_controls_escaped(written: &str) -> String {
     escaped
 }
 
-/// Returns arguments in a form that a provider accepts: always an object. Servers answer anything
-/// else with status 400, and the conversation could never continue.
+/// Returns arguments in a form that a provider accepts: always an object. Servers answer any other
+/// form with status 400, and the conversation could never continue.
 pub(crate) fn sendable_arguments(arguments: &Value) -> Value {
     match arguments {
         Value::Object(_) => arguments.clone(),

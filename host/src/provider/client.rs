@@ -1,7 +1,7 @@
-//! The client of a model API, the same for every wire.
+//! Client of a model API, the same for every wire.
 //!
-//! Owns the step from a wire to a [`Provider`]: it combines the headers, paths and decoder of the
-//! wire with a connection. It must not know any wire; each one is a folder that implements
+//! Turns a wire into a [`Provider`]: it combines the headers, paths and decoder of the wire with a
+//! connection. The module must not know any wire; each one is a folder that implements
 //! [`WireFormat`]. Start from [`connect`].
 //!
 //! The wires are not taken from a client library such as genai, async-openai or rig. Those
@@ -62,13 +62,14 @@ pub(super) trait WireFormat: Send + Sync + 'static {
     /// Name of the wire.
     const WIRE: Wire;
 
-    /// Path of the list of models under the base URL, and the query that asks for all of them.
+    /// Path of the list of models under the base URL, and the query string that requests the
+    /// complete list.
     const MODELS: (&'static str, &'static str);
 
-    /// Reads one answer.
+    /// Decoder of one answer.
     type Reader: WireDecoder + Default;
 
-    /// Converts the base URL of the settings to the URL that paths are joined to.
+    /// Converts the base URL of the settings to the URL to which paths are joined.
     fn adapt_url(&self, _url: &mut Url) {}
 
     /// Returns the headers of every request, the key among them.
@@ -77,11 +78,11 @@ pub(super) trait WireFormat: Send + Sync + 'static {
     /// The key has characters that are not allowed in an HTTP header.
     fn headers(&self, endpoint: &Endpoint) -> Result<HeaderMap, Error>;
 
-    /// Returns the body of a request. The name of the model is always in `model`.
+    /// Returns the body of a request. The name of the model is always in the field `model`.
     fn body(&self, request: &Request, images: &Images) -> Value;
 
-    /// Returns the path of a request under the base URL. A field that belongs in the path is
-    /// removed from the body.
+    /// Returns the path of a request under the base URL. A field of the body that belongs in the
+    /// path is removed from the body.
     fn path(&self, body: &mut Value) -> String;
 }
 

@@ -1,7 +1,7 @@
 //! Creates the client of a selected provider: address, key, headers, dialect.
 //!
-//! Owns the precedence of settings over presets. It must not know why the provider was selected
-//! (`select` does). Start from [`connect_provider`].
+//! Owns the precedence of settings over presets. The module must not know why the provider was
+//! selected (`select` does). Start from [`connect_provider`].
 
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -15,7 +15,7 @@ use super::profile::ServerProfile;
 use super::select::{Choice, KeySource, Keys, ProviderConfig, Selected};
 use super::{Error, Wire, client};
 
-/// A provider name with its preset and its section of the settings.
+/// Name of a provider, with its preset and its section of the settings.
 #[derive(Clone, Copy)]
 pub(super) struct FoundProvider<'a> {
     pub(super) name: &'a str,
@@ -47,7 +47,7 @@ pub(super) fn connect_provider(
     let own = found.own;
     let wire = own.and_then(|own| own.wire);
     let wire = wire.or(found.preset.map(|preset| match preset.wire {
-        // An OpenAI-compatible server usually speaks chat completions only.
+        // A server other than the preset's own usually offers chat completions only.
         Wire::OpenaiResponses if !is_usual(preset, &endpoint) => Wire::OpenaiChat,
         wire => wire,
     }));
@@ -79,8 +79,8 @@ fn server_client(
 ) -> ServerProfile {
     let (own, preset) = (found.own, found.preset);
     let is_usual = preset.is_some_and(|preset| is_usual(preset, endpoint));
-    // A server other than the one of the preset is asked about its models, and gets the old name of
-    // the token limit: most such servers know no other.
+    // A server other than the one of the preset is queried about its models, and gets the old name
+    // of the token limit: most such servers know no other name.
     let preset_here = preset.filter(|preset| is_usual || preset.url.is_err() || preset.is_local);
     let ask = match preset_here {
         Some(preset) => preset.ask,
@@ -109,7 +109,8 @@ fn server_client(
     }
 }
 
-/// Returns the base URL of the settings or the environment, and the name of its setting.
+/// Returns the base URL from the settings or the environment, preceded by the name of the setting
+/// or variable.
 pub(super) fn given_url(
     found: FoundProvider<'_>,
     base_url: Option<&str>,
@@ -203,7 +204,7 @@ pub(super) fn find_endpoint(
     Ok(endpoint)
 }
 
-/// Returns the key, and its source for messages.
+/// Returns the key, and the variable or setting that it comes from, for messages.
 fn find_key(
     found: FoundProvider<'_>,
     config: &ProviderConfig,
@@ -238,9 +239,9 @@ fn find_key(
         };
         return Ok((Some(key), format!("providers.{}.{setting}", found.name)));
     }
-    // The default key of a preset is for the preset's own server. A provider of another name with
-    // its own URL is another server and must name its key: `[providers.mine] preset = "openai"`
-    // with a URL does not get OPENAI_API_KEY.
+    // The default variable of a preset holds the key for the preset's own server. A provider of
+    // another name with its own URL is another server and must name its key: `[providers.mine]
+    // preset = "openai"` with a URL does not get OPENAI_API_KEY.
     let is_preset = |preset: &&ProviderPreset| preset.name == found.name || !has_given_url;
     let usual = found.preset.filter(is_preset).map(|preset| preset.key_env);
     let Some(key_env) = named_env.or(usual) else {
@@ -248,7 +249,8 @@ fn find_key(
     };
     let variable = keys.variable(key_env);
     let key = variable.as_deref().and_then(ApiKey::new);
-    // Only public APIs are known to require a key; any other server reports a missing key itself.
+    // Report a missing key only for public APIs, which are known to require one; any other server
+    // reports it itself.
     let is_needed = found.preset.is_some_and(|preset| preset.needs_key) && !has_given_url;
     let is_needed = is_needed || found.preset.is_some_and(|p| p.needs_key && p.url.is_err());
     if key.is_none() && (is_needed || named_env.is_some()) {

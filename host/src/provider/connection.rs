@@ -1,4 +1,4 @@
-//! The HTTP client of a model API: connection timeout, proxies, certificates.
+//! Builds the HTTP client of a model API: connection timeout, proxies, certificates.
 //!
 //! Proxies come from the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), which
 //! `reqwest` reads itself, and are never used for a server on this machine. Certificates are
@@ -19,7 +19,7 @@ use super::http::{HttpConfig, install_tls};
 /// KiB.
 const MAX_CA_BYTES: u64 = 4 << 20;
 
-/// Builds the client of the server at `endpoint`.
+/// Builds the HTTP client for the server at `endpoint`.
 pub(super) fn build_connection(
     endpoint: &Endpoint,
     config: &HttpConfig,
@@ -28,9 +28,9 @@ pub(super) fn build_connection(
     let mut client = reqwest::Client::builder()
         .user_agent(concat!("rind/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(Duration::from_millis(config.connect_timeout_ms))
-        // A redirect could carry the key to another host.
+        // Follow no redirect: it could carry the key to another host.
         .redirect(Policy::none())
-        // `HttpPool` alone retries, so that it counts all attempts.
+        // Let only `HttpPool` retry, so that it counts all attempts.
         .retry(reqwest::retry::never());
     if endpoint.is_loopback() {
         client = client.no_proxy();

@@ -2,15 +2,15 @@
 //! of its wire.
 //!
 //! Owns the field names that differ between servers of one wire, the fields that a server refuses,
-//! and the fields that the operator adds. It must not know how a body is built, nor who sends it.
-//! Start from [`Dialect::apply`].
+//! and the fields that the operator adds. The module must not know how a body is built, nor who
+//! sends it. Start from [`Dialect::apply`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::model::ModelProfile;
 
-/// Name of the field that limits the tokens of an answer.
+/// Name of the field that limits the number of tokens of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenLimit {
@@ -39,7 +39,7 @@ pub enum SystemRole {
     System,
     /// `developer`, as OpenAI calls it for models that reason.
     Developer,
-    /// `user`, for chat templates without a system role, such as those of early Gemma models.
+    /// `user`, for models whose chat template has no system role, such as early Gemma models.
     User,
 }
 
@@ -56,7 +56,7 @@ impl SystemRole {
 /// Differences between a server and the usual form of its wire. The default changes nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dialect {
-    /// Field that limits the tokens of an answer.
+    /// Field that limits the number of tokens of an answer.
     pub token_limit: TokenLimit,
     /// Role of the system prompt.
     pub system_role: SystemRole,
@@ -65,7 +65,7 @@ pub struct Dialect {
     pub leave_out: Vec<String>,
     /// Fields merged into the finished body: objects by key, any other value replaces the old one.
     pub extra: Map<String, Value>,
-    /// Whether the wire requires an answer limit in every request.
+    /// Whether every request must have a token limit for the answer.
     pub needs_limit: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Address and key of a model API, and the environment variables that set them.
+//! Address and key of a model API, and the variables or settings that they come from.
 //!
 //! Owns keys, and keeps them out of logs and errors: a key has no `Display`, its header value is
 //! marked sensitive, and the key is removed from text of the server before the text is shown. The
@@ -60,22 +60,23 @@ pub struct Endpoint {
     pub provider: String,
     /// Base URL, as the user wrote it.
     pub url: Url,
-    /// Environment variable that sets the base URL, for messages.
+    /// Environment variable or setting of the base URL, for messages.
     pub url_env: String,
     /// Key; `None` for a server that needs none.
     pub key: Option<ApiKey>,
-    /// Environment variable that holds the key, for messages.
+    /// Environment variable or setting of the key, for messages.
     pub key_env: String,
-    /// Advice for an unreachable server, as half a sentence for people.
+    /// Advice for the case that the server is unreachable, as half a sentence for people.
     pub advice: String,
-    /// Additional headers of every request. They override those of the wire.
+    /// Additional headers of every request. They override the headers of the wire.
     pub headers: HeaderMap,
     /// Header that carries the key, instead of the header of the wire.
     pub key_in: Option<HeaderName>,
 }
 
 impl Endpoint {
-    /// Parses and checks a base URL. `setting` is its origin, for errors.
+    /// Parses and checks a base URL. `setting` is the variable or setting that it comes from, for
+    /// errors.
     pub fn parse_url(provider: &str, setting: &str, url: &str) -> Result<Url, Error> {
         let bad = |what: String| Error::BadSetting {
             provider: provider.to_owned(),
@@ -90,8 +91,9 @@ impl Endpoint {
         Ok(parsed)
     }
 
-    /// Returns the header value of `prefix` and the key, marked sensitive so that HTTP libraries do
-    /// not log it; `None` without a key, or if [`key_in`](Self::key_in) names another header.
+    /// Returns the header value that consists of `prefix` and the key, marked sensitive so that
+    /// HTTP libraries do not log it; `None` without a key, or if [`key_in`](Self::key_in) names
+    /// another header.
     pub(crate) fn key_header(&self, prefix: &str) -> Result<Option<HeaderValue>, Error> {
         match &self.key_in {
             Some(_) => Ok(None),
@@ -150,8 +152,8 @@ impl Endpoint {
         url
     }
 
-    /// Returns the URL of `path` below the base URL without its version suffix, for APIs of the
-    /// server other than that of the wire.
+    /// Returns the URL of `path` below the base URL without the suffix `/v1`, for APIs of the
+    /// server that do not belong to the wire.
     pub(crate) fn join_root(&self, path: &str) -> Url {
         let mut root = self.clone();
         let base = root.url.path().trim_end_matches('/');
@@ -168,8 +170,8 @@ impl Endpoint {
         host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 
-    /// Sanitizes text of the server for an error. Some servers repeat the rejected key or request
-    /// headers, so these are replaced first.
+    /// Sanitizes text from the server for an error. The key and the values of configured headers
+    /// are replaced first, because some servers repeat them.
     pub(crate) fn said(&self, text: &str) -> ServerText {
         let headers = self
             .headers

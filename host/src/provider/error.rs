@@ -1,8 +1,8 @@
 //! Errors of requests to models: one type for all providers.
 //!
-//! Owns the wording: each message names the failed operation and the remedy. It must not decide
-//! which errors are retried (`retry` does) nor print anything. Text of a server is held only as
-//! [`ServerText`], which truncates it and marks it as a quote.
+//! Owns the wording: each message names the failed operation and the remedy. The module must not
+//! decide which errors are retried (`retry` does) nor print anything. Text of a server is stored
+//! only as [`ServerText`], which truncates it and marks it as a quote.
 //!
 //! Start from [`Error`].
 
@@ -62,7 +62,7 @@ pub enum Error {
     RefusedKey {
         /// Name of the provider.
         provider: String,
-        /// Environment variable that holds the key.
+        /// Environment variable or setting of the key.
         key_env: String,
         /// HTTP status.
         status: u16,
@@ -96,7 +96,7 @@ pub enum Error {
         url: String,
         /// HTTP status.
         status: u16,
-        /// Probable correct address, and the variable that sets it.
+        /// Probable correct address, and the variable or setting to change.
         advice: String,
         /// Message of the server.
         said: ServerText,
@@ -114,7 +114,7 @@ pub enum Error {
         model: String,
         /// Base URL without credentials.
         url: String,
-        /// Environment variable that sets the base URL.
+        /// Environment variable or setting of the base URL.
         url_env: String,
         /// Message of the server.
         said: ServerText,
@@ -132,7 +132,7 @@ pub enum Error {
         status: u16,
         /// Message of the server.
         said: ServerText,
-        /// Correction for this refusal.
+        /// Correction with which the request can be sent again, if one is known.
         mend: Option<Mend>,
     },
 
@@ -148,7 +148,7 @@ pub enum Error {
         said: ServerText,
     },
 
-    /// The budget of the key is spent (402, or 429 with a code that says so).
+    /// The credit or quota of the key is used up (402, or 429 with a code that says so).
     #[error(
         "{provider} refuses further requests because credit or quota is used up (status {status}): add credit there, or \
          choose another model with --model; the server said {said}"
@@ -185,13 +185,13 @@ pub enum Error {
         status: u16,
         /// Base URL without credentials.
         url: String,
-        /// Setting of the base URL.
+        /// Environment variable or setting of the base URL.
         url_env: String,
         /// Title of the page.
         said: ServerText,
     },
 
-    /// The server is overloaded or limits the rate (429, 503, 529), even after all attempts.
+    /// The server is overloaded or limits the rate (429, 503, 529), and no attempt is left.
     #[error(
         "{provider} limits the rate or is overloaded (status {status}, attempt {attempts}): {}; the server said {said}",
         wait_advice(.retry_after)
@@ -201,7 +201,7 @@ pub enum Error {
         provider: String,
         /// HTTP status.
         status: u16,
-        /// Attempts made.
+        /// Number of attempts made.
         attempts: u32,
         /// Delay that the server asked for.
         retry_after: Option<Duration>,
@@ -209,7 +209,7 @@ pub enum Error {
         said: ServerText,
     },
 
-    /// The server failed (408 and other 5xx), even after all attempts.
+    /// The server failed (408 and other 5xx), and no attempt is left.
     #[error(
         "{provider} failed with status {status} (attempt {attempts}): try again later; the server said {said}"
     )]
@@ -218,13 +218,13 @@ pub enum Error {
         provider: String,
         /// HTTP status.
         status: u16,
-        /// Attempts made.
+        /// Number of attempts made.
         attempts: u32,
         /// Message of the server.
         said: ServerText,
     },
 
-    /// The server was silent for too long.
+    /// A phase of the request exceeded its timeout.
     #[error(
         "{provider} sent no answer: waited {after_ms} ms {}; try again, or raise provider.http.{}",
         .phase.words()[0],
@@ -260,7 +260,7 @@ pub enum Error {
     TooLong {
         /// Name of the provider.
         provider: String,
-        /// The limit, in bytes.
+        /// Maximum size of an answer, in bytes.
         max_bytes: usize,
     },
 
@@ -272,7 +272,7 @@ pub enum Error {
     TookTooLong {
         /// Name of the provider.
         provider: String,
-        /// The limit, in milliseconds.
+        /// Timeout of the request, in milliseconds.
         after_ms: u64,
     },
 
@@ -281,7 +281,7 @@ pub enum Error {
     EndedEarly {
         /// Name of the provider.
         provider: String,
-        /// Cause.
+        /// Reason why the connection broke or was closed.
         cause: String,
     },
 
@@ -370,7 +370,8 @@ fn wait_advice(retry_after: &Option<Duration>) -> String {
 }
 
 impl Error {
-    /// Returns the quoted part of the answer. It is text of the model that no hook has checked.
+    /// Returns the excerpt of an unreadable answer. It is text of the model that no hook has
+    /// checked.
     pub(crate) fn excerpt_mut(&mut self) -> Option<&mut ServerText> {
         match self {
             Self::BadStream { excerpt, .. } => Some(excerpt),
@@ -378,7 +379,7 @@ impl Error {
         }
     }
 
-    /// Returns the correction after which the request can be sent again.
+    /// Returns the correction with which the request can be sent again, if one is known.
     pub(crate) fn mend(&self) -> Option<&Mend> {
         match self {
             Self::BadRequest { mend, .. } => mend.as_ref(),
@@ -386,8 +387,8 @@ impl Error {
         }
     }
 
-    /// Whether the request may have been billed: the server accepted it, but no readable answer
-    /// arrived.
+    /// Whether the request may have been billed: the server may have accepted it, but no complete
+    /// answer arrived.
     #[must_use]
     pub fn may_be_paid(&self) -> bool {
         match self {

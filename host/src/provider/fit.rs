@@ -24,13 +24,15 @@ use super::mend::{BETWEEN, Mends, has_reasoning};
 use super::{Request, Wire};
 use crate::message::{Content, Message, Role, ToolCall, ToolResult, Writer};
 
-/// Longest tool name according to the documentation of OpenAI, Anthropic and Gemini.
+/// Maximum length of a tool name in characters, according to the documentation of OpenAI, Anthropic
+/// and Gemini.
 const MAX_NAME: usize = 64;
 
-/// Longest id of a call: chat completions at OpenAI accept 40 characters, other APIs more.
+/// Maximum length of a call id in characters: chat completions at OpenAI accept 40, other APIs
+/// more.
 const MAX_ID: usize = 40;
 
-/// Length of a call id at Mistral.
+/// Length in characters that Mistral requires of a call id.
 const SHORT_ID: usize = 9;
 
 /// Placeholder for a tool name without a single valid character. No tool has this name, so the
@@ -43,8 +45,8 @@ const NO_RESULT: &str = "[no result: the call did not end]";
 /// Placeholder for an empty result: several servers refuse an empty message.
 const NO_OUTPUT: &str = "[no output]";
 
-/// First message of a conversation that would otherwise begin with the model: every API requires a
-/// user message first.
+/// Placeholder user message in front of a conversation that would otherwise begin with a message of
+/// the model: every API requires a user message first.
 const BEGINNING: &str = "[the beginning of the conversation was left out]";
 
 /// The server that receives the conversation.
@@ -54,8 +56,8 @@ pub(super) struct FitTarget<'a> {
     pub(super) mends: &'a Mends,
 }
 
-/// Returns the request with its conversation rewritten for the target; borrowed when nothing
-/// changes.
+/// Returns the request with its conversation rewritten for the target. The result is borrowed if no
+/// message had to change.
 pub(super) fn fit_conversation<'a>(
     request: &'a Request,
     target: &FitTarget<'_>,
@@ -94,7 +96,7 @@ pub(super) fn fit_conversation<'a>(
     })
 }
 
-/// A conversation while it is rewritten.
+/// A conversation that is being rewritten.
 struct FittedConversation<'a, 'm> {
     reader: Writer,
     mends: &'m Mends,
@@ -102,21 +104,22 @@ struct FittedConversation<'a, 'm> {
     ids: CallIds,
 }
 
-/// Ids of calls in the rewritten conversation, and the calls that wait for a result.
+/// Ids that the calls have in the rewritten conversation, and the calls that have no result yet.
 #[derive(Default)]
 struct CallIds {
     used: HashSet<String>,
-    /// Calls without a result so far, in the order of the calls.
+    /// Calls that have no result yet, in the order in which the model made them.
     open: Vec<OpenCall>,
 }
 
-/// A call that waits for its result.
+/// A call that has no result yet.
 struct OpenCall {
-    /// Id that the result refers to. Several calls of one answer may have the same.
+    /// Id of the call in the session, to which the result refers. Several calls of one answer may
+    /// have the same id.
     named: String,
-    /// Id that is sent.
+    /// Unique id of the call in the rewritten conversation.
     sent: String,
-    /// Name that is sent.
+    /// Name of the tool in the rewritten conversation.
     name: String,
 }
 
@@ -164,8 +167,8 @@ impl<'a> FittedConversation<'a, '_> {
 
     fn put_text(&mut self, role: Role, text: &str) {
         let mut message = Message::text(role, text);
-        // Empty, because this message is created for each request: a fresh id would differ every
-        // time.
+        // The id is empty, because this message is created anew for each request: a fresh id would
+        // make every request different.
         message.id = String::new();
         self.messages.push(Cow::Owned(message));
     }
@@ -205,8 +208,8 @@ impl<'a> FittedConversation<'a, '_> {
         Some(fitted)
     }
 
-    /// Rewrites results with the ids under which their calls are sent. Drops a result whose call is
-    /// not open.
+    /// Gives each result the id and the tool name that its call has in the rewritten conversation.
+    /// Drops a result without an open call.
     fn fit_results(&mut self, message: &'a Message) -> Option<Cow<'a, Message>> {
         let mut kept = Vec::new();
         let mut is_changed = false;
@@ -259,7 +262,7 @@ impl<'a> FittedConversation<'a, '_> {
 }
 
 impl CallIds {
-    /// Registers a call as open and returns the id under which it is sent.
+    /// Registers a call as open and returns its id in the rewritten conversation.
     fn open_id(&mut self, call: &ToolCall, is_short: bool) -> String {
         let id = match is_short {
             true => short_id(&call.id),
@@ -286,8 +289,8 @@ impl CallIds {
         unique
     }
 
-    /// Closes the call that a result answers, and returns its id as sent and its name. Results of
-    /// calls with the same id answer the calls in their order.
+    /// Closes the call with this original id, and returns its id and tool name in the rewritten
+    /// conversation. Results of calls with the same id belong to these calls in order.
     fn close_id(&mut self, call_id: &str) -> Option<(String, String)> {
         let at = self.open.iter().position(|call| call.named == call_id)?;
         let call = self.open.remove(at);
@@ -342,7 +345,7 @@ fn short_id(id: &str) -> String {
     digest[..SHORT_ID].to_owned()
 }
 
-/// Whether no part of a message would be sent.
+/// Whether a message has only blank texts and empty reasoning.
 fn is_empty(message: &Message) -> bool {
     message.content.iter().all(|part| match part {
         Content::Text { text } => text.trim().is_empty(),

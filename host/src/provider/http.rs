@@ -29,16 +29,16 @@ use crate::config::number;
 use crate::lock::lock;
 use crate::message::{Message, Writer};
 
-/// Bytes of an error body that are read. Only its message is shown, and that is shorter still.
+/// Maximum bytes read of an error body. Only the error message in it is shown, which is shorter.
 const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 
-/// Size limit of a document that is not an answer of a model.
+/// Maximum size in bytes of a document that is not an answer of a model.
 const MAX_DOCUMENT_BYTES: usize = 4 << 20;
 
-/// Maximum wait for data after a complete answer: token counts, and the end of the stream.
+/// Maximum wait for token counts and the end of the stream after a complete answer.
 const REST: Duration = Duration::from_secs(5);
 
-/// Most white space in front of an answer. Servers send some to keep a connection open.
+/// Maximum white space before an answer, in bytes. Some servers send it as a keep-alive.
 const MAX_BLANK_BYTES: usize = 64 << 10;
 
 /// Longest delay between two attempts when the server does not ask for one.
@@ -55,7 +55,7 @@ pub struct HttpConfig {
     /// server may first load the model and read a long prompt.
     #[serde(deserialize_with = "number::within::<1, 86_400_000, _, _>")]
     pub first_byte_timeout_ms: u64,
-    /// Longest silence within an answer; 90 s. Comments and pings end the silence.
+    /// Longest time without any data within an answer; 90 s. Comments and pings count as data.
     #[serde(deserialize_with = "number::within::<1, 86_400_000, _, _>")]
     pub idle_timeout_ms: u64,
     /// Longest time with nothing but comments and pings; 10 minutes. Claude sends only pings while
@@ -129,7 +129,7 @@ pub(crate) struct HttpPool {
 }
 
 impl HttpPool {
-    /// Creates a client that sends `headers` with every request and reads answers of `wire`.
+    /// Creates a client that sends `headers` with every request and reads answers of format `wire`.
     pub(crate) fn new(
         wire: Wire,
         endpoint: Endpoint,
@@ -395,7 +395,7 @@ impl HttpPool {
     }
 }
 
-/// An answer while it is read.
+/// An answer that is being read.
 struct AnswerReading<'a, 'l, D> {
     attempt: AttemptFacts<'a>,
     response: reqwest::Response,
@@ -555,7 +555,7 @@ async fn read_error_body(response: &mut reqwest::Response, wait: &mut AttemptTim
     String::from_utf8_lossy(&body).into_owned()
 }
 
-/// The event callback, shared between the attempt that streams and the retry that is announced.
+/// The event callback, behind a mutex so that an attempt and the announcement of a retry share it.
 struct EventCallback<'a>(Mutex<&'a mut (dyn FnMut(StreamEvent) + Send)>);
 
 impl<'a> EventCallback<'a> {

@@ -1,4 +1,5 @@
-//! The images of a request: which of them are sent, and the placeholder text for the others.
+//! Selects the images of a request that are sent, and writes a placeholder text for each of the
+//! others.
 //!
 //! Owns the number and the total size of images in a request. The newest images that fit are sent.
 //! It must not know where bytes are stored (a function reads them) nor which models accept images
@@ -20,14 +21,15 @@ const MAX_IMAGES: usize = 20;
 /// third longer than the bytes.
 const MAX_TOTAL_BYTES: u64 = 16 << 20;
 
-/// Images of a request, by the id of their blob.
+/// Images of a request, by the id of their blob: the bytes to send, or the reason why the image is
+/// not sent.
 #[derive(Debug, Default)]
 pub struct Images(HashMap<String, Result<Vec<u8>, String>>);
 
 impl Images {
-    /// Selects the images to send among all blobs of a request, which are ordered oldest first: the
-    /// newest that fit. `read` returns the bytes of a blob, or a short reason why they are not
-    /// available.
+    /// Selects the newest images that fit into a request. `blobs` contains all blobs of the
+    /// request, oldest first. `read` returns the bytes of a blob, or a short reason why they are
+    /// not available.
     pub fn choose(blobs: &[&Blob], read: impl Fn(&Blob) -> Result<Vec<u8>, String>) -> Self {
         let mut n_places: HashMap<&str, usize> = HashMap::new();
         for blob in blobs {
@@ -36,7 +38,8 @@ impl Images {
         let (mut images, mut n_left, mut bytes_left) =
             (HashMap::new(), MAX_IMAGES, MAX_TOTAL_BYTES);
         for blob in blobs.iter().rev() {
-            // A blob that occurs several times is sent several times.
+            // A blob that occurs several times is sent as often, so every occurrence counts towards
+            // the limits.
             let Some(n) = n_places.remove(&*blob.id) else {
                 continue;
             };
@@ -56,7 +59,7 @@ impl Images {
         Self(images)
     }
 
-    /// Sends no blob, for the reason `why`.
+    /// Selects no image; `why` is the reason in the placeholder text of each.
     #[must_use]
     pub fn none(blobs: &[&Blob], why: &str) -> Self {
         let none = |blob: &&Blob| (blob.id.clone(), Err(why.to_owned()));

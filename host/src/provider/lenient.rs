@@ -13,8 +13,9 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// First code point of the private-use range that replaces lone surrogates while an answer is read.
-/// A `String` cannot hold a surrogate: U+10D800 to U+10DFFF (plane 16) mirror U+D800 to U+DFFF.
+/// Offset from a surrogate to the private-use character that replaces a lone surrogate while an
+/// answer is read, because a `String` cannot hold a surrogate: U+10D800 to U+10DFFF (plane 16)
+/// stand for U+D800 to U+DFFF.
 const STAND_IN: u32 = 0x10_0000;
 
 /// A parsed event.
@@ -103,14 +104,14 @@ pub(super) struct SurrogateJoiner {
 }
 
 impl SurrogateJoiner {
-    /// Checks all later pieces. Until this is called, texts pass unchanged, so that private-use
-    /// characters that a model really wrote are kept.
+    /// Makes later calls of `push` join pairs. Until then, texts pass unchanged, so that
+    /// private-use characters that a model really wrote are kept.
     pub(super) fn switch_on(&mut self) {
         self.is_on = true;
     }
 
-    /// Returns the piece with its pairs joined. A high surrogate at its end is held until the next
-    /// piece.
+    /// Returns the piece with its surrogate pairs joined. A high surrogate at the end of the piece
+    /// is held back until the next piece.
     pub(super) fn push<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
         if !self.is_on
             || (self.high.is_none() && !piece.chars().any(|c| replaced_surrogate(c).is_some()))
@@ -137,7 +138,7 @@ impl SurrogateJoiner {
         Cow::Owned(joined)
     }
 
-    /// Returns the rest of the text: U+FFFD when it ended with a high surrogate.
+    /// Ends the text: returns U+FFFD if a high surrogate is still held back, otherwise nothing.
     pub(super) fn end_text(&mut self) -> &'static str {
         match self.high.take() {
             Some(_) => "\u{FFFD}",
@@ -146,7 +147,7 @@ impl SurrogateJoiner {
     }
 }
 
-/// Returns a complete text with its pairs joined.
+/// Returns a complete text with its surrogate pairs joined.
 pub(super) fn join_surrogates(text: &str) -> String {
     let mut joiner = SurrogateJoiner::default();
     joiner.switch_on();
@@ -161,8 +162,8 @@ pub(super) fn find_field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> 
     value.get(name).filter(|value| !value.is_null())
 }
 
-/// Reads a text: a string, the `text` of an object, or those of a list, joined. `None` for any
-/// other value and for an empty text.
+/// Reads a text: a string, the `text` of an object, or the texts of the items of a list, joined.
+/// `None` for any other value and for an empty text.
 ///
 /// For example:
 ///

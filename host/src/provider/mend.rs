@@ -15,7 +15,8 @@ use serde_json::{Map, Value, json};
 
 use crate::message::{Content, Message};
 
-/// Bytes of a refusal that are searched. Long refusals quote parts of the request.
+/// Maximum number of bytes of a refusal in which the refused part is searched. Long refusals quote
+/// parts of the request.
 const MAX_REFUSAL_BYTES: usize = 4_000;
 
 /// Maximum number of message ids in `dropped`. Beyond it, reasoning is dropped from all messages.
@@ -39,7 +40,8 @@ const OPTIONAL: [&str; 14] = [
     "store",
 ];
 
-/// Names by which servers refuse the format of an answer.
+/// Names in a refusal that show that the server refuses the output format. Servers name different
+/// fields.
 const OUTPUT_NAMES: [&str; 8] = [
     "response_format",
     "output_config",
@@ -51,8 +53,8 @@ const OUTPUT_NAMES: [&str; 8] = [
     "response mime type",
 ];
 
-/// Fields with the format of an answer: in chat completions, Messages, Responses, and Gemini's
-/// `generationConfig`.
+/// Fields of a body that contain the output format: in chat completions, Messages, Responses, and
+/// Gemini's `generationConfig`.
 const OUTPUT_FIELDS: [&str; 5] = [
     "response_format",
     "output_config",
@@ -68,8 +70,8 @@ const TOKEN_LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 /// Placeholder signature that Gemini accepts for a call that it did not make itself.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// Placeholder answer between results and a user message, for servers that require alternating
-/// roles.
+/// Placeholder for an answer of the model between tool results and a user message, for servers that
+/// require alternating roles.
 pub(super) const BETWEEN: &str = "[the user goes on]";
 
 /// Phrases in server errors about a refused field.
@@ -102,13 +104,15 @@ pub enum Mend {
     /// Adds the placeholder signature from Gemini's documentation to a call that another model
     /// made.
     FillSignature,
-    /// Inserts an answer of the model between results and a user message, so that roles alternate.
+    /// Inserts a placeholder answer of the model between tool results and a user message, so that
+    /// roles alternate.
     AlternateRoles,
     /// Shortens call ids to nine letters and digits, as Mistral requires.
     ShortIds,
     /// Drops an optional field from the body.
     DropField(&'static str),
-    /// Drops the format of the answer. The answer is checked anyway, and asked for again.
+    /// Drops the output format from the body. The host still validates the answer and asks the
+    /// model again if it does not match.
     DropOutputFormat,
     /// Renames the token limit field to its other name.
     RenameTokenLimit,
@@ -191,7 +195,7 @@ impl Mend {
     }
 }
 
-/// Whether a text contains the name of a field as a whole word.
+/// Whether a text contains the name of a field, not as part of a longer name.
 fn names_field(said: &str, field: &str) -> bool {
     let field = field.to_lowercase();
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -209,7 +213,7 @@ fn find_numbers(said: &str) -> impl Iterator<Item = u32> {
         .filter_map(|digits| digits.parse().ok())
 }
 
-/// Corrections that are known for a model.
+/// Corrections of requests to one model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mends {
     /// Ids of messages whose reasoning the server refused.
@@ -235,9 +239,8 @@ impl Mends {
         mends
     }
 
-    /// Adds a correction after a refusal of a request with these messages. Returns whether it
-    /// changes anything: if the correction was already applied, sending the request again would
-    /// fail in the same way.
+    /// Adds a correction after the server refused a request with these messages. Returns `false` if
+    /// the correction was already applied: the same request would fail again.
     pub(super) fn learn_correction(&mut self, mend: &Mend, messages: &[Message]) -> bool {
         match mend {
             Mend::DropReasoning => self.drop_reasoning(messages),
@@ -260,9 +263,9 @@ impl Mends {
         }
     }
 
-    /// The first refusal may concern reasoning of another server or expired reasoning: drop the
-    /// reasoning of the messages so far. A second refusal after that means that the server accepts
-    /// no reasoning.
+    /// Drops the reasoning of these messages, because the refusal may concern reasoning of another
+    /// server or expired reasoning. A later refusal of further reasoning means that the server
+    /// accepts none, so from then on all reasoning is dropped.
     fn drop_reasoning(&mut self, messages: &[Message]) -> bool {
         if self.drops_all {
             return false;
@@ -332,8 +335,9 @@ impl Mends {
     }
 }
 
-/// Inserts an answer of the model between results and the user message with their images, in chat
-/// completions. The wire adds that user message after `fit`, so `fit` cannot do it.
+/// Inserts a placeholder answer of the model between tool results and the user message with the
+/// images of the results, in chat completions. The wire adds that user message after `fit`, so
+/// `fit` cannot do it.
 fn alternate_roles(fields: &mut Map<String, Value>) {
     let Some(messages) = fields.get_mut("messages").and_then(Value::as_array_mut) else {
         return;
@@ -351,8 +355,8 @@ fn alternate_roles(fields: &mut Map<String, Value>) {
     *messages = alternating;
 }
 
-/// Adds reasoning to each message with calls, in chat completions. DeepSeek and Kimi require it in
-/// thinking mode and accept a blank for calls of another model.
+/// Adds blank reasoning to each message with calls, in chat completions. DeepSeek and Kimi require
+/// reasoning in thinking mode and accept a blank for calls of another model.
 fn fill_reasoning(fields: &mut Map<String, Value>) {
     for message in list_in(fields, "messages") {
         if let Value::Object(message) = message
@@ -365,7 +369,8 @@ fn fill_reasoning(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Adds a signature to each call, in chat completions and in Gemini's own wire.
+/// Adds the placeholder signature to each call without one, in chat completions and in Gemini's own
+/// wire.
 fn fill_signatures(fields: &mut Map<String, Value>) {
     for message in list_in(fields, "messages") {
         let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
@@ -395,7 +400,7 @@ fn list_in<'a>(
     list.into_iter().flatten().filter(|item| item.is_object())
 }
 
-/// Removes cache markers from a list of blocks and of messages.
+/// Removes cache markers from a list of blocks, or of messages and their blocks.
 fn drop_borders(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(drop_borders),

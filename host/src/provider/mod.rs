@@ -74,7 +74,8 @@ pub const MAX_RAW_BYTES: usize = 256 << 10;
 pub struct SystemBlock {
     /// Text of the block.
     pub text: String,
-    /// Whether everything up to the end of this block stays the same between requests.
+    /// Whether all of the system prompt up to the end of this block stays the same between
+    /// requests.
     pub is_cached: bool,
 }
 
@@ -123,7 +124,7 @@ pub enum StreamEvent {
         attempt: u32,
         /// Delay before the next attempt, in milliseconds.
         delay_ms: u64,
-        /// Reason.
+        /// Reason why the last attempt failed.
         reason: String,
     },
 }
@@ -156,7 +157,7 @@ pub struct Response {
     pub status: u16,
     /// Milliseconds from sending the last attempt to the end of the stream.
     pub latency_ms: u64,
-    /// Answer as received, truncated after [`MAX_RAW_BYTES`].
+    /// Answer as received, truncated to [`MAX_RAW_BYTES`].
     pub raw: String,
 }
 
@@ -174,7 +175,8 @@ pub trait Provider: Send + Sync {
         Models::default().of(model, ModelProfile::default())
     }
 
-    /// Whether images may be sent to this model. A model without images refuses the whole request.
+    /// Whether the model is known to accept images. A model that does not accept them refuses the
+    /// complete request.
     fn takes_images(&self, model: &str) -> bool {
         self.profile(model).images == Some(true)
     }
@@ -207,19 +209,21 @@ pub trait Provider: Send + Sync {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    /// Converts `request` to a body in the wire format, with the `images` that its messages refer
-    /// to.
+    /// Converts `request` to a body in the wire format. `images` has the images that the messages
+    /// refer to.
     fn body(&self, request: &Request, images: &Images) -> Value;
 
-    /// Learns a correction from the refusal of `request`: later bodies for its model are corrected.
-    /// Returns whether this changes anything, so that the request is worth sending again.
+    /// Remembers a correction that was found in the refusal of a request, and applies it to all
+    /// later bodies for the same model. Returns whether the correction is new, so that the request
+    /// is worth sending again.
     fn mend(&self, _mend: &Mend, _request: &Request) -> bool {
         false
     }
 
-    /// Sends a body and streams the answer. `on` is called for every event as it arrives, in this
-    /// task. Retries passing failures: after [`StreamEvent::Retry`], everything streamed so far is
-    /// void and the answer starts over. If `cancel` is cancelled, returns [`Error::Cancelled`].
+    /// Sends a body and streams the answer. `on` is called for every event as it arrives, while the
+    /// returned future is polled. Retries temporary failures: after [`StreamEvent::Retry`],
+    /// everything streamed so far is void and the answer starts over. If `cancel` is cancelled,
+    /// returns [`Error::Cancelled`].
     fn send<'a>(
         &'a self,
         body: Value,

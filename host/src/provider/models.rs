@@ -1,4 +1,4 @@
-//! The list of models that a server offers.
+//! Reads the list of models that a server offers.
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -13,8 +13,9 @@ const MAX_MODELS: usize = 10_000;
 const MAX_ID_BYTES: usize = 512;
 
 /// Lists the models at `path`. Anthropic and OpenAI-compatible servers send the list in `data` with
-/// the name in `id`; Gemini sends `models` and `name`, and which models generate text. `query`
-/// requests as many models as possible. The names come from a server and are untrusted.
+/// the name in `id`; Gemini sends it in `models` with the name in `name`, and also whether a model
+/// generates text. `query` requests as many models as possible. The names come from a server and
+/// are untrusted.
 pub(super) async fn list_models(
     http: &HttpPool,
     path: &str,

@@ -1,6 +1,8 @@
-//! The format that an answer must have, and the rule of which request demands it of the server.
+//! Defines the format that an answer must have, and decides which requests ask the server to
+//! enforce it.
 //!
-//! Each wire writes its own field. The module must not know how an answer is checked (`agent` does).
+//! Each wire writes the format into a field of its own. The module must not know how an answer is
+//! checked (`agent` does).
 
 use std::sync::Arc;
 
@@ -8,28 +10,28 @@ use serde_json::Value;
 
 use super::Request;
 
-/// Format that an answer must have: JSON of a schema.
+/// Format that an answer must have: JSON that matches a schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutputFormat {
     /// JSON Schema of the answer.
     pub schema: Arc<Value>,
-    /// Whether an answer did not match, so that the model is to write only the answer: no tool is
-    /// called.
+    /// Whether the previous answer did not match the schema, so that the model now writes only the
+    /// answer and calls no tool.
     pub is_repeating: bool,
 }
 
-/// Name of the schema of an answer, on wires that demand one.
+/// Name of the schema in a request, for wires that require one.
 pub(super) const OUTPUT_NAME: &str = "answer";
 
 impl Request {
-    /// Whether the model is to write its answer again and call no tool.
+    /// Whether the model must repeat its answer without calling a tool.
     pub(super) fn is_repeating(&self) -> bool {
         let output = self.output.as_ref();
         output.is_some_and(|output| output.is_repeating)
     }
 
-    /// Returns the format of the answer for wires whose servers mostly refuse it together with
-    /// tools, or call no tool then: it is set where no tool can be called.
+    /// Returns the output format if the request allows no tool call; `None` otherwise. For wires
+    /// whose servers mostly refuse a format together with tools, or then call no tool.
     pub(super) fn output_without_tools(&self) -> Option<&OutputFormat> {
         let is_free = self.tools.is_empty() || self.is_repeating();
         self.output.as_ref().filter(|_| is_free)

@@ -17,22 +17,23 @@ pub(super) struct ProviderPreset {
     /// Display name.
     pub(super) title: &'static str,
     pub(super) wire: Wire,
-    /// Base URL; `Err` with an example if it differs for each customer.
+    /// Base URL; `Err` with an example URL if each customer has another one.
     pub(super) url: Result<&'static str, &'static str>,
     pub(super) url_env: &'static str,
     pub(super) key_env: &'static str,
     pub(super) needs_key: bool,
-    /// Default model; `Err` with an example if there is none.
+    /// Default model; `Err` with an example name if there is none.
     pub(super) model: Result<&'static str, &'static str>,
     pub(super) names: ModelNames,
-    /// Header that carries the key, instead of the header of the wire.
+    /// Header for the key, if it differs from that of the wire.
     pub(super) key_in: Option<&'static str>,
     pub(super) token_limit: TokenLimit,
     /// Body fields that the server refuses.
     pub(super) leave_out: &'static [&'static str],
     /// Corrections that apply from the first request on.
     pub(super) mends: &'static [Mend],
-    /// API to query about a model, if its answers are better than the table of models.
+    /// API of the server to query for the profile of a model; `None` if the table of models is
+    /// better.
     pub(super) ask: Option<Ask>,
     /// Whether the server runs on the user's machine.
     pub(super) is_local: bool,
@@ -44,7 +45,7 @@ pub(super) struct ProviderPreset {
 pub(super) enum ModelNames {
     /// Without a slash.
     Plain,
-    /// Usually a vendor or a repository, a slash and the name.
+    /// Usually with a vendor or a repository before a slash.
     Slashes,
     /// Always with a slash, even if the vendor is the provider itself: `openrouter/auto`.
     AlwaysSlashes,
@@ -182,7 +183,7 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         model: Ok("grok-4.7"),
         ..CHAT
     },
-    // The model is the name of a deployment.
+    // Model names are names of deployments.
     ProviderPreset {
         name: "azure",
         title: "Azure OpenAI",
@@ -194,8 +195,8 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         token_limit: TokenLimit::MaxCompletionTokens,
         ..CHAT
     },
-    // Requires a Bedrock API key, or a gateway in front of Bedrock. Requests are not signed with
-    // AWS credentials.
+    // The URL requires a Bedrock API key, or a gateway in front of Bedrock. Requests are not signed
+    // with AWS credentials.
     ProviderPreset {
         name: "bedrock",
         title: "Amazon Bedrock",
@@ -264,8 +265,8 @@ pub(super) fn preset_names() -> impl Iterator<Item = &'static str> {
     PRESETS.iter().map(|preset| preset.name)
 }
 
-/// Recognizes the issuer of a key by the prefix of the key. Returns the provider and the variable
-/// for its key.
+/// Recognizes the issuer of a key by the prefix of the key. Returns the name of the provider and
+/// the environment variable for the key.
 pub fn key_issuer(key: &str) -> Option<(&'static str, &'static str)> {
     let issuers = [
         ("sk-ant-", "anthropic"),

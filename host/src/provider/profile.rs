@@ -1,4 +1,4 @@
-//! A client's knowledge about its server: the dialect, and the profiles of its models.
+//! Stores what a client knows about its server: the dialect, and the profiles of its models.
 //!
 //! Owns the precedence of profile sources (settings, the server, the table) and the answer limit
 //! derived from the profile. It must not know a wire. Start from [`ServerProfile`].
@@ -16,26 +16,27 @@ use super::mend::Mend;
 use crate::lock::lock;
 use crate::model::{ModelProfile, Models};
 
-/// Default answer limit, when neither settings nor hooks set one. A file of 100 kB fits; a longer
-/// answer is usually a repetition loop.
+/// Default limit of an answer, in tokens, when neither settings nor hooks set one. A file of 100 kB
+/// fits; a longer answer is usually a repetition loop.
 const MAX_UNASKED_TOKENS: u32 = 64_000;
 
-/// Smallest answer limit, even if the estimate says that the window is full: the estimate may be
-/// too high, and an answer of a few tokens is useless.
+/// Smallest limit of an answer, in tokens, even if the estimate says that the window is full: the
+/// estimate may be too high, and an answer of a few tokens is useless.
 const MIN_ANSWER_TOKENS: u64 = 1_024;
 
-/// Share of the window that stays free, because the estimate of the prompt is off by a few percent.
+/// Margin that is added to the estimated size of the prompt, in percent, because the estimate is
+/// off by a few percent.
 const MARGIN_PERCENT: u64 = 5;
 
-/// Default window of a model on this machine, when the settings, the server and the table do not
-/// give one. Local servers commonly run with 4,096 to 32,768 tokens, independent of the window that
-/// the model was trained for.
+/// Default context window of a model on this machine, when the settings, the server and the table
+/// do not contain one. Local servers commonly run with 4,096 to 32,768 tokens, independent of the
+/// window that the model was trained for.
 const LOCAL_WINDOW_TOKENS: u64 = 32_768;
 
-/// Maximum number of queries for one model while its answer may still change.
+/// Maximum number of queries to the server about one model, as long as the answer is not final.
 const MAX_ASKED: u32 = 3;
 
-/// Profile of a server. The default has only the table of models.
+/// Profile of a server. The default knows only the table of models.
 #[derive(Debug, Default)]
 pub struct ServerProfile {
     /// Dialect of the request bodies.
@@ -46,11 +47,11 @@ pub struct ServerProfile {
     pub models: Models,
     /// Whether the models of the server take images; overrides their profiles (`provider.images`).
     pub images: Option<bool>,
-    /// API to query about a model; `None` for a server without one.
+    /// API of the server to query for the profile of a model; `None` if the server has none.
     pub ask: Option<Ask>,
     /// Whether the server runs on this machine.
     pub is_local: bool,
-    /// Answers of the server by model, with the number of queries.
+    /// Answer of the server about each model, with the number of queries so far.
     pub(crate) told: Mutex<HashMap<String, (ServerAnswer, u32)>>,
 }
 
@@ -68,8 +69,9 @@ impl ServerProfile {
         profile
     }
 
-    /// Queries the server about a model, unless its answer is final. A failure is stored like an
-    /// answer and is not an error.
+    /// Queries the server about a model, unless its last answer is final, it was queried often
+    /// enough, or the settings and the table suffice. A failure is stored like an answer and is not
+    /// an error.
     pub(crate) async fn learn_profile(
         &self,
         http: &HttpPool,
@@ -89,13 +91,14 @@ impl ServerProfile {
         lock(&self.told).insert(model.to_owned(), (told, n_asked + 1));
     }
 
-    /// Whether the window is already known and the server has no better value.
+    /// Whether the settings or the table contain the context window of a model, and the server has
+    /// no better value.
     fn is_known(&self, ask: Ask, model: &str) -> bool {
         let own = self.models.of(model, ModelProfile::default());
         own.window_tokens.is_some() && !ask.knows_better()
     }
 
-    /// Converts a finished body to the form that the server accepts.
+    /// Adapts a complete body to the dialect of the server and to the limits of the model.
     pub(crate) fn finish_body(&self, body: &mut Value) {
         let model = body.get("model").and_then(Value::as_str);
         let profile = self.profile_of(model.unwrap_or_default());
@@ -107,9 +110,9 @@ impl ServerProfile {
         self.dialect.apply(body, &profile);
     }
 
-    /// Returns the answer limit for a prompt of about `prompt_tokens`. `wanted` is the limit of
-    /// settings or hooks. Without it, only a wire that requires a limit gets one, because the
-    /// default of most servers is better.
+    /// Returns the limit of an answer in tokens, for a prompt of about `prompt_tokens`. `wanted` is
+    /// the limit of settings or hooks. If it is `None`, only a wire that requires a limit gets one,
+    /// because the default of most servers is better.
     pub(crate) fn answer_limit(
         &self,
         model: &str,

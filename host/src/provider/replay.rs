@@ -1,7 +1,7 @@
-//! Reading of an answer from bytes, without a server, a connection or a clock.
+//! Reads an answer from bytes, without a server, a connection or a clock.
 //!
-//! Owns the step from chunks of bytes to events of a format. It must not know any format. Start
-//! from [`replay`].
+//! Owns the conversion of chunks of bytes into events of a format. It must not know any format.
+//! Start from [`replay`].
 
 use std::collections::VecDeque;
 
@@ -10,8 +10,8 @@ use super::sse::SseParser;
 use super::{StreamEvent, Wire, anthropic, gemini, openai, responses};
 use crate::message::Message;
 
-/// Reads a streamed answer from chunks with arbitrary boundaries. The error describes the fault of
-/// the stream.
+/// Reads a streamed answer from chunks with arbitrary boundaries. The error string describes the
+/// fault in the stream.
 pub fn replay(wire: Wire, pieces: &[&[u8]]) -> Result<Message, String> {
     match wire {
         Wire::AnthropicMessages => replay_pieces(anthropic::AnthropicReader::default(), pieces),
@@ -38,7 +38,7 @@ fn replay_pieces(mut decoder: impl WireDecoder, pieces: &[&[u8]]) -> Result<Mess
     Ok(decoder.finish().map_err(said)?.message)
 }
 
-/// Parser of a stream that feeds its events to a decoder.
+/// Event stream parser that passes its events to a decoder.
 #[derive(Default)]
 pub(crate) struct DecoderFeed {
     parser: SseParser,
@@ -46,8 +46,8 @@ pub(crate) struct DecoderFeed {
 }
 
 impl DecoderFeed {
-    /// Reads the next chunk. Returns whether it contains a part of the answer. Data after the end
-    /// of the answer is ignored.
+    /// Parses the next chunk. Returns whether the chunk contains a part of the answer, not only
+    /// comments and pings. Data after the end of the answer is ignored.
     pub(crate) fn push(
         &mut self,
         decoder: &mut impl WireDecoder,
@@ -69,7 +69,7 @@ impl DecoderFeed {
         }
     }
 
-    /// Returns the answer as received, truncated if it is long.
+    /// Returns the raw text of the answer, truncated if it is long.
     pub(crate) fn into_raw(self) -> String {
         self.parser.into_raw()
     }

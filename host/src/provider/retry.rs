@@ -17,13 +17,14 @@ use super::mend::Mend;
 /// A failed attempt.
 #[derive(Debug)]
 pub(crate) struct AttemptFailure {
-    /// Boxed, so that the many `Result`s that carry it stay small.
+    /// The error is boxed, so that the many `Result`s that carry it stay small.
     pub(crate) error: Box<Error>,
     pub(crate) is_retryable: bool,
-    /// Delay that the server asked for.
+    /// Delay before the next attempt that the server asked for.
     pub(crate) retry_after: Option<Duration>,
-    /// Whether the connection was closed before any part of an answer. That happens when a server
-    /// closes an idle connection while a request is sent on it; a new connection would be answered.
+    /// Whether the connection was closed before any part of an answer arrived. That happens when a
+    /// server closes an idle connection just as a request is sent on it; the same request on a new
+    /// connection would be answered.
     pub(crate) is_unanswered: bool,
 }
 
@@ -47,7 +48,7 @@ impl AttemptFailure {
     }
 }
 
-/// Description of an attempt, for the error's text.
+/// Facts about an attempt, for the text of its error.
 #[derive(Clone, Copy)]
 pub(crate) struct AttemptFacts<'a> {
     pub(crate) endpoint: &'a Endpoint,
@@ -169,7 +170,7 @@ pub(crate) fn status_failure(
     };
     let error = Box::new(error);
     AttemptFailure {
-        // A spent budget also has status 429, but waiting does not refill it, so it is not retried.
+        // A spent budget is also reported with status 429, but waiting does not refill it.
         is_retryable: may_pass(status)
             && !matches!(
                 *error,
@@ -181,8 +182,8 @@ pub(crate) fn status_failure(
     }
 }
 
-/// Length of the prefix of a message that is searched for phrases about the context window, in
-/// bytes. Some servers quote the request after it, and the quote may mention context windows as
+/// Length in bytes of the prefix of a server's message that is searched for phrases about the
+/// context window. After it, some servers quote the request, which may mention context windows as
 /// well.
 const MAX_OWN_WORDS_BYTES: usize = 400;
 
@@ -263,13 +264,14 @@ fn title_of(page: &str) -> String {
     words.trim().to_owned()
 }
 
-/// Whether a status is worth a retry: timeouts, lock conflicts, too early (RFC 8470), rate limits,
-/// and failures of servers and gateways. Cloudflare and overloaded model servers use 520 to 529.
+/// Whether a request with this status is retried: timeouts, lock conflicts, too early (RFC 8470),
+/// rate limits, and failures of servers and gateways. Cloudflare and overloaded model servers use
+/// 520 to 529.
 fn may_pass(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500 | 502..=504 | 520..=529)
 }
 
-/// Returns the failure for a fault inside a stream.
+/// Returns the failure of an attempt for a fault inside its stream.
 pub(crate) fn stream_failure(attempt: AttemptFacts<'_>, fault: AnswerFault) -> AttemptFailure {
     let endpoint = attempt.endpoint;
     let provider = endpoint.provider.clone();
@@ -294,7 +296,7 @@ pub(crate) fn stream_failure(attempt: AttemptFacts<'_>, fault: AnswerFault) -> A
     }
 }
 
-/// Whether an error names the model and not the address: then the server is a model API.
+/// Whether an error is about the model and not about the address: then the server is a model API.
 fn is_about_model(message: &str, code: &str) -> bool {
     code.contains("model") || message.to_lowercase().contains("model")
 }

@@ -1,8 +1,8 @@
 //! Selects the provider and the model of a run.
 //!
 //! Owns the precedence of settings and environment, and the parsing of names such as `NAME/model`.
-//! It must not read the environment, run commands or read keys: lookups are passed in, so that the
-//! command line alone decides which sources apply. Start from [`Choice::select`].
+//! It must not read the environment, run commands or read keys: the caller passes in functions for
+//! lookups, so that the caller alone decides which sources are used. Start from [`Choice::select`].
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub struct Selected {
     pub provider: Arc<dyn Provider>,
     /// Name of the model.
     pub model: String,
-    /// Reason for the selection, as a clause for messages.
+    /// Reason for the selection, as a clause for messages, such as `OPENAI_API_KEY is set`.
     pub why: String,
     /// Whether the scripted provider was selected because no model is configured.
     pub is_stand_in: bool,
@@ -68,7 +68,8 @@ pub enum KeySource<'a> {
     File(&'a Path),
 }
 
-/// Lookups of variables and keys. Called only during selection, and only for the selected provider.
+/// Looks up environment variables and keys during the selection. Keys are looked up only for the
+/// selected provider.
 pub trait Keys {
     /// Returns an environment variable; an empty one counts as unset.
     fn variable(&self, name: &str) -> Option<String>;
@@ -78,7 +79,7 @@ pub trait Keys {
     fn key(&self, source: KeySource<'_>) -> Result<String, String>;
 }
 
-/// Lookups in the environment only.
+/// Looks up environment variables and has no other keys.
 struct EnvironmentKeys<'a>(&'a dyn Fn(&str) -> Option<String>);
 
 impl Keys for EnvironmentKeys<'_> {
@@ -91,8 +92,8 @@ impl Keys for EnvironmentKeys<'_> {
     }
 }
 
-/// Selects a provider from one section of the settings: the named one, else the one that the
-/// environment is configured for, else the scripted one.
+/// Selects a provider from the section `[provider]` alone: the provider named there, else the one
+/// that the environment is configured for, else the scripted one.
 ///
 /// `env` looks up environment variables; empty ones count as unset.
 pub fn select(
@@ -109,7 +110,7 @@ pub fn select(
 /// The settings that determine provider and model.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
-    /// The requested provider and model.
+    /// Section `[provider]`: the requested provider and model.
     pub provider: ProviderConfig,
     /// The operator's own providers.
     pub providers: ProvidersConfig,
@@ -118,14 +119,14 @@ pub struct Choice {
     /// Whether the model name is literal, so that a prefix before a slash is not read as a
     /// provider. Set for the model of a resumed session.
     pub is_exact: bool,
-    /// Whether the user named provider and model together, so that a slash never selects another
-    /// provider.
+    /// Whether the user chose the provider together with the model, so that a slash in the model
+    /// name never selects another provider.
     pub is_pinned: bool,
 }
 
 impl Choice {
-    /// Selects a provider: the named one (by `provider.name`, or by a prefix of the model name),
-    /// else the one that the environment is configured for, else the scripted one.
+    /// Selects a provider: the one named by `provider.name` or by a prefix of the model name, else
+    /// the one that the environment is configured for, else the scripted one.
     pub fn select(&self, keys: &dyn Keys) -> Result<Selected, Error> {
         let env = |name: &str| {
             let value = keys.variable(name);
@@ -177,7 +178,8 @@ impl Choice {
         })
     }
 
-    /// Returns the provider that the environment, or a base URL alone, is configured for.
+    /// Returns the provider that the environment is configured for, or OpenAI if only a base URL is
+    /// configured.
     fn by_environment(
         &self,
         env: &dyn Fn(&str) -> Option<String>,
@@ -231,13 +233,13 @@ impl Choice {
         all.chain([SCRIPTED.to_owned()]).collect()
     }
 
-    /// Splits the model name into a provider and the rest; `None` when its prefix is not a
+    /// Splits the model name into a provider and the rest; `None` if its prefix is not read as a
     /// provider.
     ///
     /// A slash may also be part of a model name: resellers add the vendor as a prefix, and local
     /// servers the repository. `chosen` is the provider that is used without a prefix. Its own name
-    /// and names in `[providers]` are read as a provider. The name of a vendor is not, if models of
-    /// the chosen provider have such prefixes.
+    /// and the names in `[providers]` are read as a provider. The name of a preset is not if the
+    /// models of `chosen` have such prefixes.
     fn before_slash<'a>(
         &'a self,
         chosen: Option<&FoundProvider<'_>>,
@@ -254,7 +256,7 @@ impl Choice {
             return chosen.is_none().then_some((scripted, rest));
         }
         let found = self.named(first).ok()?;
-        // `openrouter/auto` is the whole name of a model of OpenRouter.
+        // `openrouter/auto` is the full name of a model of OpenRouter, including the prefix.
         let is_whole = found
             .preset
             .filter(|preset| preset.name == found.name)
@@ -271,7 +273,8 @@ impl Choice {
         }
         let is_elsewhere = given_url(*chosen, self.provider.base_url.as_deref(), env).is_some();
         if chosen.name == first {
-            // Another server may have a model `openai/gpt-oss-20b`.
+            // A server at another URL may have a model `openai/gpt-oss-20b`, so the prefix `openai`
+            // belongs to the model name.
             let is_own_name = is_whole || (is_elsewhere && chosen.own.is_none());
             return (!is_own_name).then_some((found, rest));
         }

@@ -7,8 +7,8 @@ use std::fmt;
 
 use crate::text::is_deceptive;
 
-/// Maximum length of server text in an error, in characters: enough for any real explanation, and
-/// too little to flood a terminal or a transcript.
+/// Maximum length of server text in an error, in characters: enough for any real explanation, but
+/// too short to flood a terminal or a transcript.
 pub const MAX_SERVER_TEXT_CHARS: usize = 500;
 
 /// Text that a server sent: truncated, on one line, without control characters. It is data and

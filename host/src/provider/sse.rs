@@ -1,8 +1,8 @@
 //! Parses server-sent events from a byte stream, with size limits.
 //!
-//! The `sse-stream` crate does the parsing. This module owns the feeding of the parser, the limits,
-//! and the raw copy that is kept for hooks. It must not know any provider's format nor wait for
-//! anything. Start from [`SseParser`].
+//! The `sse-stream` crate does the parsing. This module passes the bytes to the parser, enforces
+//! the limits, and keeps the raw copy for hooks. It must not know any provider's format nor wait
+//! for anything. Start from [`SseParser`].
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -18,12 +18,12 @@ use super::MAX_RAW_BYTES;
 use super::server_text::MAX_SERVER_TEXT_CHARS;
 use crate::lock::lock;
 
-/// Largest single event, many times the size of a tool call that writes a whole file. A server that
-/// never ends an event must not fill the memory.
+/// Maximum size of one event in bytes, many times the size of a tool call that writes a whole file.
+/// A server that never ends an event must not fill the memory.
 pub(crate) const MAX_EVENT_BYTES: usize = 16 << 20;
 
-/// Largest answer in bytes as received. The longest outputs of current models are below 1 MiB of
-/// text, and framing multiplies that by less than 50.
+/// Maximum size of an answer in bytes, including its framing. The longest outputs of current models
+/// are below 1 MiB of text, and framing multiplies that by less than 50.
 pub(crate) const MAX_ANSWER_BYTES: usize = 64 << 20;
 
 type Events = Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>> + Send>>;
@@ -52,7 +52,7 @@ pub(crate) struct SseParser {
     queue: Arc<Mutex<VecDeque<Vec<u8>>>>,
     events: Events,
     line: Vec<u8>,
-    /// Start of the current line, held until a colon arrives.
+    /// Start of the current line, which is held back from the parser until a colon arrives.
     held: Vec<u8>,
     /// Whether the start of the current line was already passed to the parser.
     is_in_line: bool,
@@ -84,8 +84,9 @@ impl Default for SseParser {
 }
 
 impl SseParser {
-    /// Parses the next chunk and appends the completed events to `events`, also those before a
-    /// fault. Returns whether the chunk has a part of the answer: comments and pings do not count.
+    /// Parses the next chunk and appends the completed events to `events`, even if an error follows
+    /// them. Returns whether the chunk contains a part of the answer: comments and pings do not
+    /// count.
     pub(crate) fn push(
         &mut self,
         piece: &[u8],
@@ -96,8 +97,8 @@ impl SseParser {
         if self.raw.n_bytes > MAX_ANSWER_BYTES {
             return Err(self.fault(format!("more than {} MiB", MAX_ANSWER_BYTES >> 20)));
         }
-        // Feed one line at a time: the crate reports a bad line before the events that precede it
-        // in the same chunk.
+        // Pass one line at a time to the crate: otherwise it would report a bad line before the
+        // events that precede it in the same chunk.
         for line in piece.split_inclusive(|byte| *byte == b'\n') {
             self.note_line(line);
             is_answer |= self.is_of_answer();
@@ -118,10 +119,11 @@ impl SseParser {
         Ok(is_answer)
     }
 
-    /// Returns the chunk of a line with the bytes held back before it; `None` while the line may
-    /// turn out to have no colon. By the specification (WHATWG HTML, section 9.2.6) a line without
-    /// a colon is a field with an empty value. An empty `data` adds nothing to a JSON document and
-    /// the other fields are not used here, so the line is skipped; the crate would end the stream.
+    /// Returns the bytes of a line that can go to the parser: `piece` and what was held back before
+    /// it. Returns `None` as long as the line may turn out to have no colon. By the specification
+    /// (WHATWG HTML, section 9.2.6) a line without a colon is a field with an empty value. An empty
+    /// `data` adds nothing to a JSON document and the other fields are not used here, so such a
+    /// line is skipped; the crate would end the stream at it.
     fn with_colon(&mut self, piece: &[u8]) -> Option<Vec<u8>> {
         if self.held.is_empty() && self.is_in_line {
             self.is_in_line = !piece.ends_with(b"\n");
@@ -153,12 +155,12 @@ impl SseParser {
         !line.starts_with(b":") && !self.is_ping
     }
 
-    /// Returns the answer as received, cut after [`MAX_RAW_BYTES`].
+    /// Returns the raw text of the answer, cut after [`MAX_RAW_BYTES`].
     pub(crate) fn into_raw(self) -> String {
         self.raw.into_text()
     }
 
-    /// Keeps the start of the current line for the message of a later fault.
+    /// Stores the start of the current line, for the text of a later error.
     fn note_line(&mut self, piece: &[u8]) {
         if self.line.ends_with(b"\n") {
             self.line.clear();

@@ -1,10 +1,10 @@
-//! The timeouts of one attempt, and the classification of connection errors.
+//! Applies the timeouts of one attempt, and classifies connection errors.
 //!
 //! Owns the timeout of each phase. It must not know the meaning of the awaited bytes, nor retry.
-//! Servers send comments and pings while they load a model or the model writes long arguments. They
-//! restart the idle timeout ([`AttemptTimer::note_alive`]), up to a limit of their own. Only a part
-//! of the answer ends a phase ([`AttemptTimer::note_progress`]). Start from
-//! [`AttemptTimer::wait_until`].
+//! Servers send comments and pings while they load a model or while the model writes long
+//! arguments. Comments and pings restart the idle timeout ([`AttemptTimer::note_alive`]), but a
+//! longer timeout limits the time without a part of the answer. Only such a part ends a phase
+//! ([`AttemptTimer::note_progress`]). Start from [`AttemptTimer::wait_until`].
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ impl<'a> AttemptTimer<'a> {
         match timeout_at(silent.min(pinged), arrival).await {
             Ok(Ok(arrived)) => Ok(arrived),
             Ok(Err(error)) => Err(self.broken_error(&error)),
-            // Retry after silence: a dead connection cannot be told from a slow server.
+            // Silence permits a retry: a dead connection cannot be told from a slow server.
             Err(_) if silent <= pinged => Err(AttemptFailure::passing_failure(
                 self.timeout_error(self.phase, self.limit_ms),
             )),
@@ -95,7 +95,7 @@ impl<'a> AttemptTimer<'a> {
         }
     }
 
-    /// Classifies an error of the connection, before or after it was established.
+    /// Classifies an error while connecting or on the open connection.
     fn broken_error(&self, error: &reqwest::Error) -> AttemptFailure {
         let endpoint = self.endpoint;
         let (provider, cause) = (endpoint.provider.clone(), innermost_text(error));

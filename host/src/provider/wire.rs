@@ -1,7 +1,7 @@
-//! The wires that Rind speaks: a wire is the format of one model API.
+//! Lists the wires that Rind speaks. A wire is the format of a model API.
 //!
-//! Owns their names. The code that reads and writes a wire is in the folder of that wire. Start
-//! from [`Wire`].
+//! Owns the names of the wires. The code that reads and writes a wire is in the folder of that
+//! wire. Start from [`Wire`].
 
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,8 @@ impl Wire {
         Self::Gemini,
     ];
 
-    /// Name of the wire, as in settings and in [`Writer::wire`](crate::message::Writer::wire).
+    /// Returns the name of the wire, as in settings and in
+    /// [`Writer::wire`](crate::message::Writer::wire).
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
-//! A script in one session, as hooks of the dispatcher.
+//! Registers a script with the dispatcher and calls it in one session.
 //!
-//! It builds the JSON input, calls the program (once or warm), masks secrets in the outcome and
-//! reports files that git would run. Start from [`OpenScript`].
+//! Builds the JSON input, calls the program (a process per call, or one that keeps running), masks
+//! secrets in the outcome and reports files that git would run. Start from [`OpenScript`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,21 +25,21 @@ use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::secret::{mask_leaves, run_aside};
 use crate::text::clean_line;
 
-/// Maximum length of a report about a file that git would run, in bytes. Paths can be longer.
+/// Maximum length in bytes of a report about a file that git would run. Longer paths are cut.
 const MAX_PLANTED_BYTES: usize = 500;
 
 /// A script that is called in a session.
 pub(crate) struct OpenScript {
     script: Arc<Script>,
     program: ScriptProgram,
-    /// Process of a script that stays running.
+    /// Process of the script, if it keeps running between calls.
     warm: Option<WarmScript>,
     claude: ClaudeState,
     handle: Arc<dyn AgentHandle>,
 }
 
 impl OpenScript {
-    /// Prepares a script for a session. The process is started at the first call.
+    /// Prepares a script for a session. Its process starts at the first call.
     pub(crate) fn new(
         script: Arc<Script>,
         program: ScriptProgram,
@@ -54,7 +54,7 @@ impl OpenScript {
         })
     }
 
-    /// Binds the script to its points.
+    /// Registers the script as a hook at each of its extension points.
     pub(crate) fn bind_hooks(self: &Arc<Self>, registry: &mut Registry) {
         for row in self.script.rows() {
             let binding = ScriptBinding {
@@ -95,7 +95,7 @@ impl OpenScript {
         Ok(outcome)
     }
 
-    /// Checks the pinned files on a blocking thread.
+    /// Checks on a blocking thread that the pinned files are unchanged.
     async fn check_pins(&self) -> Result<(), Failure> {
         if self.script.pins.is_empty() {
             return Ok(());
@@ -108,7 +108,7 @@ impl OpenScript {
             .map_err(Failure::Unavailable)
     }
 
-    /// Calls a hook of Claude Code and returns its reply as an outcome of the point.
+    /// Calls a hook of Claude Code and returns its reply as an outcome of the extension point.
     async fn ask_claude(
         &self,
         point: &'static str,
@@ -130,7 +130,7 @@ impl OpenScript {
         hook.read_outcome(caller, payload, &finished, &self.claude)
     }
 
-    /// Records files that a script left for git to run.
+    /// Returns a callback that records files which a script left for git to run.
     fn on_planted(&self, point: &'static str, caller: &Caller) -> once::OnPlanted {
         let (handle, name) = (self.handle.clone(), self.script.name.clone());
         let mut origin = caller.origin();
@@ -147,7 +147,7 @@ impl OpenScript {
         })
     }
 
-    /// Masks secrets in an outcome and records that.
+    /// Masks secrets in an outcome, and records which rules matched.
     fn mask_outcome(&self, point: &'static str, caller: &Caller, outcome: &mut Value) {
         let mut rules = BTreeSet::new();
         run_aside(json_bytes(outcome), || mask_leaves(outcome, &mut rules));
@@ -167,7 +167,7 @@ impl OpenScript {
         });
     }
 
-    /// Whether the matcher selects this payload.
+    /// Whether the script is called for this payload: its matcher, if it has one, matches the tool.
     fn is_asked(&self, payload: &Value) -> bool {
         self.script.matcher.as_ref().is_none_or(|matcher| {
             let tool = payload.pointer("/call/name").and_then(Value::as_str);
@@ -219,7 +219,7 @@ fn unwritten_failure(error: serde_json::Error) -> Failure {
     Failure::Unavailable(format!("the payload cannot be written as JSON: {error}"))
 }
 
-/// Returns the approximate size of the strings in a value, in bytes.
+/// Returns the total length of the strings in a value, in bytes.
 fn json_bytes(value: &Value) -> usize {
     crate::json::all_values(value)
         .map(|value| value.as_str().map_or(0, str::len))

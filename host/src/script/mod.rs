@@ -1,10 +1,10 @@
-//! Scripts: programs of the operator as hooks, with JSON input and output.
+//! Runs scripts: programs that the operator configures as hooks, with JSON input and output.
 //!
-//! Scripts are bound to points in the settings and called by the dispatcher like plugins and native
-//! hooks, with the same order, deadlines, failure policy, quarantine, rights and trace. They run
+//! The settings bind scripts to extension points. The dispatcher calls them like plugins and native
+//! hooks, with the same order, timeouts, failure policy, quarantine, rights and trace. They run
 //! like commands of `bash`, with the same confinement, environment and limits. Their output is
-//! masked and capped like that of plugins. This module must not know where a script was configured,
-//! nor the meaning of a point.
+//! masked and limited like that of plugins. This module must not know where a script was
+//! configured, nor the meaning of an extension point.
 //!
 //! Start from [`Script`].
 
@@ -38,51 +38,51 @@ pub use settings::{Base, HooksConfig, ScriptSettings};
 
 /// A program that is called as a hook.
 ///
-/// One script can serve several points. Use [`Script::new`] for the defaults, then
+/// One script can be bound to several extension points. Use [`Script::new`] for the defaults, then
 /// [`Script::check`] before binding it.
 #[derive(Clone, Debug)]
 pub struct Script {
     /// Name of the script, unique among plugins, scripts and native hooks.
     pub name: String,
-    /// Names of the points.
+    /// Names of the extension points that call the script.
     pub points: Vec<&'static str>,
     /// Program and arguments. A program without `/` is searched in `PATH`; otherwise it is an
     /// absolute path.
     pub command: Vec<OsString>,
-    /// Files that it may read in addition to those of commands: the script itself, and files named
-    /// in its arguments.
+    /// Files that the script may read in addition to those that commands of the agent may read: the
+    /// script itself, and files named in its arguments.
     pub files: Vec<PathBuf>,
-    /// Directories that it may read in addition to those of commands: the directories of its files,
-    /// which may hold modules and data.
+    /// Directories that the script may read in addition to those that commands of the agent may
+    /// read: the directories of its files, which may contain modules and data.
     pub folders: Vec<PathBuf>,
-    /// Files that must have the content that they had when the person allowed the script. A call
-    /// fails otherwise.
+    /// Files that must have the content with which a person allowed the script. Otherwise a call
+    /// fails.
     pub pins: Vec<PinnedFile>,
     /// Additional environment variables.
     pub env: Vec<(OsString, OsString)>,
-    /// Tools that it is called for, matched by full name; `None`: all tools. At `pre-tool` and
-    /// `post-tool` only.
+    /// Pattern for the full names of the tools for which the script is called; `None` for all
+    /// tools. Only at `pre-tool` and `post-tool`.
     pub matcher: Option<Regex>,
-    /// Priority among the hooks of a point; lower runs first.
+    /// Priority among the hooks of a point; the lowest number runs first.
     pub priority: u16,
-    /// Deadline of one call.
+    /// Timeout of one call.
     pub deadline: Duration,
-    /// Policy for its failures; `None` uses the default of the point.
+    /// Policy if the script fails; `None` for the default of the point.
     pub on_failure: Option<OnFailure>,
-    /// Whether the turn continues without waiting for it; observe points only.
+    /// Whether the turn continues without waiting for the script. Only at points that observe.
     pub is_async: bool,
-    /// Rights of the point that it keeps; `None` means all.
+    /// Rights that the script has out of those of the point, such as `block`; `None` for all.
     pub may: Option<Vec<String>>,
-    /// Whether the process keeps running for the session and answers line by line.
+    /// Whether one process keeps running for the session and answers each call with a line.
     pub is_warm: bool,
-    /// Position of its settings, for display.
+    /// File and position of the script's settings, for display.
     pub place: String,
     /// Claude Code event that the script handles, if it is a hook of Claude Code.
     claude: Option<claude::ClaudeHook>,
 }
 
 impl Script {
-    /// Creates a script with the defaults of its points: one process per call, deadline 5 s.
+    /// Creates a script with the defaults of its points: one process per call, timeout 5 s.
     #[must_use]
     pub fn new(name: impl Into<String>, points: &[&'static str], command: &[&str]) -> Self {
         Self {
@@ -158,7 +158,7 @@ impl Script {
         Ok(())
     }
 
-    /// Describes the hook at one of its points.
+    /// Returns the registration of the script at one of its extension points.
     #[must_use]
     pub fn spec(&self, row: &PointRow) -> HookSpec {
         HookSpec {
@@ -176,7 +176,7 @@ impl Script {
         }
     }
 
-    /// Describes the hooks, one for each point.
+    /// Returns the registrations of the script, one for each extension point.
     pub fn specs(&self) -> impl Iterator<Item = HookSpec> {
         self.rows().map(|row| self.spec(row))
     }
@@ -191,7 +191,7 @@ impl Script {
         Some(own.unwrap_or(pattern))
     }
 
-    /// Returns event, matcher and command of a hook of Claude Code, as its file has them.
+    /// Returns the event, matcher and command of a Claude Code hook, as they are in its file.
     #[must_use]
     pub fn claude_hook(&self) -> Option<(&'static str, &str, String)> {
         let hook = self.claude.as_ref()?;
@@ -199,8 +199,8 @@ impl Script {
         Some((hook.event_name(), hook.matcher_text(), command))
     }
 
-    /// Returns the files that the command visibly names. Relative paths are resolved against the
-    /// workspace, in which it runs.
+    /// Returns the existing files that the words of the command name. Relative paths are resolved
+    /// against the workspace, in which the command runs.
     #[must_use]
     pub fn named_files(&self, home: &Path, workspace: &Path) -> Vec<PathBuf> {
         let places = names::NamePlaces {
@@ -216,7 +216,7 @@ impl Script {
         found
     }
 
-    /// Iterates over the rows of its points.
+    /// Iterates over the catalog rows of the script's extension points.
     pub fn rows(&self) -> impl Iterator<Item = &'static PointRow> {
         self.points.iter().filter_map(|point| catalog::find(point))
     }

@@ -1,8 +1,8 @@
-//! Finds the files that a command line visibly names: files that a script may read, and files
-//! through which another party could change the script.
+//! Finds the files that the words of a command line name: the script may read them, and through
+//! them another party could change what the script does.
 //!
-//! Shell text is only split into words, not parsed. This module must not know whose files they are.
-//! Start from [`named_files`].
+//! A command line is only split into words, not parsed as shell text. This module must not know
+//! whose files they are. Start from [`named_files`].
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 pub(super) struct NamePlaces<'a> {
     /// Home directory, for `~/` and `$HOME/` at the start of a word.
     pub(super) home: &'a Path,
-    /// Variables whose value is a directory.
+    /// Environment variables whose values are directories.
     pub(super) variables: &'a [(OsString, OsString)],
-    /// Base of relative words; `None`: relative words are ignored.
+    /// Directory that relative words are resolved against; `None` to ignore relative words.
     pub(super) current: Option<&'a Path>,
 }
 
@@ -24,7 +24,7 @@ pub(super) fn named_files(text: &str, places: NamePlaces<'_>) -> Vec<PathBuf> {
     let is_border = |c: char| c.is_whitespace() || "\"';|&()<>=`".contains(c);
     // Removing quotes joins a quoted part with the text after it, as in `"$DIR"/name`.
     let bare = text.replace(['"', '\''], "");
-    // A file name with a space or separator is found if the whole text is that name.
+    // The text as a whole is a candidate too, for a file name with a space or a separator.
     let words = bare.split(is_border).chain(std::iter::once(text));
     let paths = words.filter_map(|word| named_path(word, places));
     let mut found = Vec::new();
@@ -41,7 +41,7 @@ const SCRIPT_EXTENSIONS: &[&str] = &[
     "bash", "cjs", "js", "lua", "mjs", "php", "pl", "ps1", "py", "rb", "sh", "ts", "zsh",
 ];
 
-/// Whether a file is a program, not just data.
+/// Whether a file is a program and not only data.
 fn is_program(file: &Path) -> bool {
     let extension = file.extension().and_then(|extension| extension.to_str());
     let is_executable = |metadata: std::fs::Metadata| metadata.permissions().mode() & 0o111 != 0;
@@ -51,8 +51,8 @@ fn is_program(file: &Path) -> bool {
 
 /// Returns the directories of the programs among these files, both as named and with symlinks
 /// resolved. A program may read modules and data next to it; a data file implies nothing about its
-/// directory. Broad directories are left out: the home directory, a hidden directory directly in it
-/// (`~/.ssh`, `~/.claude`), which may hold keys, a parent of these, and a top-level directory.
+/// directory. Broad directories are omitted: the home directory and its parents, a hidden directory
+/// directly in it (`~/.ssh`, `~/.claude`), which may contain keys, and a top-level directory.
 pub(super) fn file_folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
     let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
     let is_narrow = |folder: &Path| {
@@ -69,7 +69,7 @@ pub(super) fn file_folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
         let real = file.canonicalize().ok();
         let real = real.as_deref().and_then(Path::parent).map(Path::to_owned);
         for folder in [named, real].into_iter().flatten() {
-            // Decide by the canonical directory, whatever symlink leads to it.
+            // Decide by the canonical path, because the directory may be reached through a symlink.
             let leads = folder.canonicalize();
             if leads.is_ok_and(|leads| is_narrow(&leads)) && !found.contains(&folder) {
                 found.push(folder);
@@ -101,7 +101,7 @@ fn named_path(word: &str, places: NamePlaces<'_>) -> Option<PathBuf> {
     Some(places.current?.join(word))
 }
 
-/// Splits `$NAME/rest` and `${NAME}/rest`.
+/// Splits `$NAME/rest` or `${NAME}/rest` into the name and the rest.
 fn leading_variable(word: &str) -> Option<(&str, &str)> {
     let word = word.strip_prefix('$')?;
     let (name, rest) = word.split_once('/')?;

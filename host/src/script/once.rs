@@ -1,8 +1,8 @@
 //! Runs a script once per call: input on standard input, outcome on standard output.
 //!
 //! The workspace is searched before and after the script for files that git would run, as for
-//! `bash`. Output is bounded while it is written, so that a script cannot exhaust memory. Start
-//! from [`ask_once`].
+//! `bash`. The size of the output is checked while it is written, so that a script cannot exhaust
+//! memory. Start from [`ask_once`].
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -29,7 +29,7 @@ use crate::tool::process::{Ending, Finished, OnLine, Process, Stream, Streams};
 /// Maximum size of an outcome, in bytes: that of the largest request body that a hook may return.
 pub(super) const MAX_OUTCOME_BYTES: usize = 8 << 20;
 
-/// Maximum size of the standard error of a script, in bytes. Only its end is shown.
+/// Maximum size of the standard error of a script, in bytes. Only the end of it is shown.
 const MAX_ERRORS_BYTES: usize = 1 << 20;
 
 /// Number of bytes of standard error that are shown.
@@ -41,18 +41,19 @@ pub(super) const TEMPORARY_PREFIX: &str = "rind-hook-";
 /// Name of the input file.
 const INPUT: &str = "input.json";
 
-/// Timeout for searching the workspace before or after a script. This time is not the script's, and
-/// must not block the turn for long.
+/// Timeout for one search of the workspace, before or after a script. The time of a search does not
+/// count towards the script's timeout, but must not block the turn for long.
 const MAX_LOOK: Duration = Duration::from_secs(60);
 
-/// Extra time for the process after the deadline of the call, which the dispatcher enforces.
+/// Additional time after the timeout of the call until the process is stopped. The dispatcher
+/// enforces the timeout of the call.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Program of a script, with the settings to start it.
 #[derive(Clone, Debug)]
 pub(crate) struct ScriptProgram {
     command: Vec<OsString>,
-    /// Additional readable files and directories.
+    /// Files and directories that the script may read in addition to those of commands.
     readable: Vec<PathBuf>,
     env: Vec<(OsString, OsString)>,
     workspace: PathBuf,
@@ -60,9 +61,9 @@ pub(crate) struct ScriptProgram {
 }
 
 impl ScriptProgram {
-    /// Creates the program of a script that runs in the workspace of `paths`, confined as in
-    /// `commands`. A directory that contains one of Rind's own directories, which hold secrets and
-    /// sessions, is not made readable.
+    /// Creates the program of a script that runs in the workspace of `paths` with the confinement
+    /// and environment of `commands`. A directory that contains one of Rind's own directories,
+    /// which contain secrets and sessions, is not made readable.
     pub(crate) fn new(script: &Script, paths: &Paths, commands: Commands) -> Self {
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
         let own = [&paths.config, &paths.data, &paths.cache].map(real);
@@ -91,14 +92,15 @@ impl ScriptProgram {
         })
     }
 
-    /// Records the state of everything that the process may change before `deadline`.
+    /// Records the state of the directories that the process may change, to find files for git
+    /// afterwards. The process is stopped after `deadline`.
     async fn look(&self, deadline: Duration) -> Result<LeftFilesSearch, Failure> {
         let confine = self.around().await?.confine;
         let look = LeftFilesSearch::scan_before(&self.workspace, confine.as_ref(), deadline).await;
         look.map_err(Failure::Unavailable)
     }
 
-    /// Builds the process, which reads this file or named pipe as its standard input.
+    /// Builds the process. Its standard input is the file or named pipe `stdin`.
     pub(super) async fn build_process(
         &self,
         stdin: PathBuf,
@@ -130,8 +132,8 @@ impl ScriptProgram {
     }
 }
 
-/// Callback for descriptions of files that a script left for git to run. It is called even if the
-/// caller of the script is gone.
+/// Callback that receives the description of each file that a script left for git to run. It is
+/// called even if the call of the script was dropped.
 pub(super) type OnPlanted = Box<dyn Fn(String) + Send>;
 
 /// Calls a script once. Dropping the future stops the process and its descendants.
@@ -149,7 +151,7 @@ pub(super) async fn ask_once(
     }
 }
 
-/// Runs the program with this input until all its descendants have ended.
+/// Runs the program with this input, and returns after it and all its descendants have ended.
 pub(super) async fn run_once(
     program: &ScriptProgram,
     input: Vec<u8>,
@@ -161,11 +163,11 @@ pub(super) async fn run_once(
     let flood = OutputFlood::new(&cancel);
     let program = program.clone();
     let on_line = flood.on_line();
-    // Searching the workspace does not count towards the script's deadline.
+    // The search does not count towards the script's timeout.
     let look = search_within(program.look(deadline + GRACE), MAX_LOOK).await??;
     let (ended, has_ended) = oneshot::channel::<()>();
-    // Spawned as its own task: if the caller is gone, the process is still stopped, its leftovers
-    // checked and its input removed.
+    // Run this as its own task: even if the caller drops the call, the process is stopped, the
+    // files that it left are searched and its input is removed.
     let running = tokio::spawn(async move {
         let input = tokio::task::spawn_blocking(move || write_input(&input)).await;
         let input = input.map_err(script_failure)?.map_err(script_failure)?;
@@ -177,7 +179,8 @@ pub(super) async fn run_once(
         look.refuse_left().await.into_iter().for_each(on_planted);
         finished.map_err(|error| Failure::Unavailable(error.to_string()))
     });
-    // Resolves when the sender is dropped: the process has ended or could not be started.
+    // The receiver resolves when the sender is dropped: the process has ended or could not be
+    // started.
     let _ = has_ended.await;
     let finished = search_within(running, MAX_LOOK)
         .await?
@@ -188,7 +191,7 @@ pub(super) async fn run_once(
     }
 }
 
-/// Waits for a search of the workspace, with the deadline of the call suspended.
+/// Waits for a search of the workspace, while the timeout of the call is suspended.
 async fn search_within<T>(look: impl Future<Output = T>, most: Duration) -> Result<T, Failure> {
     let look = tokio::time::timeout(most, look);
     pause_clock(look).await.map_err(|_| {
@@ -203,15 +206,15 @@ fn script_failure(error: impl std::fmt::Display) -> Failure {
     Failure::Unavailable(format!("cannot write its input: {error}"))
 }
 
-/// Writes the input to a private file. A file, not a pipe, because a program that reads no input
-/// would block the writer.
+/// Writes the input to a private file. It is not a pipe, because a program that does not read its
+/// input would block the writer.
 fn write_input(input: &[u8]) -> std::io::Result<TemporaryFolder> {
     let folder = TemporaryFolder::new(TEMPORARY_PREFIX)?;
     std::fs::write(folder.path().join(INPUT), input)?;
     Ok(folder)
 }
 
-/// Parses an outcome. Empty output changes nothing.
+/// Parses an outcome. Empty output is an outcome that changes nothing.
 pub(super) fn parse_outcome(text: &str) -> Result<Value, Failure> {
     if text.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
@@ -227,7 +230,7 @@ pub(super) fn parse_outcome(text: &str) -> Result<Value, Failure> {
     }
 }
 
-/// Describes the end of a script that returned no outcome.
+/// Returns the failure for a script that ended without an outcome.
 pub(super) fn ended_failure(ending: Ending, errors: &str) -> Failure {
     let with_errors = |what: String| {
         let errors = with_advice(errors);
@@ -248,7 +251,7 @@ pub(super) fn ended_failure(ending: Ending, errors: &str) -> Failure {
     }
 }
 
-/// Messages of programs that did not find or could not read a file.
+/// Parts of the error messages of programs that did not find a file or could not read one.
 const NOT_READ: &[&str] = &[
     "No such file",
     "Permission denied",
@@ -258,7 +261,7 @@ const NOT_READ: &[&str] = &[
     "EACCES",
 ];
 
-/// Adds advice to the errors of a script that look as if the confinement blocked a file.
+/// Adds advice to the error output of a script if it looks as if the confinement blocked a file.
 pub(super) fn with_advice(errors: &str) -> Cow<'_, str> {
     if !NOT_READ.iter().any(|words| errors.contains(words)) {
         return errors.into();
@@ -282,7 +285,7 @@ pub(super) fn error_line(text: &str) -> String {
     clean_line(&text[start..], SHOWN_ERRORS_BYTES)
 }
 
-/// Stops a script that writes too much.
+/// Counts the output of a script, and stops a script that writes too much.
 #[derive(Clone)]
 pub(super) struct OutputFlood {
     cancel: CancellationToken,
@@ -324,7 +327,7 @@ impl OutputFlood {
     /// Describes the limit that was exceeded, if one was.
     pub(super) fn exceeded(&self) -> Option<String> {
         let [out, errors] = &*self.written;
-        // A last line without a line break counts as one byte too many.
+        // A line break is counted for every line, so one byte too many for a last line without one.
         if out.load(Ordering::Relaxed) > MAX_OUTCOME_BYTES as u64 {
             return Some(format!("it wrote more than {MAX_OUTCOME_BYTES} bytes"));
         }

@@ -1,17 +1,16 @@
-//! Files of a script that are pinned to the content that a person allowed.
+//! Pins files of a script to the content that a person allowed.
 //!
-//! A project's hooks run programs that lie in the workspace, where the agent can change them. This
-//! module must not know who allowed a script, nor where the answer is kept. Start from
-//! [`PinnedFile`].
+//! A project's hooks run programs in the workspace, where the agent can change them. This module
+//! must not know who allowed a script, nor where the answer is stored. Start from [`PinnedFile`].
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Largest pinned file, in bytes. Scripts have a few kilobytes.
+/// Maximum size of a pinned file, in bytes. Scripts usually have a few kilobytes.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// A file with the digest of its content when it was allowed.
+/// A file, with the digest of its content when it was pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedFile {
     path: PathBuf,
@@ -19,7 +18,7 @@ pub struct PinnedFile {
 }
 
 impl PinnedFile {
-    /// Pins a file to its present content.
+    /// Pins a file to its current content.
     ///
     /// # Errors
     /// The file cannot be read, or has more than 16 MiB.
@@ -40,10 +39,10 @@ impl PinnedFile {
         &self.digest
     }
 
-    /// Checks that the file still has the content.
+    /// Checks that the file still has the content that was pinned.
     ///
     /// # Errors
-    /// A sentence: it has changed, or cannot be read.
+    /// A sentence: the file has changed, or cannot be read.
     pub(super) fn check_unchanged(&self) -> Result<(), String> {
         let shown = self.path.display();
         match file_digest(&self.path) {

@@ -1,4 +1,4 @@
-//! Settings of scripts: the section `[hooks]`.
+//! Reads the settings of scripts: the section `[hooks]`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,10 +14,10 @@ use crate::point::catalog;
 use crate::point::failure::OnFailure;
 use crate::point::registry::{DEFAULT_PRIORITY, HOOK_DEADLINE};
 
-/// Default deadline of an async script.
+/// Default timeout of an async script.
 const ASYNC_DEADLINE: Duration = Duration::from_secs(15);
 
-/// Hooks configured by the operator, other than those of plugins.
+/// Hooks configured by the operator, except those of plugins.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HooksConfig {
@@ -31,7 +31,7 @@ impl Section for HooksConfig {
     const NAME: &'static str = "hooks";
 }
 
-/// One point, or a list.
+/// Name of an extension point, or a list of names.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(
     untagged,
@@ -46,7 +46,7 @@ enum PointNames {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptSettings {
-    /// Point that calls the script, or several.
+    /// Extension point that calls the script, or a list of several.
     point: PointNames,
     /// Program and its arguments. A word that begins with `~/` is a path in the home folder; the
     /// first word may be relative to the folder of the settings.
@@ -58,13 +58,13 @@ pub struct ScriptSettings {
     /// tools.
     #[serde(default)]
     matcher: Option<String>,
-    /// Lower runs first. Default: 100.
+    /// Priority; the lowest number runs first. Default: 100.
     #[serde(default)]
     priority: Option<u16>,
     /// Action when the script fails. Default: that of the point.
     #[serde(default)]
     on_failure: Option<OnFailure>,
-    /// Deadline of a call, in seconds. Default: 5, and 15 with `async`.
+    /// Timeout of a call, in seconds. Default: 5, and 15 with `async`.
     #[serde(default, deserialize_with = "number::within_if_set::<1, 600, _, _>")]
     timeout_seconds: Option<u64>,
     /// Whether the turn continues without waiting for the script, at points that only observe.
@@ -74,7 +74,7 @@ pub struct ScriptSettings {
     /// Rights that the script has, such as `block`, out of those of its point. Default: all of them.
     #[serde(default)]
     may: Option<Vec<String>>,
-    /// Whether the script is started once a session and reads one call a line. Default: no.
+    /// Whether one process runs for the session and reads one call per line. Default: no.
     #[serde(default, rename = "warm")]
     is_warm: bool,
 }
@@ -83,7 +83,7 @@ fn default_yes() -> bool {
     true
 }
 
-/// Directories that paths in settings are relative to.
+/// Directories against which paths in settings are resolved.
 #[derive(Clone, Copy, Debug)]
 pub struct Base<'a> {
     /// Home directory, for `~` at the start of a word.
@@ -93,7 +93,7 @@ pub struct Base<'a> {
 }
 
 impl ScriptSettings {
-    /// Builds the script of this name; `place` is the position of its settings.
+    /// Builds the script with this name; `place` is the position of its settings.
     ///
     /// # Errors
     /// A sentence about the first invalid setting.
@@ -145,7 +145,8 @@ pub(super) fn parse_matcher(pattern: &str) -> Result<Regex, String> {
 }
 
 impl Base<'_> {
-    /// Resolves a path from the settings.
+    /// Resolves a path from the settings: against the home directory after `~/`, else against the
+    /// directory of the settings file.
     #[must_use]
     pub fn path(&self, text: &str) -> PathBuf {
         match text.strip_prefix("~/") {
@@ -155,8 +156,8 @@ impl Base<'_> {
     }
 }
 
-/// Resolves the paths of a command and finds the files that it names. A script may read itself and
-/// the files in its arguments.
+/// Resolves the paths in a command, and returns the command and the existing files in it, which the
+/// script may read.
 fn resolve_command(words: &[String], base: Base<'_>) -> (Vec<OsString>, Vec<PathBuf>) {
     let path = |(at, word): (usize, &String)| {
         if word.starts_with("~/") || (at == 0 && word.contains('/')) {

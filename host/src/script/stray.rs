@@ -1,10 +1,11 @@
-//! Matchers that match no tool. A guard that is never called protects nothing, so this is reported.
+//! Reports matchers that match no tool: a script that is meant to guard calls, but is never called,
+//! protects nothing.
 
 use super::{Script, claude};
 
 impl Script {
-    /// Describes the fault of the matcher if it names a missing tool, so that the script would
-    /// never be called for it. `known` lists the tools, each with its plugin.
+    /// Returns a message if the matcher names a missing tool, for which the script would never be
+    /// called. `known` lists the tools, each with its plugin.
     #[must_use]
     pub fn unmatched_matcher(&self, known: &[(Option<&str>, &str)]) -> Option<String> {
         if let Some(hook) = &self.claude {
@@ -17,7 +18,7 @@ impl Script {
         let (pattern, text) = (self.matcher.as_ref()?, self.matcher()?);
         let is_there = |name: &str| known.iter().any(|(_, known)| *known == name);
         let is_list = |c: char| c.is_ascii_alphanumeric() || "_-|".contains(c);
-        // In a list of plain names each must exist; a pattern must match at least one tool.
+        // In a list of plain names, each must be a tool; a pattern must match at least one tool.
         let stray = if text.chars().all(is_list) {
             text.split('|').find(|name| !is_there(name))
         } else {
@@ -33,7 +34,7 @@ impl Script {
     }
 }
 
-/// Formats the error. `own` is the tool's name in Rind if the matcher used its Claude Code name.
+/// Formats the message. `own` is the tool's name in Rind if the matcher used its Claude Code name.
 fn unmatched_notice(matcher: &str, own: Option<&str>, mut names: Vec<String>) -> String {
     names.sort_unstable();
     names.dedup();

@@ -1,8 +1,10 @@
-//! A script that keeps running for the session: calls and answers are lines of JSON, matched by id.
+//! Runs a script that stays alive for the session: calls and answers are lines of JSON, matched by
+//! id.
 //!
-//! The script is started at its first call. If it exits, or is stopped because a call was not
-//! answered, the next call restarts it, a limited number of times. A line without a known id is an
-//! error; a line with the id of an earlier call is late and is dropped. Start from [`WarmScript`].
+//! The script is started at its first call. If it exits, or is stopped because a call was dropped
+//! without an answer, the next call restarts it, a limited number of times. A line that is no
+//! answer or has an unknown id is an error; a line with the id of an earlier call is late and is
+//! dropped. Start from [`WarmScript`].
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -29,16 +31,17 @@ use crate::tool::process::{Finished, InputPipe, MAX_LINE_BYTES, OnLine, Stream};
 /// saves.
 const MAX_STARTS: u32 = 4;
 
-/// Timeout of the process, longer than any session.
+/// Timeout of the process. It is longer than any session, so the process never times out.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Maximum number of unread lines. A script that writes more unasked is stopped.
+/// Maximum number of lines of output that wait to be read. A script that writes more without being
+/// called is stopped.
 const MAX_LINES: usize = 64;
 
-/// Number of bytes of standard error that are kept for the message of a crash.
+/// Number of bytes at the end of standard error that are kept for the text of an error.
 const KEPT_ERRORS_BYTES: usize = 4096;
 
-/// A script that keeps running. Calls are serialized.
+/// A script that keeps running between calls. It answers one call at a time.
 pub(super) struct WarmScript {
     program: ScriptProgram,
     state: AsyncMutex<WarmState>,
@@ -60,7 +63,7 @@ struct RunningScript {
     _stop: DropGuard,
 }
 
-/// A line written by the script.
+/// A line that the script writes as its answer.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScriptAnswer {
@@ -79,14 +82,16 @@ impl WarmScript {
         }
     }
 
-    /// Creates a call. If this future is dropped before the answer arrives, the process is stopped.
+    /// Sends a call and returns the outcome. If this future is dropped before the answer arrives,
+    /// the process is stopped.
     pub(super) async fn ask_warm<P: Serialize>(&self, call: Call<P>) -> Result<Value, Failure> {
         let mut state = wait_for_turn(self.state.lock(), None).await;
         state.n_calls += 1;
         let id = state.n_calls;
         let mut line = serde_json::to_vec(&call.with_id(id)).map_err(unwritten_failure)?;
         line.push(b'\n');
-        // Take the process out of the state, so that dropping this call drops the process.
+        // Move the process out of the state, so that dropping this future drops and stops the
+        // process.
         let mut running = match state.running.take().filter(RunningScript::is_alive) {
             Some(running) => running,
             None => {
@@ -160,7 +165,8 @@ impl RunningScript {
         !self.lines.is_closed()
     }
 
-    /// Creates one call. The outer error ends the script.
+    /// Sends one call and waits for the answer. After the outer error, the process must not be used
+    /// again; after the inner error, it can be.
     async fn ask_running(
         &mut self,
         id: u64,
@@ -175,12 +181,14 @@ impl RunningScript {
             }
         };
         tokio::select! {
-            // Poll the output first: lines written before the exit still count.
+            // Poll the output before the write: lines that the script wrote before it exited still
+            // count.
             biased;
             answer = read_answer(&mut self.lines, id) => match answer {
                 Ok(answer) => Ok(answer),
                 Err(NoScriptAnswer::Ended) => Err(self.why_ended().await),
-                // The rest of the line would be read as the answer to the next call.
+                // The process cannot be used again: the rest of the line would be read as the
+                // answer to the next call.
                 Err(NoScriptAnswer::TooLong) => Err(Failure::Error(format!(
                     "it wrote a line of more than {MAX_LINE_BYTES} bytes, so it was stopped; its next call starts it again"
                 ))),
@@ -189,7 +197,7 @@ impl RunningScript {
         }
     }
 
-    /// Returns the reason why the script ended.
+    /// Waits for the end of the process, and returns the failure of the call.
     async fn why_ended(&mut self) -> Failure {
         if let Some(why) = self.flood.exceeded() {
             return Failure::Limit(why);
@@ -197,7 +205,8 @@ impl RunningScript {
         let errors = once::error_line(&lock(&self.errors));
         match (&mut self.ended).await {
             Ok(Ok(finished)) => match once::ended_failure(finished.ending, &errors) {
-                // The script will be restarted, so its end only fails this call.
+                // The next call restarts the script, so this is an error of one call and not a
+                // crash.
                 Failure::Crash(why) | Failure::Error(why) => {
                     Failure::Error(format!("it ended before it answered: {why}"))
                 }
@@ -209,10 +218,10 @@ impl RunningScript {
     }
 }
 
-/// Reason why no line could be read.
+/// Reason why there is no answer.
 enum NoScriptAnswer {
     Ended,
-    /// A line was too long to arrive in one piece.
+    /// A line was too long: the host got only a part of it.
     TooLong,
 }
 
@@ -266,7 +275,7 @@ async fn read_answer(
     }
 }
 
-/// Keeps the end of the standard error.
+/// Appends a line to the stored standard error, and drops its beginning if it is too long.
 fn keep_errors(errors: &Mutex<String>, line: &str) {
     let mut errors = lock(errors);
     errors.push_str(line);

@@ -1,7 +1,8 @@
-//! Content-addressed files of a session, for data that is too large for its entries or not text.
+//! Stores content-addressed files of a session, for data that is not text or is too large for an
+//! entry.
 //!
-//! Owns the file names (the BLAKE3 hash of the content), the size limits, and the check that a file
-//! still has the content it was written with. The module must not know the meaning of the bytes.
+//! Owns the file names (the BLAKE3 hash of the content), the size limits, and the check that the
+//! content of a file still matches its name. The module must not know the meaning of the bytes.
 //! Start from [`SessionBlobs`].
 
 use std::fs;
@@ -23,13 +24,13 @@ pub const MAX_BLOB_BYTES: u64 = 8 << 20;
 /// Maximum size of all blobs of a session, in bytes.
 pub const MAX_BLOBS_BYTES: u64 = 256 << 20;
 
-/// Returns the name of a value in [`Blobs`].
+/// Returns the name under which [`Blobs`] stores a value: the hash of its bytes.
 pub(super) fn hash_name(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
 }
 
-/// Whether a text is a name that [`hash_name`] could have made. Names come from plugins and from
-/// files that may have been tampered with.
+/// Whether a text has the form of a name from [`hash_name`]. Names come from plugins and from files
+/// that may have been tampered with.
 pub(super) fn is_hash_name(text: &str) -> bool {
     let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     text.len() == 2 * blake3::OUT_LEN && text.bytes().all(is_hex)
@@ -50,7 +51,7 @@ impl HashedFiles {
         }
     }
 
-    /// Sets whether a write waits for the disk.
+    /// Sets whether a write waits until the data is on the disk.
     pub(super) fn with_wait(self, wait: DiskWait) -> Self {
         Self { wait, ..self }
     }
@@ -64,8 +65,8 @@ impl HashedFiles {
         self.file_path(name).ok_or_else(|| self.damaged(name))
     }
 
-    /// Copies every file into a folder that does not exist yet. A forked session needs its own
-    /// copies.
+    /// Copies every file into the folder of `to`, which does not exist yet. A forked session needs
+    /// its own copies.
     pub(super) fn copy_to(&self, to: &Self) -> Result<(), Error> {
         for (from, name) in self.files()? {
             private_folder(&to.folder).map_err(|source| Error::write_error(&to.folder, source))?;
@@ -96,8 +97,8 @@ impl Blobs for HashedFiles {
         }
         let failed = |source| Error::write_error(&path, source);
         private_folder(&self.folder).map_err(failed)?;
-        // Writing an unnamed file fails on some file systems, and if a corrupt file has this name.
-        // Then write a temporary file and rename it.
+        // Writing through an unnamed file fails on some file systems, and if a corrupt file already
+        // has this name. Then write a temporary file and rename it.
         if write_unnamed(&path, bytes, self.wait).is_err() {
             let half = self
                 .folder
@@ -143,7 +144,7 @@ impl Blobs for HashedFiles {
         Ok(names)
     }
 
-    /// A failure only wastes space.
+    /// Removes the file. An error is ignored, because the file only wastes space.
     fn release(&self, name: &str) {
         if let Some(path) = self.file_path(name) {
             let _ = fs::remove_file(path);
@@ -156,24 +157,24 @@ impl Blobs for HashedFiles {
     }
 }
 
-/// Blobs that messages of a session and of its subagents refer to. Cheap to clone; keeps no file
-/// open. Methods that block say so.
+/// Blobs of a session and of its subagents, to which their messages refer. Cheap to clone; keeps no
+/// file open. The docs of a method say if it blocks.
 #[derive(Clone, Debug)]
 pub struct SessionBlobs {
     blobs: Arc<dyn Blobs>,
-    /// Total size of all blobs; `None` until it is first needed.
+    /// Total size of all blobs in bytes; `None` until it is first needed.
     total: Arc<Mutex<Option<u64>>>,
 }
 
 impl SessionBlobs {
-    /// Applies the limits of a session to these blobs.
+    /// Adds the size limits of a session to `blobs`.
     pub(super) fn new(blobs: Arc<dyn Blobs>) -> Self {
         let total = Arc::default();
         Self { blobs, total }
     }
 
-    /// Stores the bytes of a blob. They are on the disk when this returns, before any message can
-    /// refer to them. Blocks.
+    /// Stores the bytes of a blob, and returns once they are on the disk, so that no message can
+    /// refer to a missing blob. Blocks.
     pub fn put(&self, blob: &Blob, bytes: &[u8]) -> Result<(), Error> {
         if hash_name(bytes) != blob.id {
             return Err(self.blobs.damaged(&blob.id));
@@ -187,7 +188,7 @@ impl SessionBlobs {
         hash_name(text.as_bytes())
     }
 
-    /// Returns the name of a value in [`Blobs`]: the hash of its bytes.
+    /// Returns the id under which bytes are stored: their hash.
     #[must_use]
     pub fn bytes_id(bytes: &[u8]) -> String {
         hash_name(bytes)

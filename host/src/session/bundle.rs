@@ -1,9 +1,10 @@
-//! Sessions as one file: written byte for byte, and read back the same.
+//! Exports a session to one file and imports it again, byte for byte.
 //!
-//! Owns the two forms of such a file. A session that is nothing but whole lines is those lines, its
-//! `session.jsonl`; one with blobs, subagents or a torn last line is a tar archive of its folder,
-//! `ID/session.jsonl` and so on. The lock, checkpoints, rests of writes and files that no version of
-//! the program makes are left out. Start from [`export_session`] and [`import_session`].
+//! Owns the two formats of such a file. If a session consists of complete lines only, the file is a
+//! copy of its `session.jsonl`. If it has blobs, subagents or a torn last line, the file is a tar
+//! archive of its folder, with `ID/session.jsonl` and so on. The lock, checkpoints, leftovers of
+//! interrupted writes and foreign files are not exported. Start from [`export_session`] and
+//! [`import_session`].
 
 mod import;
 
@@ -21,10 +22,10 @@ use super::storage::files::SessionFiles;
 use super::{Error, SessionStore};
 use crate::disk::TemporaryFolder;
 
-/// Form of an exported session.
+/// Format of an exported session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BundleForm {
-    /// The lines of the session.
+    /// A copy of `session.jsonl`.
     Lines,
     /// A tar archive of the folder of the session.
     Archive,
@@ -37,26 +38,28 @@ pub struct Bundle {
     folder: std::path::PathBuf,
     parts: Vec<FilePart>,
     form: BundleForm,
-    /// Paths of files that are left out, each with the reason.
+    /// Messages about foreign files that are not exported.
     left_out: Vec<String>,
-    /// Folder of a copy, if the store keeps no files. Removed with this value.
+    /// Folder with a copy of the session, if the store keeps no files. It is removed when this
+    /// value is dropped.
     _aside: Option<TemporaryFolder>,
 }
 
 impl Bundle {
-    /// Returns the form that the session is written in.
+    /// Returns the format in which the session is written.
     #[must_use]
     pub fn form(&self) -> BundleForm {
         self.form
     }
 
-    /// Returns messages about the files that are left out.
+    /// Returns messages about foreign files that are not exported.
     #[must_use]
     pub fn left_out(&self) -> &[String] {
         &self.left_out
     }
 
-    /// Writes the session without entries that are appended meanwhile.
+    /// Writes the session to `out`. Entries that are appended while a file is read are not
+    /// included.
     pub fn write(&self, out: &mut dyn Write) -> Result<(), Error> {
         if self.form == BundleForm::Lines {
             return self.lines(out).map_err(|source| self.failed(source));
@@ -99,7 +102,7 @@ impl Bundle {
     }
 }
 
-/// Reader of as many bytes as a file had; fails if it has fewer now.
+/// Reads as many bytes as the file had when it was opened; fails if the file has become shorter.
 struct Exactly {
     file: File,
     left: u64,
@@ -145,10 +148,10 @@ pub fn save(
         .map_err(|error| failed(error.error))
 }
 
-/// Prepares the export of a session: lists its files, and decides between a single file and an
-/// archive. Takes no lock, so the session may be open.
+/// Prepares the export of a session: lists its files, and chooses the format. Takes no lock, so the
+/// session may be open.
 ///
-/// A store that keeps no files is copied to temporary files first.
+/// If the store keeps no files, the session is copied to temporary files first.
 pub fn export_session(store: &SessionStore, id: &str) -> Result<Bundle, Error> {
     if id.contains('/') {
         return Err(Error::Bundle {
@@ -161,12 +164,12 @@ pub fn export_session(store: &SessionStore, id: &str) -> Result<Bundle, Error> {
     }
     let folder = store.folder_of(id)?;
     let mut all = parts(&folder).map_err(|source| Error::read_error(&folder, source))?;
-    // Read the entries first: everything that they refer to was written before them.
+    // Archive the entries first: all that they refer to was written before them, so it is complete.
     all.sort_by_key(|part| part.kind);
     let mut left_out = Vec::new();
     all.retain(|part| match part.kind {
         PartKind::Entries | PartKind::Content | PartKind::State => true,
-        // Checkpoints belong to the workspace of this machine.
+        // Checkpoints are useful only with the workspace on this machine.
         PartKind::Lock | PartKind::Left | PartKind::Checkpoint => false,
         PartKind::Foreign | PartKind::Odd => {
             left_out.push(format!(
@@ -191,7 +194,7 @@ pub fn export_session(store: &SessionStore, id: &str) -> Result<Bundle, Error> {
     })
 }
 
-/// Exports a copy of the session in temporary files.
+/// Prepares the export of a session in a store without files, through a copy in temporary files.
 fn export_copy(store: &SessionStore, id: &str) -> Result<Bundle, Error> {
     let at = store.address(id)?;
     let (aside, files) = temporary_files()?;
@@ -204,7 +207,8 @@ fn export_copy(store: &SessionStore, id: &str) -> Result<Bundle, Error> {
     })
 }
 
-/// Creates a store of files that is removed with the folder.
+/// Creates a store of files in a temporary folder, and returns both. Dropping the folder removes
+/// the files.
 fn temporary_files() -> Result<(TemporaryFolder, SessionFiles), Error> {
     let folder = TemporaryFolder::new(".rind-sessions-").map_err(|source| Error::Bundle {
         what: "a session in a store without files".to_owned(),

@@ -1,12 +1,12 @@
-//! Sessions of subagents, which are stored below the session of their parent.
+//! Manages the sessions of subagents, which are stored below the session of their parent.
 //!
-//! Owns the folder `agents` in a session's folder: listing the subagents that the entries name and
-//! those that exist, creating the session of a subagent or of a holder (which keeps an archived
-//! turn), and reading them. A subagent's session may have subagents of its own in the same way. The
-//! module must not know how a subagent is run.
+//! Owns the folder `agents` in a session's folder: lists the subagents that entries name and those
+//! that have a session, creates the session of a subagent or of a holder (which keeps an archived
+//! turn), and reads these sessions. A subagent's session may have subagents of its own in the same
+//! way. The module must not know how a subagent is run.
 //!
-//! Invariant: ids come from a file that may have been tampered with, so an id is validated before
-//! it becomes part of a path. Start from [`Session::create_holder`].
+//! Invariant: ids are read from a file that may have been tampered with, so an id is validated
+//! before it becomes part of a path. Start from [`Session::create_holder`].
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -29,7 +29,7 @@ pub(super) const AGENTS: &str = "agents";
 /// Maximum length of a subagent's id, in bytes.
 const MAX_ID_BYTES: usize = 64;
 
-/// Maximum depth of the search for nested subagents: more than the agent loop allows.
+/// Maximum depth of the search for nested subagents. The agent loop allows fewer levels.
 const MAX_DEPTH: usize = 8;
 
 /// A subagent that has a session of its own.
@@ -41,7 +41,7 @@ pub struct Child {
     pub task: String,
     /// Whether the subagent is a holder, which only keeps an archived turn.
     pub is_holder: bool,
-    /// Plugin that ran the subagent; `None` if the model did.
+    /// Name of the plugin that started the subagent; `None` if the model did.
     pub plugin: Option<String>,
     /// Name of its preset.
     pub preset: Option<String>,
@@ -51,8 +51,8 @@ pub struct Child {
     pub state: Option<SubagentState>,
 }
 
-/// Applies an entry to the list of subagents. A subagent that is continued keeps its place and its
-/// first task.
+/// Applies an entry to the list of subagents. A subagent that is continued keeps its position in
+/// the list and its first task.
 pub(super) fn take_in(children: &mut Vec<Child>, body: &Body) {
     if let Body::SubagentEnd {
         agent,
@@ -90,8 +90,8 @@ pub(super) fn is_agent_id(text: &str) -> bool {
     (1..=MAX_ID_BYTES).contains(&text.len()) && text.bytes().all(is_in_id)
 }
 
-/// Returns the ids of the subagents that have a session below a session. Links are left out, and the
-/// folder of a subagent that was killed before it began.
+/// Returns the ids of the subagents that have a session in `folder`, the folder of their parent.
+/// Skips symlinks, and folders without a `session.jsonl`, which a killed program leaves behind.
 pub(super) fn stored_agents(folder: &Path) -> Vec<String> {
     let agents: PathBuf = folder.join(AGENTS);
     if !guarded::is_folder(&agents).unwrap_or_default() {
@@ -143,8 +143,8 @@ pub(super) fn named_in(body: &Body) -> Option<Child> {
     is_agent_id(&child.agent).then_some(child)
 }
 
-/// Returns the relative path of a subagent's session for `agents/ID` or `agents/ID/agents/ID`, at
-/// any depth; `None` if the text has another form.
+/// Parses a path such as `agents/ID` or `agents/ID/agents/ID`, of any depth, and returns it as the
+/// relative path of a subagent's session; `None` if the text has another form.
 pub(super) fn child_path(below: &str) -> Option<PathBuf> {
     let mut path = PathBuf::new();
     let mut parts = below.split('/');
@@ -164,7 +164,7 @@ pub(super) fn agents_in(entries: &[Entry]) -> BTreeSet<String> {
     named.map(|child| child.agent).collect()
 }
 
-/// Address of a session and its store. It keeps no file open, so a thread that waits for the disk
+/// Address of a session in its store. It keeps no file open, so a thread that waits for the disk
 /// does not keep the session open.
 #[derive(Clone, Debug)]
 pub struct SessionPlace {
@@ -192,7 +192,7 @@ impl SessionPlace {
         Session::open(child.address, child.store, spec)
     }
 
-    /// Returns the place of the session of a subagent, which may not exist.
+    /// Returns the address of a subagent's session, which may not exist.
     pub(super) fn child(&self, agent: &str) -> Result<Self, Error> {
         let address = self.address.child(agent);
         let unknown = || Error::Unknown {
@@ -214,9 +214,9 @@ impl SessionPlace {
         self.entries_since(Position::START)
     }
 
-    /// Reads `children`, the newest first, and the subagents below them, and passes each with its
-    /// entries to `take`, until `take` stops the search. Holders below a subagent are skipped: the
-    /// file of the subagent contains their messages too.
+    /// Reads the sessions of `children`, the newest first, and of the subagents below them. Calls
+    /// `take` with each of them and its entries until `take` stops the search. Holders below a
+    /// subagent are skipped: the file of the subagent contains their messages too.
     pub(crate) fn read_children(&self, children: &[Child], take: &mut ChildVisitor<'_>) {
         let mut seen = HashSet::new();
         let _ = read_below(self, children, MAX_DEPTH, &mut seen, take);
@@ -230,7 +230,7 @@ impl SessionPlace {
 }
 
 impl Session {
-    /// Returns the place of this session.
+    /// Returns the address of this session.
     #[must_use]
     pub fn place(&self) -> SessionPlace {
         SessionPlace {
@@ -239,8 +239,8 @@ impl Session {
         }
     }
 
-    /// Creates the session of a holder with these entries. When this returns, the entries are on
-    /// the disk. After an error no session is left.
+    /// Creates the session of a holder with these entries, and returns once the entries are on the
+    /// disk. After an error no session is left.
     pub fn create_holder(
         &self,
         agent: &str,
@@ -259,21 +259,21 @@ impl Session {
 
     /// Removes the session of a holder, unless an entry of this session references it.
     pub fn remove_holder(&self, agent: &str) {
-        // A referenced holder keeps another turn.
+        // A holder that an entry references keeps another turn.
         let is_new = !self.children().iter().any(|child| child.agent == agent);
         if let Some(address) = self.address().child(agent).filter(|_| is_new) {
-            // `rind session doctor` finds the rest of a removal that failed.
+            // After an error, `rind session doctor` finds the leftover files.
             let _ = self.sessions().remove(&address);
         }
     }
 }
 
-/// Receiver of subagents with their entries, which says when to stop.
+/// Callback that receives each subagent with its entries, and decides whether the search continues.
 pub(crate) type ChildVisitor<'a> =
     dyn FnMut(&Child, Result<Vec<Entry>, Error>) -> ControlFlow<()> + 'a;
 
-/// Reads `children` of a session, the newest first, each followed by the subagents below it. `seen`
-/// holds the addresses that were read: a file may name a subagent more than once.
+/// Reads the sessions of `children`, the newest first, each followed by the subagents below it.
+/// `seen` contains the addresses that were read, because a file may name a subagent more than once.
 fn read_below(
     place: &SessionPlace,
     children: &[Child],
@@ -310,8 +310,8 @@ fn find_child(
     if children.iter().any(|child| child.agent == agent) {
         return place.child(agent)?.entries().map(Some);
     }
-    // Skip holders: a holder has entries about the subagents of its turn, but their sessions stay
-    // where they were created.
+    // Skip holders: a holder has copies of the entries about the subagents of its turn, but not the
+    // sessions of these subagents.
     for child in children
         .iter()
         .filter(|child| !child.is_holder && depth > 0)

@@ -1,7 +1,7 @@
-//! Examination of sessions: damaged, missing and superfluous data. Owns which states are faults of
-//! a session and which faults can be repaired. An examination only reads and takes no lock;
-//! `repair` changes a session that no process has open, and keeps everything that it removes. A
-//! session that cannot be examined hides no other one. Start from [`examine_session`].
+//! Examines sessions for damaged, missing and superfluous data. Owns which states are faults of a
+//! session and which faults can be repaired. An examination only reads and takes no lock; `repair`
+//! changes a session that no process has open, and keeps everything that it removes. A session that
+//! cannot be examined does not prevent the examination of others. Start from [`examine_session`].
 
 mod chain;
 mod repair;
@@ -23,10 +23,10 @@ use super::parts::{FilePart, PartKind, parts};
 use super::transcript::SessionTranscript;
 use super::{Error, SessionStore};
 
-/// Maximum number of faults of one kind that are listed one by one.
+/// Maximum number of faults in the lines of one file that are listed one by one.
 const MAX_LISTED: usize = 20;
 
-/// Size and number of the data of one kind in a session.
+/// Number and size of the data of one kind in a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Growth {
     /// Number of entries or files.
@@ -52,13 +52,13 @@ pub struct Fault {
 pub struct Examination {
     /// Id of the session.
     pub id: String,
-    /// Faults, most of which a repair can mend.
+    /// Faults, with and without a possible repair.
     pub faults: Vec<Fault>,
-    /// Facts that are not faults: calls that a resume would close, and remains of earlier repairs.
+    /// Facts that are not faults, such as calls that a resume would close, or an unfinished holder.
     pub notes: Vec<String>,
-    /// Size by type of entry and kind of file.
+    /// Number and size of the data, by type of entry and kind of file.
     pub growth: BTreeMap<String, Growth>,
-    /// Paths of files and folders that a repair moves aside.
+    /// Paths of the files and folders that a repair moves to `kept`.
     #[serde(skip)]
     aside: Vec<String>,
     /// Version of the format, if it is newer than this program knows. Nothing else is examined then.
@@ -67,7 +67,7 @@ pub struct Examination {
 }
 
 impl Examination {
-    /// Adds the findings about a file of entries.
+    /// Adds the result of the examination of one file of entries.
     fn add(&mut self, own: Self) {
         self.faults.extend(own.faults);
         self.notes.extend(own.notes);
@@ -88,7 +88,7 @@ impl Examination {
         });
     }
 
-    /// Adds a harmless fault that is mended by moving a file or folder out of the way.
+    /// Adds a harmless fault for a superfluous file or folder, which a repair moves to `kept`.
     fn too_much(&mut self, path: &str, what: String) {
         self.aside.push(path.trim_end_matches('/').to_owned());
         self.faults.push(Fault {
@@ -99,18 +99,18 @@ impl Examination {
     }
 }
 
-/// Data that the entries of one session refer to.
+/// Data that the entries in one file refer to.
 #[derive(Debug, Default)]
 struct Wanted {
     blobs: NamedBlobs,
-    /// Subagents and holders that entries name.
+    /// Ids of the subagents and holders that entries name.
     agents: BTreeSet<String>,
-    /// Subagents that no entry shows at work: the program was killed, or their session could not be
-    /// made.
+    /// Ids of the subagents without an entry that records a step: the program was killed, or the
+    /// session of the subagent could not be created.
     not_begun: BTreeSet<String>,
-    /// Turns that begin here.
+    /// Numbers of the turns that begin in this file.
     turns: BTreeSet<u32>,
-    /// Turns that are due to be archived.
+    /// Numbers of the turns that are due to be archived.
     due: BTreeSet<u32>,
 }
 
@@ -152,8 +152,8 @@ pub fn examine_session(store: &SessionStore, id: &str) -> Result<Examination, Er
     Ok(found)
 }
 
-/// Examines one file of entries, and returns the data to which they refer. `above` is its folder
-/// within the session, with a `/` at its end; empty for the session itself.
+/// Examines one file of entries, and returns the data to which they refer. `above` is the path of
+/// the file's folder within the session, with a `/` at the end; it is empty for the session itself.
 fn entries(folder: &Path, above: &str, found: &mut Examination) -> Wanted {
     let mut wanted = Wanted::default();
     let path = folder.join(above).join("session.jsonl");
@@ -211,7 +211,8 @@ fn entries(folder: &Path, above: &str, found: &mut Examination) -> Wanted {
     wanted
 }
 
-/// Describes the calls that a resume would close and the lines that it would skip.
+/// Notes the open turn and calls that a resume would close, and how a resume would restore the
+/// pairing of calls and results.
 fn resume(above: &str, mut transcript: SessionTranscript, found: &mut Examination) {
     if !above.is_empty() {
         return;
@@ -234,7 +235,7 @@ fn resume(above: &str, mut transcript: SessionTranscript, found: &mut Examinatio
         .extend(mended.map(|what| format!("on a resume: {what}")));
 }
 
-/// Examines the files beside the entries.
+/// Examines all files but those with entries, and looks for missing ones.
 fn files_of(
     folder: &Path,
     files: &[FilePart],
@@ -317,7 +318,8 @@ fn files_of(
                 } else if above.is_empty() {
                     found.fault(what, None);
                 } else {
-                    // A holder has the entries of its turn, whose subagents stay where they were.
+                    // This may be a holder: it has a copy of the entries of its turn, but not the
+                    // sessions of the subagents that they name.
                     found.notes.push(what);
                 }
             }
@@ -332,7 +334,8 @@ fn files_of(
     }
 }
 
-/// Splits the folder of a subagent into the folder of its parent and its id.
+/// Splits the path of a subagent's folder into the path of its parent's folder and the id of the
+/// subagent.
 fn split_agent(above: &str) -> (String, &str) {
     let mut names = above.trim_end_matches('/').rsplitn(3, '/');
     let agent = names.next().unwrap_or_default();
@@ -340,7 +343,7 @@ fn split_agent(above: &str) -> (String, &str) {
     (parent.unwrap_or_default(), agent)
 }
 
-/// Whether the folder is that of a holder which a process that was killed did not finish.
+/// Whether the folder is that of an unfinished holder: the process was killed while it archived.
 fn is_left(above: &str, all: &BTreeMap<String, Wanted>) -> bool {
     let (parent, agent) = split_agent(above);
     let (Some(parent), Some(own)) = (all.get(&parent), all.get(above)) else {

@@ -1,4 +1,4 @@
-//! Entries of a session file.
+//! Defines the entries of a session file.
 //!
 //! Owns the entry types and their JSON. An entry is one line, an object whose `type` selects the
 //! variant of [`Body`]. An entry of an unknown type is kept as [`Body::Unknown`], so that an older
@@ -41,7 +41,7 @@ pub fn schema() -> Schema {
 /// A line of a session file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
-    /// Unique within the session.
+    /// Id of the entry, unique within the session.
     pub id: String,
     /// Id of the entry before it; `None` for the first.
     pub parent: Option<String>,
@@ -63,7 +63,7 @@ pub enum Body {
     Session {
         /// Version of the format.
         version: u32,
-        /// Folder the agent works in.
+        /// Folder in which the agent works.
         workspace: String,
         /// Name of the provider.
         provider: String,
@@ -88,12 +88,12 @@ pub enum Body {
         /// Id of the original session.
         from: String,
     },
-    /// The user gave the session a title. The last one counts.
+    /// The user gave the session a title. The last entry counts.
     Title {
         /// Title, one line.
         title: String,
     },
-    /// A command of the program opened the session for itself; it is never resolved as `last`.
+    /// A command of Rind created the session for itself. `last` never selects such a session.
     Aside {
         /// Name of the command.
         by: String,
@@ -131,10 +131,10 @@ pub enum Body {
         /// Number of the interrupted turn that this one continues, without a new input.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         continues: Option<u32>,
-        /// Images of the input, which the message of the input refers to once hooks let it in.
+        /// Images of the input. The message of the input refers to them if hooks accept it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attached: Vec<Blob>,
-        /// Digest of the set of plugins that the turn runs with, if it is one of a fleet.
+        /// Digest of the set of plugins with which the turn runs, if the operator gave it a set.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         plugins: Option<String>,
     },
@@ -158,7 +158,7 @@ pub enum Body {
         /// Tokens of models without a known price.
         unpriced_tokens: u64,
     },
-    /// The loop of a plugin ran, outside of any turn.
+    /// The loop of a plugin ran outside of any turn.
     LoopRun {
         /// Name of the plugin.
         plugin: String,
@@ -210,7 +210,7 @@ pub enum Body {
         /// Names of the tools.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tool_names: Vec<String>,
-        /// Plugin whose loop of the agent sent the request outside of the conversation; `None` for a
+        /// Plugin whose agent loop sent the request outside of the conversation; `None` for a
         /// request of the conversation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         aside: Option<String>,
@@ -328,7 +328,7 @@ pub enum Body {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
-    /// A tool call ended or was refused. Of a call of the model, the next message is the result.
+    /// A tool call ended or was refused. If the model made it, its result is the next message.
     ToolEnd {
         /// Id of the call.
         call: String,
@@ -352,8 +352,8 @@ pub enum Body {
         /// Access record, as JSON.
         record: Value,
     },
-    /// A hook of the plugin that keeps the audit log did not run to its end, so an event is
-    /// missing.
+    /// A hook of the plugin that keeps the audit log failed or did not complete, so an event is
+    /// missing from the log.
     AuditGap {
         /// Agent of the missed event: `main`, or the id of a subagent.
         agent: String,
@@ -363,7 +363,7 @@ pub enum Body {
         step: u32,
         /// Extension point of the hook.
         point: String,
-        /// Reason why the hook did not run to its end.
+        /// Reason why the hook did not complete.
         reason: String,
     },
     /// The session state of a plugin changed. Exactly one of `value`, `blob` and `removed` is set.
@@ -394,20 +394,20 @@ pub enum Body {
         /// Value that the plugin stored.
         value: Value,
     },
-    /// A plugin changed its line of status. The last one of each plugin counts.
+    /// A plugin changed its status line. The last entry of each plugin counts.
     Status {
         /// Name of the plugin.
         plugin: String,
         /// Text of the line; empty if the plugin removed it.
         text: String,
     },
-    /// A person allowed calls for the rest of the session. Without parts the answer ends with the program.
+    /// A person allowed calls for the rest of the session; without `parts`, until the program ends.
     Allowed {
         /// Name of the tool.
         tool: String,
         /// Covered calls, as the question named them.
         covers: String,
-        /// Parts that hold for whichever program continues this session.
+        /// Parts of the answer that also apply in any process that continues this session.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         parts: Vec<AllowedPart>,
     },
@@ -455,8 +455,8 @@ pub enum Body {
         trust: String,
         /// Digest of the skill.
         hash: String,
-        /// Whether a person approved the use of the skill; if `false`, the skill was used, in this
-        /// agent or a subagent.
+        /// Whether a person approved the use of the skill; if `false`, the entry records that this
+        /// agent or a subagent used the skill.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_confirmed: bool,
     },
@@ -475,8 +475,8 @@ pub enum Body {
         /// text before that point.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         lost: Vec<Tier>,
-        /// Names of the files in `content` that hold the prompt as it was sent, in order. Empty if
-        /// they could not be kept.
+        /// Names of the files in `content` that contain the prompt as it was sent, in order. Empty
+        /// if they could not be stored.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         sent: Vec<String>,
         /// Lengths of these files in bytes, in the same order; entries of older versions lack them.
@@ -487,7 +487,7 @@ pub enum Body {
     Cut {
         /// Number of the turn.
         turn: u32,
-        /// Reason of the interruption.
+        /// Reason for the interruption.
         reason: String,
         /// Ids of the calls that had no result.
         calls: Vec<String>,
@@ -501,7 +501,7 @@ pub enum Body {
         removed: Vec<String>,
         /// Messages inserted at the position of the first removed message.
         messages: Vec<Message>,
-        /// Holder that keeps the removed messages, if they are an archived turn.
+        /// Holder that keeps the removed messages, if they were an archived turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         holder: Option<Holder>,
     },
@@ -515,8 +515,8 @@ pub enum Body {
     },
 }
 
-/// Types that this version knows. An entry of a known type that does not match its format is an
-/// error, while an entry of any other type was written by another version and is kept.
+/// Types that this version knows. An entry of a known type that does not parse is an error, while
+/// an entry of any other type was written by another version and is kept.
 const KNOWN: &[&str] = &[
     "session",
     "resumed",
@@ -578,7 +578,7 @@ impl Entry {
 
 /// Encodes an entry as a line, including the line feed.
 pub(super) fn entry_line(entry: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
-    // Most entries fit, so that the buffer does not grow while it is written.
+    // Capacity that suffices for most entries, so that the buffer does not grow.
     let mut line = Vec::with_capacity(512);
     serde_json::to_writer(&mut line, entry)?;
     line.push(b'\n');

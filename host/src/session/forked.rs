@@ -1,4 +1,4 @@
-//! Copies of sessions, whole or up to an entry.
+//! Copies a session, completely or up to an entry.
 //!
 //! Ensures that a copy has exactly the blobs that its entries refer to. Start from
 //! [`SessionStore::fork`].
@@ -48,9 +48,9 @@ impl SessionStore {
         Ok(session)
     }
 
-    /// Releases the blobs of a copy that only later entries of the original refer to. Returns the
-    /// values of plugins, by plugin and key, that the original no longer has: each was replaced
-    /// since.
+    /// Releases the blobs of the copy to which neither `entries` nor the entries of its subagents
+    /// refer. Returns the plugin and the key of each state value whose blob is missing, because the
+    /// original replaced the value after the last of `entries`.
     fn release_unnamed(
         &self,
         copy: &SessionAddress,
@@ -63,7 +63,7 @@ impl SessionStore {
         let content = self.sessions().blobs(copy, BlobKind::Content);
         let mut ahead = self.agents_of(copy.as_str())?;
         while let Some(agent) = ahead.pop() {
-            // The messages of a subagent refer to content of the session at the top.
+            // The messages of a subagent refer to blobs of the root session.
             let mut own = NamedBlobs::default();
             let (entries, _) = self.read(&agent)?;
             for entry in &entries {

@@ -1,8 +1,9 @@
-//! Access to session files that may have been tampered with, or that another program put there.
+//! Opens and reads session files that may have been tampered with, or that another program created.
 //!
-//! Owns how such a file is opened (never through a link, and without waiting for the other end of
-//! a pipe) and how its lines are read (bounded, so that a file without line feeds does not fill the
-//! memory). It must not know what a line means. Start from [`open`] and [`Lines`].
+//! Owns how such a file is opened (never through a symlink, and without waiting for the other end
+//! of a pipe) and how its lines are read (with a maximum length, so that a file without line feeds
+//! does not fill the memory). It must not know what a line means. Start from [`open`] and
+//! [`Lines`].
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
@@ -14,21 +15,22 @@ use rustix::fs::OFlags;
 use super::Error;
 use super::log::private_options;
 
-/// Maximum length of a line that is read, in bytes. The longest that the program writes is a
-/// message with the results of a step.
+/// Maximum length of a line in bytes; a longer line is skipped and reported. The longest line that
+/// the program writes is a message with the results of a step.
 pub const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// Maximum length of the id of a session, in bytes.
 const MAX_ID_BYTES: usize = 96;
 
-/// Whether a text is the id of a session: one name of a folder, which cannot lead elsewhere.
+/// Whether a text has the form of a session id: a single path component that cannot lead out of its
+/// parent folder.
 #[must_use]
 pub fn is_session_id(text: &str) -> bool {
     let is_in_id = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     (1..=MAX_ID_BYTES).contains(&text.len()) && !text.starts_with('.') && text.bytes().all(is_in_id)
 }
 
-/// Whether a new session may get this id. `last` means the last session.
+/// Whether a new session may get this id. `last` is reserved: users write it for the last session.
 #[must_use]
 pub(super) fn is_new_session_id(text: &str) -> bool {
     is_session_id(text) && text != "last"
@@ -39,11 +41,11 @@ pub(super) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     open_as(path, OpenOptions::new().read(true))
 }
 
-/// Opens a regular file as the options say. They must not truncate it: its type is known only when
-/// it is open.
+/// Opens a regular file with these options. They must not truncate the file, because its type is
+/// checked only after it is open.
 ///
 /// # Errors
-/// The last name is a link, or the file is not a regular one: opening a pipe would wait.
+/// The last component of the path is a symlink, or the file is not a regular one, such as a pipe.
 pub(crate) fn open_as(path: &Path, options: &mut OpenOptions) -> io::Result<(File, Metadata)> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = options
@@ -94,9 +96,9 @@ pub(super) fn is_folder(path: &Path) -> io::Result<bool> {
 pub(super) enum Line<'a> {
     /// Content of the line without its line feed.
     Whole(&'a [u8]),
-    /// Content after the last line feed: a write that did not end.
+    /// Content after the last line feed: an incomplete write.
     Torn(&'a [u8]),
-    /// Number of bytes of a line that is too long to be read.
+    /// Length in bytes of a line that exceeds the limit and was not kept.
     TooLong(u64),
 }
 
@@ -107,7 +109,7 @@ pub(super) struct Lines<R> {
     limit: usize,
     /// Number of the last returned line, from 1.
     pub(super) number: u64,
-    /// Offset after the last line feed that was read.
+    /// Offset in bytes after the last line feed that was read.
     pub(super) ended_at: u64,
 }
 

@@ -1,8 +1,9 @@
-//! The head of a session: what a list shows of it, from a pass over its lines.
+//! Builds the head of a session, the summary that lists show, in one pass over the lines of its
+//! file.
 //!
-//! Owns which entries make the title, the cost and the state. Most lines are not parsed: their type
-//! stands near their beginning. A head is for lists only; nothing that changes a session may depend
-//! on one. Start from [`SessionHead`].
+//! Owns which entries determine the title, the cost and the state. Most lines are not parsed: their
+//! entry type, near the beginning of the line, shows that they do not matter. A head is for lists
+//! only; nothing that changes a session may depend on one. Start from [`SessionHead`].
 
 use std::collections::HashSet;
 
@@ -15,11 +16,12 @@ use crate::message::Role;
 /// Maximum length of a title and of a first input in a head, in bytes.
 const MAX_TEXT_BYTES: usize = 1 << 10;
 
-/// Number of bytes at the beginning of a line in which its type is looked for.
+/// Number of bytes at the beginning of a line that are searched for the type of its entry.
 const KIND_WITHIN: usize = 512;
 
-/// Maximum total length, in bytes, of the lines about calls that are kept to decide whether a
-/// session has an open call. A file with more of them after an answer counts as open.
+/// Maximum total length, in bytes, of the lines about tool calls that are kept after an answer of
+/// the model, to decide whether the turn waits. Beyond it, the state of an unfinished turn is
+/// [`SessionState::Open`].
 const MAX_SINCE_BYTES: usize = 64 << 20;
 
 /// State of the last turn of a session.
@@ -33,8 +35,8 @@ pub enum SessionState {
     Finished,
     /// The last turn has not ended: it runs, or was cut off.
     Open,
-    /// The last turn has not ended, and its next call has not started, so the turn waits for an
-    /// answer.
+    /// The last turn has not ended, none of its tool calls runs, and its next call has not started:
+    /// the turn waits for an answer of the user.
     Waiting,
 }
 
@@ -45,7 +47,8 @@ display_as_in_json!(SessionState);
 pub struct SessionHead {
     /// Id of the session.
     pub id: String,
-    /// Title that the session was given, or else the first line of its first input.
+    /// Title that the user or else a plugin gave the session; without one, the first line of the
+    /// first input.
     pub title: String,
     /// Time of creation, in milliseconds since 1970.
     pub created: i64,
@@ -55,9 +58,10 @@ pub struct SessionHead {
     pub workspace: String,
     /// Name of the model that the session started with.
     pub model: String,
-    /// First input of the session, if there is one; a long one is cut.
+    /// First input of the session, truncated to 1 KiB; `None` before the first turn.
     pub first_input: Option<String>,
-    /// Command of the program that opened the session for its own request.
+    /// Name of the program's command that opened the session for its own purpose; `None` for an
+    /// ordinary session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aside: Option<String>,
     /// Length of the file, in bytes.
@@ -76,7 +80,8 @@ pub struct SessionHead {
 }
 
 /// Returns the value of the first `"type"` near the beginning of a line; empty if there is none.
-/// The program writes it before all content.
+/// The type of an entry is written before its content, so a `"type"` in the content is never the
+/// first.
 pub(super) fn kind(line: &[u8]) -> &[u8] {
     const MARK: &[u8] = b"\"type\":\"";
     let start = line.get(..line.len().min(KIND_WITHIN)).unwrap_or_default();
@@ -88,7 +93,7 @@ pub(super) fn kind(line: &[u8]) -> &[u8] {
     rest.get(..end).unwrap_or_default()
 }
 
-/// Whether lines of this type have no part in a head.
+/// Whether entries of this type never affect a head, so that their lines need not be parsed.
 fn is_skipped(kind: &[u8]) -> bool {
     const SKIPPED: &[&[u8]] = &[
         b"trace",
@@ -110,7 +115,8 @@ fn is_skipped(kind: &[u8]) -> bool {
     SKIPPED.contains(&kind)
 }
 
-/// Returns the title that an entry of a plugin gives the session, if it does.
+/// Returns the title that an entry gives the session, if it is a plugin's custom entry named
+/// `title`.
 pub(super) fn plugin_title(body: &Body) -> Option<&str> {
     match body {
         Body::Custom { name, value, .. } if name == "title" => {
@@ -120,32 +126,33 @@ pub(super) fn plugin_title(body: &Body) -> Option<&str> {
     }
 }
 
-/// Whether a line about an entry of a plugin may be a title.
+/// Whether the line of a plugin's custom entry may set the title.
 fn may_have_title(line: &[u8]) -> bool {
     let start = line.get(..line.len().min(KIND_WITHIN)).unwrap_or_default();
     memchr::memmem::find(start, b"\"name\":\"title\"").is_some()
 }
 
-/// A head that is being made from lines.
+/// Builds a head from the lines of a session file.
 #[derive(Default)]
 pub(super) struct HeadBuilder {
     head: SessionHead,
     given: Option<String>,
-    /// Title that a plugin gave.
+    /// Title that a plugin gave the session.
     by_plugin: Option<String>,
     is_open: bool,
-    /// Cost and unpriced tokens of the open turn. The end of the turn replaces them with its
-    /// totals.
+    /// Cost in US dollars and unpriced tokens of the open turn so far. The entry at the end of the
+    /// turn replaces them with its totals.
     running: (f64, u64),
-    /// Last message of the model, and the lines about calls since then.
+    /// Line of the model's last message; `since` has the lines about tool calls after it.
     last: Vec<u8>,
     since: Vec<Vec<u8>>,
-    /// Total length of these lines, including those that are not kept.
+    /// Total length, in bytes, of the lines about tool calls after `last`, including those not kept
+    /// in `since`.
     since_bytes: usize,
 }
 
 impl HeadBuilder {
-    /// Takes in the next line of the file.
+    /// Applies the next line of the file to the head.
     pub(super) fn take(&mut self, line: &Line<'_>) {
         let line = match line {
             Line::Whole(line) | Line::Torn(line) => *line,
@@ -179,7 +186,7 @@ impl HeadBuilder {
         }
     }
 
-    /// Keeps a line about calls.
+    /// Keeps a line about tool calls, unless the limit [`MAX_SINCE_BYTES`] is exceeded.
     fn note_call(&mut self, line: &[u8]) {
         self.since_bytes = self.since_bytes.saturating_add(line.len());
         if self.since_bytes <= MAX_SINCE_BYTES {
@@ -282,8 +289,8 @@ impl HeadBuilder {
         self.head
     }
 
-    /// Whether the last message of the model has a call that has not started, and none that is
-    /// running.
+    /// Whether the last message of the model contains a tool call that has not started, while none
+    /// of its calls is running.
     fn waits(&self) -> bool {
         if self.since_bytes > MAX_SINCE_BYTES {
             return false;

@@ -1,10 +1,10 @@
-//! The heads of all sessions, with a cache so that a thousand are listed at once.
+//! Lists the heads of all sessions, with a cache that makes a list of a thousand sessions fast.
 //!
-//! Owns the file `.heads.json` beside the sessions. It is rebuilt when it is missing, damaged or of
-//! another version, and a head in it counts only while the size and the time of the session's file
-//! are those that it was made from. The cache serves lists and is never trusted for anything else;
-//! that it cannot be written is no error. A store that keeps no files has its heads in memory. Start
-//! from [`SessionStore::heads`].
+//! Owns the cache file `.heads.json` in the folder that contains all sessions. The file is rebuilt
+//! when it is missing, corrupt or of another version, and a head in it is used only while the size,
+//! modification time and inode of the session's file are unchanged. The cache serves lists only,
+//! and failing to write it is not an error. A store that keeps no files has its heads in memory.
+//! Start from [`SessionStore::heads`].
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -25,16 +25,16 @@ use crate::lock::lock;
 /// Name of the cache in the folder of all sessions.
 pub(super) const CACHE: &str = ".heads.json";
 
-/// Version of the cache. Raise it when heads get another meaning.
+/// Version of the cache format. Increase it when the meaning of a head's field changes.
 const CACHE_VERSION: u32 = 2;
 
-/// Maximum size of a cache that is read, in bytes.
+/// Maximum size of the cache file, in bytes; a larger one is ignored.
 const MAX_CACHE_BYTES: u64 = 256 << 20;
 
 /// Heads of all sessions.
 #[derive(Clone, Debug, Default)]
 pub struct Heads {
-    /// Heads, the last written first.
+    /// Heads, the most recently written session first.
     pub rows: Vec<SessionHead>,
     /// Messages about sessions that cannot be read.
     pub notices: Vec<String>,
@@ -48,7 +48,8 @@ struct Cache {
 
 #[derive(Serialize, Deserialize)]
 struct Cached {
-    /// Size, modification time (seconds and nanoseconds) and inode number.
+    /// Size, modification time (seconds and nanoseconds) and inode number of the session's file
+    /// when the head was built.
     stamp: (u64, i64, i64, u64),
     head: SessionHead,
 }
@@ -58,8 +59,9 @@ fn stamp(meta: &Metadata) -> (u64, i64, i64, u64) {
 }
 
 impl SessionStore {
-    /// Returns the heads of all sessions, the last written first. A session that cannot be read
-    /// hides no other one. Takes no lock, and reads only what changed since the last call.
+    /// Returns the heads of all sessions, the most recently written session first. A session that
+    /// cannot be read is reported in the notices and does not affect the others. Takes no session's
+    /// lock, and reads only the sessions that changed since the last call.
     pub fn heads(&self) -> Result<Heads, Error> {
         match self.files() {
             Ok(files) => self.heads_of_files(&files.root().join(CACHE)),
@@ -68,7 +70,7 @@ impl SessionStore {
     }
 
     /// Returns the heads of a store that keeps no files. Sessions that were written since the last
-    /// call are read whole.
+    /// call are read completely.
     fn listed_heads(&self) -> Result<Heads, Error> {
         let mut heads = Heads::default();
         let mut kept = lock(self.kept_heads());
@@ -152,7 +154,7 @@ impl SessionStore {
 }
 
 impl Heads {
-    /// Puts the last written session first.
+    /// Sorts the rows by the time of the last write, newest first.
     fn sort_rows(&mut self) {
         let newest = |a: &SessionHead, b: &SessionHead| (b.updated, &b.id).cmp(&(a.updated, &a.id));
         self.rows.sort_by(newest);
@@ -160,13 +162,13 @@ impl Heads {
 }
 
 fn write_cache(path: &Path, cache: &Cache) {
-    // A cache that cannot be written costs the next list its time, and nothing else.
+    // Ignore errors: without the cache, the next list is slower but correct.
     if let Ok(bytes) = serde_json::to_vec(cache) {
         let _ = crate::disk::replace_private(path, &bytes);
     }
 }
 
-/// Opens the file of a session; `None` if the folder has none.
+/// Opens the file of a session; `None` if the folder exists but has no session file.
 fn open_session(folder: &Path, path: &Path) -> std::io::Result<Option<(File, Metadata)>> {
     match guarded::open(path) {
         Ok(opened) => Ok(Some(opened)),
@@ -190,7 +192,8 @@ fn head(id: &str, file: File, meta: &Metadata) -> std::io::Result<SessionHead> {
     })
 }
 
-/// Makes a head of the lines of a session, but for size and time.
+/// Builds a head from the lines of a session. The caller sets its size and the time of the last
+/// write.
 fn build_head(id: &str, lines: impl Read) -> std::io::Result<SessionHead> {
     let mut builder = HeadBuilder::default();
     let mut lines = Lines::new(lines, MAX_LINE_BYTES);
@@ -204,7 +207,7 @@ fn build_head(id: &str, lines: impl Read) -> std::io::Result<SessionHead> {
     })
 }
 
-/// Reads the cache; an empty one if there is none that can be used.
+/// Reads the cache; returns an empty one if the file is missing, corrupt or of another version.
 fn read_cache(path: &Path) -> Cache {
     let read = || {
         let (file, meta) = guarded::open(path).ok()?;

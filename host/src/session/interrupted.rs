@@ -1,8 +1,9 @@
-//! The last turn of a session if it has not ended, so that it can be continued after an
+//! Tracks the last turn of a session while it has not ended, so that it can be continued after an
 //! interruption.
 //!
-//! Owns the facts about that turn and the words in which the model is told of its calls. It must
-//! not know how a turn is continued (`agent` does). Start from [`InterruptedTurn::follow_entry`].
+//! Owns the facts about that turn and the texts that report its interrupted tool calls to the
+//! model. It must not know how a turn is continued (`agent` does). Start from
+//! [`InterruptedTurn::follow_entry`].
 
 use std::collections::BTreeMap;
 
@@ -20,41 +21,42 @@ pub struct InterruptedTurn {
     pub input: String,
     /// Source of the input.
     pub source: Source,
-    /// Slash command that made the input, and its source.
+    /// Slash command that produced the input, with its source.
     pub command: Option<String>,
     /// Id that the caller gave the input.
     pub input_id: Option<String>,
     /// Images of the input.
     pub attached: Vec<Blob>,
-    /// Digest of the set of plugins that it began or was continued with last.
+    /// Digest of the set of plugins with which the turn began or was last continued.
     pub plugins: Option<String>,
-    /// Whether hooks let the input in, so that it is part of the conversation.
+    /// Whether hooks accepted the input, so that it is part of the conversation.
     pub is_taken: bool,
-    /// Number of times that the turn was continued and cut off again.
+    /// Number of times that the turn was continued after an interruption.
     pub n_continued: u32,
     /// Number of answers of the model in the turn.
     pub n_steps: u32,
-    /// Skills that were active for the time of the turn, oldest first.
+    /// Skills that are active until the end of this turn, oldest first.
     pub(crate) skills: Vec<LastingSkill>,
-    /// Calls that began, by id.
+    /// Progress of the tool calls that began after the model's last answer, by call id.
     calls: BTreeMap<String, CallProgress>,
 }
 
-/// An input with an id, which the session takes once.
+/// An input with an id. A session accepts the input of an id only once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TakenInput {
-    /// Number of the turn that took it, or of the last one that continued that turn.
+    /// Number of the turn that began with the input, or of the last turn that continued it.
     pub turn: u32,
     /// Summary and output of the turn, once it has ended.
     pub ended: Option<Box<(TurnSummary, String)>>,
 }
 
-/// A call of the last answer that ran when the turn was cut off, and may have changed something.
+/// A tool call of the model's last answer that was running when the turn was cut off, and that may
+/// have changed something.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CutCall {
     /// The call, as the model made it.
     pub(crate) call: ToolCall,
-    /// Id of the message which says that the call may have run.
+    /// Id of the message that reports to the model that the call may have run.
     pub(crate) told: String,
     /// Number of times that the call began.
     pub(crate) n_begun: u32,
@@ -66,7 +68,7 @@ pub(crate) const REPEATED: &str = "run again";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallProgress {
-    /// The class of its effects, and the number of times that it began.
+    /// Effect class of the call, and number of times that the call began.
     Running(EffectClass, u32),
     Ended,
 }
@@ -119,7 +121,7 @@ impl InterruptedTurn {
         }
     }
 
-    /// Applies an entry of the turn itself.
+    /// Applies an entry within the turn, which neither starts nor ends it.
     fn follow_part(&mut self, body: &Body) {
         match body {
             Body::Message { message } => {
@@ -154,7 +156,8 @@ impl InterruptedTurn {
         }
     }
 
-    /// Returns the result that the model gets for an interrupted call: the known facts about it.
+    /// Returns the text that the model gets as the result of an interrupted call. It reports
+    /// whether the call began and ended.
     pub(super) fn call_result(last: Option<&Self>, call: &str) -> &'static str {
         match last.and_then(|last| last.calls.get(call)) {
             None => NOT_BEGUN,

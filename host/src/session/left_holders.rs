@@ -1,9 +1,10 @@
-//! Holders that a killed process left unfinished: it wrote all or a part of the copy of a turn, but
-//! not the entry that names the copy.
+//! Removes holders that a killed process left unfinished. A holder is a subagent that keeps an
+//! archived turn; the process wrote all or a part of the copy of the turn, but not the entry that
+//! names the holder.
 //!
-//! The turn itself is still in the session and due to be archived, so the copy is of no use. A
-//! holder of any other turn is never taken for one of these, even if no entry names it: the entry
-//! may be what is damaged. Start from [`remove_left_holders`].
+//! The turn itself is still in the session and due to be archived, so the copy is not needed. A
+//! holder of any other turn is kept even if no entry names it, because the entry may be what is
+//! damaged. Start from [`remove_left_holders`].
 
 use std::collections::BTreeSet;
 
@@ -14,8 +15,8 @@ use super::storage::Position;
 /// Prefix of the ids of holders.
 const HOLDER: &str = "held-";
 
-/// Whether a subagent that no entry names is an unfinished holder. `due` are the turns that are due
-/// to be archived, and `turns` those in the file of the subagent.
+/// Whether a subagent that no entry names is an unfinished holder. `due` contains the numbers of
+/// the turns that are due to be archived, and `turns` those of the turns in the subagent's session.
 pub(super) fn is_left_holder(agent: &str, due: &BTreeSet<u32>, turns: &BTreeSet<u32>) -> bool {
     agent.starts_with(HOLDER) && !due.is_empty() && turns.is_subset(due)
 }
@@ -28,8 +29,8 @@ pub(super) fn begun_turn(body: &Body) -> Option<u32> {
     }
 }
 
-/// Removes holders that were left unfinished. Only the writer of the session may call it, and
-/// not while it makes a holder.
+/// Removes unfinished holders. Only the writer of the session may call this, and not while it is
+/// creating a holder.
 pub(crate) fn remove_left_holders(session: &Session) {
     let due: BTreeSet<u32> = session.archival_due().iter().map(|due| due.turn).collect();
     let children = session.children();

@@ -1,7 +1,8 @@
-//! Messages that compaction removed from the conversation and that no holder keeps.
+//! Finds messages that compaction removed from the conversation and that no holder (a subagent with
+//! an archived turn) keeps.
 //!
-//! Their entries stay in the file of the session, so they can be found again. Messages of a turn
-//! that the person undid are not included. Start from [`left_out`].
+//! Their entries stay in the session file, so the messages can be found again. Messages of a turn
+//! that the user undid are not included. Start from [`left_out`].
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,7 +11,7 @@ use super::interrupted::REPEATED;
 use super::undo;
 use crate::message::Message;
 
-/// A turn with the messages that are only in the file of the session.
+/// A turn with those of its messages that are only in the session file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LeftTurn {
     /// Number of the turn.
@@ -19,8 +20,9 @@ pub(crate) struct LeftTurn {
     pub(crate) messages: Vec<Message>,
 }
 
-/// Returns the turns of which the conversation has lost messages, oldest first. `entries` are all
-/// entries of the file, and `is_here` says whether the conversation has a message of this id.
+/// Returns the turns that lost messages to compaction, each with these messages, oldest turn first.
+/// `entries` are all entries of the file, and `is_here` returns whether the message with this id is
+/// still in the conversation.
 pub(crate) fn left_out(entries: Vec<Entry>, is_here: impl Fn(&str) -> bool) -> Vec<LeftTurn> {
     let mut turns: BTreeMap<u32, Vec<Message>> = BTreeMap::new();
     let mut turn_of: HashMap<String, u32> = HashMap::new();
@@ -41,7 +43,7 @@ pub(crate) fn left_out(entries: Vec<Entry>, is_here: impl Fn(&str) -> bool) -> V
             Body::Replaced {
                 reason, removed, ..
             } if reason == undo::REASON => undone.extend(removed),
-            // The result of a call that ran again takes the place of the message that it may have run.
+            // The result of a repeated call replaces the message that the call may have run.
             Body::Replaced {
                 reason,
                 removed,
@@ -118,7 +120,8 @@ mod tests {
             start(4),
             said("f"),
             replaced("token-threshold", &["a", "b", "c"], false),
-            // The holder has the whole turn, also the message that compaction took first.
+            // The holder has the complete turn, including the message that compaction removed
+            // before.
             replaced("tool-calls", &["d"], true),
             replaced("undone", &["f"], false),
         ];

@@ -1,8 +1,8 @@
-//! An open session: the only writer of its file, and the state that the entries add up to.
+//! Implements an open session: the only writer of its file, and the state of its entries.
 //!
-//! Every entry passes through one function, which appends the entry to the file first and applies
-//! it to the in-memory state second, so that file and memory never differ. The exception are
-//! reports ([`Session::report`]): they may wait in a buffer, because no state depends on them.
+//! An entry is first appended to the file and then applied to the in-memory state, so that both
+//! agree. Reports and small changes may wait in a buffer for the next entry, and an entry that must
+//! not be lost is applied even if it cannot be written yet (see `held`).
 //!
 //! This module must not know the agent loop or the meaning of messages. Start from [`Session`].
 
@@ -28,7 +28,7 @@ use super::{Error, SessionSpec};
 use crate::lock::lock;
 use crate::message::{Message, ToolCall};
 
-/// Reason in the entry of a turn that did not end: the program stopped, or its future was dropped.
+/// Reason in the [`Body::Cut`] entry of a turn: the program stopped, or dropped the turn's future.
 const CUT_OFF: &str = "the turn was cut off";
 
 /// An open session, the only writer of its file. All methods take `&self`: the agent, the trace
@@ -54,7 +54,7 @@ struct SessionState {
     /// Write error that no caller could receive. The next sync returns it.
     deferred: Option<Error>,
     held: HeldLines,
-    /// Status lines of plugins that were set and not recorded.
+    /// Status lines that plugins set and that are not recorded yet, by plugin.
     statuses: BTreeMap<String, String>,
 }
 
@@ -98,8 +98,8 @@ impl Session {
         }
     }
 
-    /// Opens a session: repairs its end, applies every valid entry, and closes the calls of an
-    /// interrupted turn.
+    /// Opens a session: repairs the end of its file, applies every valid entry, and closes the
+    /// calls of an interrupted turn.
     pub(super) fn open(
         address: SessionAddress,
         store: Arc<dyn Sessions>,
@@ -161,8 +161,8 @@ impl Session {
         &self.store
     }
 
-    /// Returns the folder of this machine for files about the session; `None` if its store keeps
-    /// none.
+    /// Returns the folder for files about the session that only this machine needs; `None` if the
+    /// store keeps none.
     #[must_use]
     pub fn folder(&self) -> Option<PathBuf> {
         self.store.folder(&self.address)
@@ -188,8 +188,8 @@ impl Session {
         &self.notices
     }
 
-    /// Appends an entry to the file and applies it. After an error, neither the file nor the memory
-    /// contains any of it.
+    /// Appends an entry to the file and applies it. If the write fails, neither the file nor the
+    /// memory contains any of it.
     pub fn append(&self, body: Body) -> Result<(), Error> {
         self.lock().append_body(body)
     }
@@ -253,7 +253,7 @@ impl Session {
         inner.journal.take_unsynced()
     }
 
-    /// Returns the whole conversation, oldest message first.
+    /// Returns all messages of the conversation, oldest first.
     #[must_use]
     pub fn messages(&self) -> Vec<Message> {
         self.lock().transcript.messages.clone()
@@ -265,7 +265,7 @@ impl Session {
         self.view_last_messages(n, <[Message]>::to_vec)
     }
 
-    /// Shows the last `n` messages, oldest first, without a copy. The session is locked meanwhile.
+    /// Calls `view` with the last `n` messages, oldest first, while the session is locked.
     pub(crate) fn view_last_messages<R>(&self, n: usize, view: impl FnOnce(&[Message]) -> R) -> R {
         let inner = self.lock();
         let messages = &inner.transcript.messages;
@@ -273,8 +273,7 @@ impl Session {
         view(messages.get(from..).unwrap_or_default())
     }
 
-    /// Shows the whole conversation, oldest message first, without a copy. The session is locked
-    /// meanwhile.
+    /// Calls `view` with all messages, oldest first, while the session is locked.
     pub(crate) fn view_messages<R>(&self, view: impl FnOnce(&[Message]) -> R) -> R {
         self.view_last_messages(usize::MAX, view)
     }
@@ -331,8 +330,8 @@ impl Session {
         inner.cut_conversation(known, why, |_| why)
     }
 
-    /// Marks a turn that started and did not end as cut, and closes each of its calls with the
-    /// known facts about it. Does nothing if the last turn ended.
+    /// Marks a turn that started and did not end as cut, and closes each open call with a result
+    /// that reports whether the call ran. Does nothing if the last turn ended.
     pub fn cut_turn(&self) -> Result<Vec<Message>, Error> {
         let mut inner = self.lock();
         if !inner.transcript.is_turn_open && inner.transcript.open_calls().is_empty() {
@@ -344,20 +343,20 @@ impl Session {
         })
     }
 
-    /// Returns the last turn if it was interrupted: it started, and did not end.
+    /// Returns the last turn if it was interrupted: it has started and has not ended.
     #[must_use]
     pub fn interrupted(&self) -> Option<InterruptedTurn> {
         self.lock().transcript.interrupted.clone()
     }
 
-    /// Returns the input with this id, if the session took it.
+    /// Returns the input with this id, if the session has accepted one.
     #[must_use]
     pub fn taken_input(&self, input_id: &str) -> Option<TakenInput> {
         self.lock().transcript.inputs.get(input_id).cloned()
     }
 
-    /// Removes the last turn that still has messages from the conversation; `None` if there is
-    /// none. `entries` must be all entries of the file.
+    /// Removes the last turn that still has messages in the conversation; `None` if no turn has
+    /// any. `entries` must be all entries of the file.
     ///
     /// # Errors
     /// A part of the turn was replaced by a summary, or the file cannot be written.
@@ -383,8 +382,8 @@ impl Session {
         Ok(Some(last.undone))
     }
 
-    /// Removes a turn and all later ones from the conversation: the last turn first, as far as they
-    /// still have messages. `entries` must be all entries of the file.
+    /// Removes the messages of `turn` and of all later turns from the conversation, last turn
+    /// first. `entries` must be all entries of the file.
     ///
     /// # Errors
     /// A part of one of the turns was replaced by a summary, in which case none is removed, or the
@@ -438,9 +437,9 @@ impl Session {
         inner.append_body(body)
     }
 
-    /// Sets or removes a value as [`Session::state_set`] does, and writes the change with the next
-    /// entry or at the next sync. Use this for small changes that come before an entry anyway: a
-    /// write for each costs more than producing it.
+    /// Sets or removes a value like [`Session::state_set`], but writes the change with the next
+    /// entry or at the next sync. Use this for small changes that an entry follows anyway: a write
+    /// of its own costs more than producing the change.
     pub fn state_set_with_next(
         &self,
         plugin: &str,
@@ -482,8 +481,8 @@ impl Session {
     }
 
     fn lock(&self) -> MutexGuard<'_, SessionState> {
-        // A poisoned lock is safe to take: an entry is applied right after it is written, so a
-        // panic elsewhere cannot separate file and memory.
+        // A poisoned lock is safe to use: an entry is applied right after it is written, so a panic
+        // elsewhere cannot separate file and memory.
         lock(&self.inner)
     }
 }
@@ -546,7 +545,8 @@ impl SessionState {
         Ok(())
     }
 
-    /// Closes the open calls: with the result in `known`, or else with the text of `unknown`.
+    /// Closes each open call: with its result in `known`, or else with an error text from
+    /// `unknown`.
     fn cut_conversation<'t>(
         &mut self,
         known: &[Message],

@@ -1,4 +1,4 @@
-//! The append-only file of a session.
+//! Implements the append-only file of a session.
 //!
 //! Owns the lock, the repair of an incomplete last line, and the handling of disk errors. A line
 //! counts as written once it is in the file; a sync makes sure that it survives a power failure.
@@ -26,7 +26,7 @@ pub(super) const FILE: &str = "session.jsonl";
 /// pid of the writer.
 pub(super) const LOCK: &str = "lock";
 
-/// Maximum size of the buffered lines, in bytes.
+/// Maximum total size, in bytes, of the lines buffered until the next append.
 const MAX_WAITING_BYTES: usize = 64 << 10;
 
 /// Whether a session waits until its data is on the disk.
@@ -42,7 +42,7 @@ pub(super) enum DiskWait {
 
 /// File operations of the log. Tests replace them to simulate a full disk.
 pub(super) trait LogDisk: Send + Sync {
-    /// Appends bytes. If the operation fails, some of them may have been written.
+    /// Appends bytes. If the operation fails, a prefix of the bytes may have been written.
     fn add(&self, bytes: &[u8]) -> io::Result<()>;
     /// Truncates the file to a length.
     fn cut(&self, len: u64) -> io::Result<()>;
@@ -110,7 +110,7 @@ impl SessionLog {
         Ok(log)
     }
 
-    /// Opens the file of a session and repairs its end.
+    /// Opens the file of a session and repairs an incomplete last line.
     pub(super) fn open_log(folder: &Path) -> Result<OpenedLog, Error> {
         let lock = lock_session(folder)?;
         let path = folder.join(FILE);
@@ -119,7 +119,8 @@ impl SessionLog {
             .map_err(|source| Error::read_error(&path, source))?;
         file.read_to_end(&mut bytes)
             .map_err(|source| Error::read_error(&path, source))?;
-        // In a newer version, a line that looks cut off may be whole.
+        // Do not repair a file of a newer version, in which a line that looks incomplete may be
+        // complete.
         if let Some(found) = newer_version(&bytes) {
             return Err(Error::Newer { path, found });
         }
@@ -198,7 +199,7 @@ impl Journal for SessionLog {
         Ok(())
     }
 
-    /// A write for each small line would cost more than producing it.
+    /// Buffers the line, because a write for each small line costs more than producing it.
     fn append_with_next(&mut self, line: &[u8]) -> Result<(), Error> {
         if self.waiting.len() + line.len() > MAX_WAITING_BYTES {
             self.append(&[])?;
@@ -228,7 +229,7 @@ impl Journal for SessionLog {
         })))
     }
 
-    /// After a failed sync it is unknown which bytes are on the disk.
+    /// Fails after a failed sync, because from then on it is unknown which bytes are on the disk.
     fn check(&self) -> Result<(), Error> {
         self.synced
             .check()
@@ -248,7 +249,7 @@ impl Drop for SessionLog {
     }
 }
 
-/// Returns the version in the first line, if it is newer than this program knows.
+/// Returns the version in the first line, if it is newer than [`VERSION`].
 fn newer_version(bytes: &[u8]) -> Option<u32> {
     let first = bytes.split(|byte| *byte == b'\n').next()?;
     match Entry::parse_line(first).ok()?.body {
@@ -257,8 +258,8 @@ fn newer_version(bytes: &[u8]) -> Option<u32> {
     }
 }
 
-/// Locks a session. The error names the process that holds the lock, or reports that the lock is
-/// not a regular file: the target of a symlink is never written.
+/// Locks a session. The error contains the pid of the process that holds the lock, or reports that
+/// the lock file is not a regular file: a symlink is not followed, so its target is never written.
 pub(super) fn lock_session(folder: &Path) -> Result<File, Error> {
     let path = folder.join(LOCK);
     let mut options = OpenOptions::new();
@@ -286,19 +287,20 @@ pub(super) fn lock_session(folder: &Path) -> Result<File, Error> {
     }
 }
 
-/// Makes the file readable by its owner only: sessions contain all text of the user and the tools.
+/// Makes a new file accessible to its owner only: sessions contain all text of the user and the
+/// tools.
 pub(crate) fn private_options(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
-/// Writes a whole file that only its owner can read, and waits until it is on the disk.
+/// Writes a complete file that only its owner can read, and waits until it is on the disk.
 pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_private_as(path, bytes, DiskWait::Waits)
 }
 
-/// Writes like [`write_private`], and waits for the disk if `wait` is set.
+/// Writes like [`write_private`], but waits for the disk only if `wait` is [`DiskWait::Waits`].
 pub(super) fn write_private_as(path: &Path, bytes: &[u8], wait: DiskWait) -> io::Result<()> {
     let mut file =
         private_options(OpenOptions::new().write(true).create(true).truncate(true)).open(path)?;
@@ -309,8 +311,9 @@ pub(super) fn write_private_as(path: &Path, bytes: &[u8], wait: DiskWait) -> io:
     }
 }
 
-/// Writes a new private file that gets its name last: a process that is killed meanwhile leaves
-/// nothing behind. Fails if the file exists, and where the file system has no files without a name.
+/// Writes a new private file as an unnamed file (`O_TMPFILE`) and links it to `path` at the end, so
+/// that a process killed meanwhile leaves nothing behind. Fails if `path` exists, or if the file
+/// system does not support unnamed files.
 #[cfg(target_os = "linux")]
 pub(super) fn write_unnamed(path: &Path, bytes: &[u8], wait: DiskWait) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
@@ -327,7 +330,7 @@ pub(super) fn write_unnamed(path: &Path, bytes: &[u8], wait: DiskWait) -> io::Re
     Ok(linkat(CWD, &opened, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }
 
-/// Fails: only Linux has files without a name.
+/// Fails: only Linux has unnamed files.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn write_unnamed(_: &Path, _: &[u8], _: DiskWait) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())

@@ -1,9 +1,10 @@
-//! Sessions on disk: one append-only file of entries per session, and the state that the entries
-//! add up to.
+//! Stores sessions: the append-only entries of each session, by default in a file, and the state
+//! that the entries add up to.
 //!
-//! Owns the format of entries, the stores that keep them (see [`Sessions`]), the lock, crash repair, the conversation, the blobs that messages refer to
-//! and the session state of plugins. It does not know the agent loop: the agent decides which
-//! entries to write and when the data must be on the disk.
+//! Owns the format of entries, the stores that keep them (see [`Sessions`]), the lock, crash
+//! repair, the conversation, the blobs that messages refer to and the session state of plugins. It
+//! does not know the agent loop: the agent decides which entries to write and when the data must be
+//! on the disk.
 //!
 //! Invariants: an entry is never changed or deleted once it is written, and at most one process
 //! writes to a session. An entry that cannot be parsed is skipped with a notice and stays in the
@@ -93,8 +94,7 @@ use std::path::{Path, PathBuf};
 /// Maximum number of session ids that an error message lists.
 const MAX_NAMED: usize = 3;
 
-/// Description of a session. It is written to the file header, so that a reader knows which
-/// provider and model took part.
+/// Workspace, provider and model of a session, which are written to the header of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSpec {
     /// Folder the agent works in.
@@ -114,7 +114,7 @@ pub enum Error {
     Read {
         /// Path of the session file.
         path: PathBuf,
-        /// Error of the system.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
@@ -123,7 +123,7 @@ pub enum Error {
     Write {
         /// Path of the session file.
         path: PathBuf,
-        /// Error of the system.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
@@ -162,10 +162,10 @@ pub enum Error {
         /// Folder that contains all sessions.
         root: PathBuf,
     },
-    /// A new session was to get the id of another.
+    /// The id for a new session is already in use.
     #[error("there is a session `{id}` already; to continue it: --resume {id}")]
     Exists {
-        /// Id that the new session was to get.
+        /// Requested id of the new session.
         id: String,
     },
     /// The id for a new session is invalid.
@@ -175,7 +175,7 @@ pub enum Error {
         crate::text::clean_line(id, 96)
     )]
     InvalidId {
-        /// Id that the new session was to get.
+        /// Requested id of the new session.
         id: String,
     },
     /// No session has this id.
@@ -218,7 +218,7 @@ pub enum Error {
         /// Name of the store.
         store: String,
     },
-    /// Another writer has continued the session, so this writer must stop.
+    /// Another writer has opened and continued the session, so this writer must stop.
     #[error("another program has continued the session {id}; open it again to continue")]
     Fenced {
         /// Id of the session.
@@ -250,7 +250,7 @@ pub enum Error {
     /// A session cannot be exported or imported.
     #[error("{what} cannot be moved: {why}")]
     Bundle {
-        /// Session or file.
+        /// Session or file that cannot be moved.
         what: String,
         /// Reason.
         why: String,

@@ -1,7 +1,8 @@
-//! Copies of sessions from one store to another, byte for byte.
+//! Copies sessions from one store to another, byte for byte.
 //!
-//! Owns the order of the parts: in a store that others read, the lines of a session come last, since
-//! with them the session is there. It must not know how either store works.
+//! Owns the order in which the parts of a session are copied: in a store that others read, the
+//! lines come last, because the session exists for readers once its lines do. The module must not
+//! know how either store works.
 
 use super::Error;
 use super::storage::{BlobKind, Position, SessionAddress, Sessions};
@@ -9,9 +10,10 @@ use super::storage::{BlobKind, Position, SessionAddress, Sessions};
 /// Order in which the parts of a session are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CopyOrder {
-    /// Lines first: the store belongs to the copying program, and keeps values beside lines.
+    /// Lines first: only the copying program uses the store, which accepts values for an existing
+    /// session only.
     LinesFirst,
-    /// Lines last: other programs read the store.
+    /// Lines last: other programs may read the store during the copy.
     LinesLast,
 }
 

@@ -1,6 +1,6 @@
-//! Blobs that entries refer to.
+//! Collects the blobs that entries refer to.
 //!
-//! Owns which entry refers to which blob, for the examination of a session and for copies of one.
+//! Owns which entry refers to which blob, for the examination and for the copying of a session.
 //! Start from [`NamedBlobs::follow_entry`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,11 +11,12 @@ use crate::message::{Blob, Message};
 /// Names of the blobs that the entries of a session refer to.
 #[derive(Debug, Default)]
 pub(super) struct NamedBlobs {
-    /// Images and other bytes of messages.
+    /// Names of the blobs with images and other bytes of messages.
     pub(super) content: BTreeSet<String>,
-    /// Texts of system prompts, whose loss harms nothing else.
+    /// Names of the blobs with texts of system prompts. If one is missing, nothing else is
+    /// affected.
     pub(super) prompts: BTreeSet<String>,
-    /// Large values of plugins, by plugin and key.
+    /// Names of the blobs with large state values, by plugin and key.
     pub(super) state: BTreeMap<(String, String), String>,
 }
 

@@ -1,28 +1,29 @@
-//! Changes of sessions from outside: a title, removal.
+//! Sets titles of sessions, and removes sessions.
 //!
-//! Owns that only the holder of its lock changes a session, and that a stopped removal leaves no
-//! half of one. Start from [`SessionStore::rename`] and [`SessionStore::remove`].
+//! Ensures that only the holder of a session's lock changes the session, and that an interrupted
+//! removal leaves no partial session. Start from [`SessionStore::rename`] and
+//! [`SessionStore::remove`].
 
 use super::entry::{Body, Entry};
 use super::log::FILE;
 use super::store::{lines_name, parse_entries};
 use super::{Error, Session, SessionStore, parts};
 
-/// Longest title, in characters.
+/// Maximum length of a title, in characters.
 const MAX_TITLE_CHARS: usize = 200;
 
-/// Size and last use of a session, for a decision on what to keep.
+/// Size and time of last use of a session, from which a caller decides which sessions to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     /// Id of the session.
     pub id: String,
     /// Time of the last write, in milliseconds since 1970.
     pub updated: i64,
-    /// Size of all its files, in bytes.
+    /// Total size of the session's files, in bytes.
     pub bytes: u64,
 }
 
-/// Returns a title on one line, cut to its longest length.
+/// Returns a title on one line, truncated to [`MAX_TITLE_CHARS`].
 fn clean_title(title: &str) -> String {
     let words: Vec<&str> = title.split_whitespace().collect();
     words.join(" ").chars().take(MAX_TITLE_CHARS).collect()
@@ -41,7 +42,8 @@ impl Session {
 }
 
 impl SessionStore {
-    /// Gives a session a title. Nothing else of the session changes: an open turn stays open.
+    /// Sets the title of a session, and returns the stored title. Nothing else of the session
+    /// changes: an open turn stays open.
     pub fn rename(&self, id: &str, title: &str) -> Result<String, Error> {
         let title = clean_title(title);
         let at = self.address(id)?;
@@ -71,7 +73,7 @@ impl SessionStore {
         self.sessions().remove(&self.address(id)?)
     }
 
-    /// Returns the size and last use of every session, the last used first.
+    /// Returns the size and time of last use of every session, the last used first.
     pub fn stored(&self) -> Result<Vec<Stored>, Error> {
         let mut all = Vec::new();
         for (id, folder) in self.folders()? {
@@ -93,9 +95,9 @@ impl SessionStore {
     }
 }
 
-/// Returns the sessions to remove: those last used before `before`, and then the ones used longest
-/// ago, until the rest has at most `max_bytes`. `all` is sorted as [`SessionStore::stored`] returns
-/// it.
+/// Returns the sessions to remove, the least recently used first: those last used before `before`
+/// (in milliseconds since 1970), and then the least recently used others until the rest has at most
+/// `max_bytes`. `all` is sorted as [`SessionStore::stored`] returns it.
 #[must_use]
 pub fn surplus(all: &[Stored], before: Option<i64>, max_bytes: Option<u64>) -> Vec<Stored> {
     let mut total = 0_u64;

@@ -1,7 +1,7 @@
-//! Files in the folder of a session, and what each is.
+//! Lists the files in the folder of a session, each with its kind.
 //!
-//! Owns the names that belong to a session. It follows no link and opens no file, so a hostile
-//! folder can be listed. Start from [`parts`].
+//! Owns the names of a session's files. The module follows no symlinks and opens no files, so it is
+//! safe to list a malicious folder. Start from [`parts`].
 
 use std::io;
 use std::path::Path;
@@ -18,7 +18,8 @@ pub(super) const KEPT: &str = "kept";
 /// Maximum depth of nested subagents.
 const MAX_DEPTH: usize = 8;
 
-/// Maximum depth of folders that are listed: those of nested subagents and one more.
+/// Maximum depth of the folders that are listed: two levels for each nested subagent (`agents/ID`),
+/// and two more.
 const MAX_FOLDERS: usize = 2 * MAX_DEPTH + 2;
 
 /// Kind of a file of a session.
@@ -48,7 +49,7 @@ display_as_in_json!(PartKind);
 /// One file of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FilePart {
-    /// Path within the folder of the session, with `/`.
+    /// Path relative to the folder of the session, separated by `/`.
     pub(super) path: String,
     pub(super) kind: PartKind,
     /// Size in bytes; 0 if it is not a file.
@@ -70,7 +71,7 @@ fn add(folder: &Path, above: &str, depth: usize, all: &mut Vec<FilePart>) -> io:
         let path = format!("{above}{}", name.to_string_lossy());
         let meta = entry.path().symlink_metadata()?;
         let kind = match (meta.is_dir(), meta.is_file(), name.to_str()) {
-            // A repair keeps links too.
+            // Repairs move files to this folder, symlinks included.
             (false, ..) if Path::new(&path).starts_with(KEPT) => PartKind::Left,
             (true, ..) if depth < MAX_FOLDERS => {
                 add(&entry.path(), &format!("{path}/"), depth + 1, all)?;
@@ -121,11 +122,23 @@ fn kind_below(path: &str, depth: usize) -> PartKind {
     }
 }
 
-/// Returns the total size of the files of a session. What cannot be read has no size.
+/// Returns the total size of the files of a session, in bytes. Files and folders that cannot be
+/// read, such as one that was removed at this moment, count as 0.
 pub(super) fn size(folder: &Path) -> u64 {
-    let is_folder = guarded::is_folder(folder).unwrap_or_default();
-    let all = if is_folder { parts(folder).ok() } else { None };
-    all.into_iter().flatten().map(|part| part.bytes).sum()
+    match guarded::is_folder(folder) {
+        Ok(true) => size_below(folder, 0),
+        _ => 0,
+    }
+}
+
+fn size_below(folder: &Path, depth: usize) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let sizes = entries.map(|entry| match entry.path().symlink_metadata() {
+        Ok(meta) if meta.is_dir() && depth < MAX_FOLDERS => size_below(&entry.path(), depth + 1),
+        Ok(meta) if meta.is_file() => meta.len(),
+        _ => 0,
+    });
+    sizes.sum()
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
-//! Entries of a session with the numbers of their lines, read from outside.
+//! Reads the entries of a session with their line numbers, without opening the session for writing.
 //!
-//! Owns how a session or the session of a subagent is found below the store without following
-//! links, and that a damaged line is reported and hides no other line. Takes no lock, so the
-//! session may be open in another process. Start from [`SessionStore::read_lines`].
+//! Ensures that a damaged line is reported and hides no other line. Takes no lock, so the session
+//! may be open in another process. Start from [`SessionStore::read_lines`].
 
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::PathBuf;
@@ -42,18 +41,18 @@ pub struct SessionTail {
     source: TailSource,
     /// Path of the session's file, or a name for messages.
     path: PathBuf,
-    /// Offset up to which lines were read, and their number.
+    /// Offset in bytes up to which lines were read; `n_lines` is the number of these lines.
     offset: u64,
     n_lines: u64,
 }
 
-/// Place from which lines are read.
+/// Source of the lines.
 #[derive(Debug)]
 enum TailSource {
-    /// The file at the path, of which only what is new is read.
+    /// The file at `path`; each call reads only the new lines.
     File,
-    /// A store that keeps no files. It is read from the beginning each time, because a position in
-    /// it is known to its writer alone.
+    /// A store that keeps no files. Each call reads the session from its beginning, because only
+    /// the session's writer knows positions in the store.
     Store(Arc<dyn Sessions>, SessionAddress),
 }
 
@@ -62,7 +61,8 @@ impl SessionTail {
     /// is left for the next call: its write may still be running.
     ///
     /// # Errors
-    /// The file cannot be read, is of a newer version, or is shorter than what was read of it.
+    /// The file cannot be read, is of a newer version, or has become shorter than what was already
+    /// read.
     pub fn read_more(&mut self) -> Result<Reading, Error> {
         self.read_from_here(false)
     }
@@ -111,7 +111,7 @@ impl SessionTail {
         Ok(reading)
     }
 
-    /// Opens the lines after those that were read.
+    /// Opens the source at `offset`, after the lines that were already read.
     fn open_here(&self) -> Result<Box<dyn Read>, Error> {
         let failed = |source| Error::read_error(&self.path, source);
         let was_cut = || {
@@ -177,8 +177,8 @@ impl SessionStore {
             .collect())
     }
 
-    /// Returns the folder of a session, or of a subagent as `ID/agents/AGENT`. Each folder on the
-    /// way must be a folder and no link.
+    /// Returns the folder of a session, or of a subagent as `ID/agents/AGENT`. Fails if any
+    /// component of the path below the store's root is a symlink.
     pub fn folder_of(&self, id: &str) -> Result<PathBuf, Error> {
         self.files()?.folder_of(&self.address(id)?)
     }

@@ -1,9 +1,9 @@
-//! Search for a text in all sessions, and in those of their subagents and archived turns.
+//! Searches all sessions, including those of subagents and archived turns, for a text.
 //!
 //! Owns which texts of a session can be found, and that a damaged file or line is reported and does
-//! not stop the search. The search reads the files from their beginning to their end, and those
-//! without the text as bytes alone; a line is parsed only if its bytes hold the text. There is no
-//! index, so nothing can be stale. Start from [`search_sessions`].
+//! not stop the search. A first pass over the bytes of the files excludes the sessions without the
+//! text. In the other sessions, a line is parsed only if its bytes may contain the text. There is
+//! no index that could become stale. Start from [`search_sessions`].
 
 mod likely;
 mod texts;
@@ -27,22 +27,23 @@ use super::{Error, SessionStore};
 /// Maximum depth of nested subagents that are searched.
 const MAX_DEPTH: usize = 8;
 
-/// Number of sessions in one batch, small enough that the first matches are reported soon.
+/// Number of sessions in one batch. The batch is small, so that the first matches are reported
+/// soon.
 const BATCH: usize = 64;
 
-/// Number of bytes before and after a found text that a snippet shows.
+/// Maximum number of bytes that a snippet shows before and after a match.
 const AROUND: usize = 60;
 
 /// Text to search for.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// Searches the text of one entry.
+    /// Pattern for the decoded text of an entry.
     text: Regex,
-    /// Searches the bytes of a line, where texts are escaped as in JSON.
+    /// Pattern for the bytes of a line, where texts are escaped as in JSON.
     line: Regex,
 }
 
-/// A found text.
+/// A match of the text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hit {
     /// Id of the session; `ID/agents/AGENT` for a subagent or an archived turn.
@@ -53,27 +54,27 @@ pub struct Hit {
     pub line: u64,
     /// Time of the entry, in milliseconds since 1970.
     pub time: i64,
-    /// Author or place of the text: `user`, `assistant`, `call NAME`, `result NAME`, and others.
+    /// Author or origin of the text: `user`, `assistant`, `call NAME`, `result NAME`, and others.
     pub role: String,
-    /// Text before the found one, on its line; cut.
+    /// Text before the match on the same line, truncated.
     pub before: String,
-    /// Found text.
+    /// Matched text.
     pub found: String,
-    /// Text after the found one, on its line; cut.
+    /// Text after the match on the same line, truncated.
     pub after: String,
 }
 
 /// Result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// A text.
+    /// A match.
     Hit(Hit),
     /// Message about a file or a line that cannot be read.
     Notice(String),
 }
 
 impl Wanted {
-    /// Returns the search for a text, in upper or lower case. `None` for an empty or very long text.
+    /// Creates a case-insensitive search for a text; `None` if the text is blank or very long.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         if text.trim().is_empty() {
@@ -93,17 +94,18 @@ impl Wanted {
         })
     }
 
-    /// Whether a line may hold the text. Another writer may have escaped what this one does not.
+    /// Whether a line may contain the text. This holds for any line with a `\u` escape, because
+    /// another program may escape characters that this program writes as they are.
     fn may_be_in(&self, line: &[u8]) -> bool {
         self.line.is_match(line) || memchr::memmem::find(line, b"\\u").is_some()
     }
 }
 
-/// Receiver of the matches.
+/// Callback that receives the results, and may end the search.
 type Tell<'a> = &'a mut dyn FnMut(Found) -> ControlFlow<()>;
 
-/// Searches all sessions, the last written first. `tell` gets each match at once, and may end
-/// the search.
+/// Searches all sessions, the most recently written first. Calls `tell` with each match as soon as
+/// it is found; `tell` may end the search.
 pub fn search_sessions(
     store: &SessionStore,
     wanted: &Wanted,
@@ -212,7 +214,7 @@ fn search_file(
             input.clone_from(text);
         }
         for (role, text) in texts::of(&entry.body) {
-            // The message of the user repeats the input.
+            // Skip the user's message, which repeats the input of the turn.
             if role == "user" && !is_start && *text == *input {
                 continue;
             }
@@ -241,7 +243,8 @@ fn search_file(
     }
 }
 
-/// Cuts the surroundings of a found text, on its line.
+/// Returns the text before a match, the match, and the text after it. The texts around the match
+/// are limited to its line and to [`AROUND`] bytes each.
 fn snippet(text: &str, at: std::ops::Range<usize>) -> [String; 3] {
     let before = text.get(..at.start).unwrap_or_default();
     let start = before.rfind('\n').map_or(0, |at| at + 1);

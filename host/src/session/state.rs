@@ -1,9 +1,9 @@
-//! The session state of plugins: keys and values that last as long as the session.
+//! Keeps the session state of plugins: keys and values that last as long as the session.
 //!
 //! Owns the limits and the blobs for large values. A change takes two steps:
 //! [`PluginStates::prepare_change`] checks it and returns the entry to write, and
-//! [`PluginStates::apply_body`] takes it into memory once the entry is in the file. The module
-//! never writes to the session file itself.
+//! [`PluginStates::apply_body`] applies it to the in-memory state once the entry is in the file.
+//! The module never writes to the session file itself.
 //!
 //! The content of values is opaque to the host. Start from [`PluginStates`].
 
@@ -101,8 +101,9 @@ impl PluginStates {
         (!all.any(is_used)).then_some(name)
     }
 
-    /// Returns the length of a large value. Entries of older versions do not have it. The file may
-    /// have been tampered with, so the length is bounded: lengths are added up.
+    /// Returns the length of a large value in bytes. Entries of older versions do not contain it;
+    /// then it is read from the blob. The length is limited to [`MAX_VALUE_BYTES`], because the
+    /// file may have been tampered with and lengths are added up.
     fn blob_length(&self, name: &str, len: Option<u64>) -> usize {
         let len = len.or_else(|| self.blobs.length(name)).unwrap_or_default();
         usize::try_from(len).map_or(MAX_VALUE_BYTES, |len| len.min(MAX_VALUE_BYTES))
@@ -196,7 +197,7 @@ impl PluginStates {
     }
 }
 
-/// Returns an error if `bytes` exceeds `most`. `what` describes the rejected content.
+/// Returns an error if `bytes` exceeds `most`. `what` describes the rejected content in the error.
 fn check_limit(
     plugin: &str,
     bytes: usize,

@@ -1,11 +1,11 @@
-//! Storage of sessions: the traits that a store implements.
+//! Defines the traits that a store of sessions implements.
 //!
-//! Owns the needs of an agent's sessions, and nothing of how a store works: no paths, no byte
-//! offsets, no locks. A store keeps frames (one or more whole lines of a session) in order,
-//! has one writer for each session at most, and keeps large values by the hash of their content.
-//! The files of [`SessionFiles`](super::SessionFiles) are the default, and
-//! [`MemorySessions`](super::MemorySessions) keeps sessions for the time of a process. The crate
-//! `rind-session-test` checks a store against these traits.
+//! The traits express what an agent's sessions need, and nothing of how a store works: no file
+//! names, no byte offsets, no locks. A store keeps frames (one or more complete lines of a session)
+//! in order, allows at most one writer for each session, and keeps large values by the hash of
+//! their content. The files of [`SessionFiles`](super::SessionFiles) are the default, and
+//! [`MemorySessions`](super::MemorySessions) keeps sessions for the lifetime of a process. The
+//! crate `rind-session-test` checks a store against these traits.
 //!
 //! All methods may block. Start from [`Sessions`].
 
@@ -27,8 +27,8 @@ pub(super) mod memory;
 pub struct SessionAddress(Arc<str>);
 
 impl SessionAddress {
-    /// Parses an address; `None` if it has another form. Ids come from files and from people, so
-    /// each part is checked before it becomes a name in a store.
+    /// Parses an address; `None` if the text is not a valid one. Ids come from files and from
+    /// users, so each part is checked before it becomes a name in a store.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (root, below) = match text.split_once('/') {
@@ -59,18 +59,18 @@ impl SessionAddress {
         &self.0
     }
 
-    /// Returns the id of the session that all subagents belong to.
+    /// Returns the id of the root session, to which the subagent belongs.
     #[must_use]
     pub fn root(&self) -> &str {
         self.0.split('/').next().unwrap_or(&self.0)
     }
 
-    /// Lists the ids on the way: the session, then each subagent.
+    /// Returns the ids in the address: first the root session, then each nested subagent.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
         self.0.split('/').step_by(2)
     }
 
-    /// Returns the error for a second session of this address.
+    /// Returns the error for the creation of a session at this address if one exists there.
     #[must_use]
     pub fn exists_error(&self) -> Error {
         Error::Exists {
@@ -98,10 +98,10 @@ impl Debug for SessionAddress {
     }
 }
 
-/// Position in a session: after all frames that come before it.
+/// Position in a session: between two frames, or at its beginning or end.
 ///
-/// Positions of one session are ordered as its frames are. Only the store that made one knows the
-/// meaning of the number.
+/// Positions of one session are ordered like its frames. Only the store that created a position
+/// knows the meaning of its number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(u64);
 
@@ -109,64 +109,65 @@ impl Position {
     /// Position before the first frame.
     pub const START: Self = Self(0);
 
-    /// Creates a position of a number of the store.
+    /// Creates a position from a number that the store chose.
     #[must_use]
     pub fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// Returns the number that the store made the position of.
+    /// Returns the number from which the store created the position.
     #[must_use]
     pub fn number(self) -> u64 {
         self.0
     }
 }
 
-/// The frames of a session, open for its only writer. Dropping it lets another writer open the
-/// session.
+/// Log of a session's frames, open for its only writer. Dropping the journal lets another writer
+/// open the session.
 pub trait Journal: Send {
-    /// Appends a frame: one or more whole lines. Frames that [wait](Self::append_with_next) go
-    /// before it; an empty frame appends these alone.
+    /// Appends a frame: one or more complete lines. Frames that were buffered by
+    /// [`append_with_next`](Self::append_with_next) are written before it; an empty frame writes
+    /// only those.
     ///
     /// # Errors
-    /// Nothing of the frame is kept, and the caller may retry; or an earlier frame did not survive,
-    /// which is reported once with its reason, and nothing is appended any more.
+    /// Either nothing of the frame was written, and the caller may retry. Or an earlier frame was
+    /// lost: its error is returned once, and from then on the journal appends nothing more.
     fn append(&mut self, frame: &[u8]) -> Result<(), Error>;
 
-    /// Appends a frame together with the next one or at the next
-    /// [`take_unsynced`](Self::take_unsynced). For small frames that nothing depends on: if the
-    /// process is killed before, the frame is lost.
+    /// Buffers a frame, and writes it together with the next one or at the next
+    /// [`take_unsynced`](Self::take_unsynced). Use this for small frames that nothing depends on:
+    /// if the process is killed before, the frame is lost.
     ///
     /// # Errors
-    /// Like [`append`](Self::append), for frames that had to be written to make room.
+    /// Like [`append`](Self::append), for buffered frames that had to be written to make room.
     fn append_with_next(&mut self, frame: &[u8]) -> Result<(), Error>;
 
-    /// Appends the frames that wait.
+    /// Writes the buffered frames.
     ///
     /// # Errors
-    /// Like [`append`](Self::append); the frames still wait.
+    /// Like [`append`](Self::append); the frames stay buffered.
     fn write_waiting(&mut self) -> Result<(), Error> {
         self.append(&[])
     }
 
-    /// Returns the position after every frame, those that wait among them.
+    /// Returns the position after the last frame, buffered frames included.
     fn end(&self) -> Position;
 
-    /// Returns the length of all frames, those that wait among them, in bytes.
+    /// Returns the length of all frames in bytes, buffered frames included.
     fn bytes(&self) -> u64;
 
-    /// Writes the buffered frames, and returns a handle to wait until they are durable; `None` if
-    /// they are already. The caller waits without the journal, so that others can append in the
-    /// meantime.
+    /// Writes the buffered frames, and returns a handle to wait until all frames are durable;
+    /// `None` if they already are. The caller waits without holding the journal, so that others can
+    /// append in the meantime.
     ///
     /// # Errors
     /// Like [`append`](Self::append).
     fn take_unsynced(&mut self) -> Result<Option<Box<dyn UnsyncedFrames>>, Error>;
 
-    /// Returns the error of frames that were waited for and did not survive.
+    /// Checks that none of the frames that a caller waited for was lost.
     ///
     /// # Errors
-    /// There is one.
+    /// A frame was lost.
     fn check(&self) -> Result<(), Error>;
 
     /// Blocks until every frame survives a power failure.
@@ -183,11 +184,11 @@ pub trait Journal: Send {
 
 /// Frames that a power failure could still lose.
 pub trait UnsyncedFrames: Send {
-    /// Blocks until the frames are safe or are known to be lost: [`Journal::check`] tells which.
+    /// Blocks until the frames are durable or known to be lost; [`Journal::check`] reports which.
     fn wait(self: Box<Self>);
 }
 
-/// Kind of the values that a set of [`Blobs`] keeps.
+/// Kind of the values in a set of [`Blobs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlobKind {
     /// Values that messages refer to. Those of subagents are kept with the root session.
@@ -196,7 +197,7 @@ pub enum BlobKind {
     State,
 }
 
-/// Values of a session by the BLAKE3 hash of their content, as 64 hexadecimal digits.
+/// Values of a session, named by the BLAKE3 hash of their content in 64 hexadecimal digits.
 pub trait Blobs: Debug + Send + Sync {
     /// Stores a value. When this returns, the value survives a power failure. Does nothing if the
     /// value is already stored.
@@ -205,13 +206,13 @@ pub trait Blobs: Debug + Send + Sync {
     /// The name is not a hash, or the value cannot be written.
     fn put(&self, name: &str, bytes: &[u8]) -> Result<(), Error>;
 
-    /// Returns a value whose content fits its name.
+    /// Returns a value, and checks that its content matches its name.
     ///
     /// # Errors
-    /// The value is missing or was changed.
+    /// The value is missing or corrupt.
     fn get(&self, name: &str) -> Result<Vec<u8>, Error>;
 
-    /// Returns the length of a value in bytes; `None` if there is none of this name.
+    /// Returns the length of a value in bytes; `None` if there is no value of this name.
     fn length(&self, name: &str) -> Option<u64>;
 
     /// Returns the total length of all values, in bytes.
@@ -230,13 +231,13 @@ pub trait Blobs: Debug + Send + Sync {
     /// later or never.
     fn release(&self, name: &str);
 
-    /// Returns the error for a value whose content does not fit its name.
+    /// Returns the error for a value whose content does not match its name.
     fn damaged(&self, name: &str) -> Error;
 }
 
 /// A session that was opened to be continued.
 pub struct OpenedJournal {
-    /// The journal, positioned after its last whole frame.
+    /// The journal, positioned after its last complete frame.
     pub journal: Box<dyn Journal>,
     /// All lines of the session.
     pub lines: Vec<u8>,
@@ -251,16 +252,16 @@ pub struct ListedSession {
     pub id: String,
     /// Time of the last write, in milliseconds since 1970.
     pub updated: i64,
-    /// Length of its lines, in bytes.
+    /// Total length of the session's lines, in bytes.
     pub bytes: u64,
 }
 
-/// A part of the list of a store.
+/// Page of a store's list of sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionPage {
-    /// Sessions, by id.
+    /// Sessions, sorted by id.
     pub sessions: Vec<ListedSession>,
-    /// Value for the next call; `None` after the last session.
+    /// Value of `after` for the next call of [`Sessions::list`]; `None` after the last session.
     pub next: Option<String>,
 }
 
@@ -269,14 +270,14 @@ pub trait Sessions: Debug + Send + Sync {
     /// Returns a name of the store for messages, such as its folder.
     fn name(&self) -> String;
 
-    /// Creates a session without a line. Fails where there is one of this address.
+    /// Creates an empty session. Fails if there is a session of this address.
     ///
     /// # Errors
     /// [`Error::Exists`], or the store cannot be written.
     fn create(&self, at: &SessionAddress) -> Result<Box<dyn Journal>, Error>;
 
-    /// Creates a session with these lines. A store in which a reader could see a part of them should
-    /// do better than this default, which appends them after the creation.
+    /// Creates a session with these lines. This default appends the lines after the creation. A
+    /// store whose readers could see only a part of the lines meanwhile should override it.
     ///
     /// # Errors
     /// Like [`create`](Self::create).
@@ -286,8 +287,8 @@ pub trait Sessions: Debug + Send + Sync {
         journal.sync()
     }
 
-    /// Opens a session to continue it, and repairs its end: a truncated line is removed and kept
-    /// elsewhere, or reported.
+    /// Opens a session to continue it, and repairs its end: a truncated last line is removed and
+    /// kept elsewhere, or reported.
     ///
     /// # Errors
     /// [`Error::Locked`] if another writer has it open, [`Error::Unknown`] if there is none, or the
@@ -304,38 +305,38 @@ pub trait Sessions: Debug + Send + Sync {
     /// Whether there is a session of this address.
     fn contains(&self, at: &SessionAddress) -> bool;
 
-    /// Returns the values of a session.
+    /// Returns the values of a session that are of this kind.
     fn blobs(&self, at: &SessionAddress, kind: BlobKind) -> Arc<dyn Blobs>;
 
-    /// Returns a folder of this machine for files about the session that no other machine needs,
-    /// for example the files that undo changes of a workspace. `None` if the store keeps no such
-    /// files.
+    /// Returns a local folder for files about the session that no other machine needs, for example
+    /// the files that undo changes of a workspace. `None` if the store keeps no such files.
     fn folder(&self, _at: &SessionAddress) -> Option<PathBuf> {
         None
     }
 
-    /// Returns the ids of the subagents that have a session below this one, sorted.
+    /// Returns the ids of the direct subagents of a session that have a session of their own,
+    /// sorted.
     ///
     /// # Errors
     /// The store cannot be read.
     fn children(&self, at: &SessionAddress) -> Result<Vec<String>, Error>;
 
-    /// Removes a session with its values and subagents. A reader finds all of it or nothing.
+    /// Removes a session with its values and subagents. Readers find the complete session or none.
     ///
     /// # Errors
     /// [`Error::Locked`] if a writer has it open, [`Error::Unknown`] if there is none, or the store
     /// cannot be written.
     fn remove(&self, at: &SessionAddress) -> Result<(), Error>;
 
-    /// Lists at most `limit` sessions by id, those after the id `after`.
+    /// Lists at most `limit` sessions in the order of their ids, starting after the id `after`.
     ///
     /// # Errors
     /// The store cannot be read.
     fn list(&self, after: Option<&str>, limit: usize) -> Result<SessionPage, Error>;
 
-    /// Creates the session `to` with these lines, the values of the session `from`, and those of
-    /// its subagents that `agents` names, with all that is below them. A reader finds all of it or
-    /// nothing. The session `from` may be open.
+    /// Creates the session `to` with these lines, with copies of the values of the session `from`,
+    /// and with copies of the sessions of those subagents that `agents` names, including their
+    /// values and their own subagents. Readers find the complete copy or none. The session `from` may be open.
     ///
     /// # Errors
     /// Like [`create`](Self::create) and [`read`](Self::read).

@@ -26,7 +26,7 @@ use super::{Error, SessionSpec};
 /// Maximum number of lines that are read per session for the list: the first input is near the top.
 const ROW_LINES: usize = 64;
 
-/// Number of sessions that are asked for at once.
+/// Number of sessions that are requested from a store per page.
 const PAGE: usize = 500;
 
 /// Handle of all sessions of a user: in the files of a folder, or in another store. Holds no file
@@ -34,13 +34,13 @@ const PAGE: usize = 500;
 #[derive(Clone, Debug)]
 pub struct SessionStore {
     sessions: Arc<dyn Sessions>,
-    /// The same store, if it keeps files.
+    /// The same store as files; `None` if it keeps none.
     files: Option<SessionFiles>,
-    /// Heads of a store that keeps no files, as they were last read.
+    /// Heads of a store that keeps no files, as of the last [`SessionStore::heads`].
     kept_heads: KeptHeads,
 }
 
-/// Heads by the ids of their sessions.
+/// Heads by session id.
 type KeptHeads = Arc<Mutex<BTreeMap<String, SessionHead>>>;
 
 /// A session in the list.
@@ -58,8 +58,8 @@ pub struct SessionRow {
     pub model: String,
     /// First input of the session, if there is one.
     pub first_input: Option<String>,
-    /// Command of the program that opened the session for its own request; such a session is never
-    /// resolved as `last`.
+    /// Name of the program's command that opened the session for its own purpose; such a session is
+    /// never resolved as `last`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aside: Option<String>,
     /// Length of the file, in bytes.
@@ -86,8 +86,8 @@ impl SessionStore {
         Self::of_files(SessionFiles::new(root))
     }
 
-    /// Returns a handle of another store. Operations on files alone (repairs, search, export) are an
-    /// error there.
+    /// Returns a handle of another store. Operations that work on files only, such as search and
+    /// repair, fail with [`Error::NotFiles`].
     #[must_use]
     pub fn over(sessions: Arc<dyn Sessions>) -> Self {
         Self {
@@ -105,8 +105,9 @@ impl SessionStore {
         }
     }
 
-    /// Creates sessions without waiting until their data is on the disk. For sessions that are
-    /// removed when the host ends: a power failure may lose their last entries.
+    /// Configures the store to create sessions without waiting until their data is on the disk. Use
+    /// this for sessions that are removed when the host ends: a power failure may lose their last
+    /// entries. Has no effect on a store without files.
     #[must_use]
     pub fn unsynced(self) -> Self {
         match self.files {
@@ -115,7 +116,7 @@ impl SessionStore {
         }
     }
 
-    /// Returns the store itself.
+    /// Returns the underlying store.
     #[must_use]
     pub fn sessions(&self) -> &Arc<dyn Sessions> {
         &self.sessions
@@ -125,7 +126,7 @@ impl SessionStore {
         &self.kept_heads
     }
 
-    /// Returns the files of the store.
+    /// Returns the underlying store if it keeps files, and an error otherwise.
     pub(super) fn files(&self) -> Result<&SessionFiles, Error> {
         let not_files = || Error::NotFiles {
             store: self.sessions.name(),
@@ -133,12 +134,12 @@ impl SessionStore {
         self.files.as_ref().ok_or_else(not_files)
     }
 
-    /// Returns the ids of everything in the store that may be a session, the first one first.
+    /// Returns the ids of all folders in the store that may be sessions, sorted.
     pub fn ids(&self) -> Result<Vec<String>, Error> {
         Ok(self.folders()?.into_iter().map(|(id, _)| id).collect())
     }
 
-    /// Returns the folders of all sessions, with their ids.
+    /// Returns the folders of all sessions with their ids, sorted by id.
     pub(super) fn folders(&self) -> Result<Vec<(String, PathBuf)>, Error> {
         self.files()?.folders()
     }
@@ -168,7 +169,8 @@ impl SessionStore {
         }
     }
 
-    /// Returns the row of the session with this full id, without a list of the others.
+    /// Returns the row of the session with this full id. A store of files reads no other session
+    /// for it.
     pub(crate) fn find_row(&self, id: &str) -> Option<SessionRow> {
         if !is_session_id(id) {
             return None;
@@ -185,7 +187,8 @@ impl SessionStore {
         Session::open(self.address(id)?, self.sessions.clone(), spec)
     }
 
-    /// Returns all sessions, the last written first. Skips folders that do not contain a session.
+    /// Returns all sessions, the most recently written first. Skips folders that do not contain a
+    /// session.
     pub fn list(&self) -> Result<Vec<SessionRow>, Error> {
         let mut rows = match &self.files {
             Some(files) => {
@@ -228,7 +231,7 @@ impl SessionStore {
     /// Checks that there is a session of this full id, or of a subagent as `ID/agents/AGENT`.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such session.
     pub fn check_exists(&self, id: &str) -> Result<(), Error> {
         match self.sessions.contains(&self.address(id)?) {
             true => Ok(()),
@@ -236,10 +239,11 @@ impl SessionStore {
         }
     }
 
-    /// Returns the id of the only session whose id equals or starts with `wanted`. `last` is the
-    /// most recently written session that is not an aside (see [`SessionRow::aside`]).
+    /// Returns the id of the session whose id equals `wanted`, or of the only one whose id starts
+    /// with it. `last` is the most recently written session that is not an aside (see
+    /// [`SessionRow::aside`]).
     pub fn resolve(&self, wanted: &str) -> Result<String, Error> {
-        // A full id needs no list, for which the beginning of every session is read.
+        // Skip the list for a full id, because the list reads the beginning of every session.
         let full = SessionAddress::parse(wanted).filter(|_| is_new_session_id(wanted));
         if full.is_some_and(|at| self.sessions.contains(&at) && self.is_regular(&at)) {
             return Ok(wanted.to_owned());
@@ -308,8 +312,8 @@ impl SessionStore {
         }
     }
 
-    /// Returns workspace, provider and model of a session's last use. Reads the whole file but
-    /// parses only the relevant lines.
+    /// Returns the workspace of a session, and the provider and model of its last use. Reads the
+    /// whole file but parses only the relevant lines.
     pub fn about(&self, id: &str) -> Result<Resolved, Error> {
         let mut about = Resolved {
             id: id.to_owned(),
@@ -365,14 +369,14 @@ impl SessionStore {
         Err(self.unknown_session(wanted))
     }
 
-    /// Returns a text that a session, or the session of a subagent of it, keeps under this id.
+    /// Returns the text with this blob id that a session, or the session of a subagent, refers to.
     pub fn read_text(&self, session: &str, id: &str) -> Result<String, Error> {
         let blobs = self.content_of(session)?;
         String::from_utf8(blobs.get(id)?).map_err(|_| blobs.damaged(id))
     }
 
-    /// Returns the bytes that a message of a session or of a subagent refers to, unless they are
-    /// missing or corrupt.
+    /// Returns the bytes with this blob id that a message of a session or of a subagent refers to.
+    /// Fails if they are missing or corrupt.
     pub fn read_bytes(&self, session: &str, id: &str) -> Result<Vec<u8>, Error> {
         self.content_of(session)?.get(id)
     }
@@ -390,13 +394,14 @@ impl SessionStore {
     }
 }
 
-/// Checks an id that a new session is to get.
+/// Checks an id for a new session, and returns the session's address.
 pub(super) fn new_address(id: &str) -> Result<SessionAddress, Error> {
     let address = SessionAddress::parse(id).filter(|_| is_new_session_id(id));
     address.ok_or_else(|| Error::InvalidId { id: id.to_owned() })
 }
 
-/// Returns the name of a session's lines for messages.
+/// Returns a path that stands for the lines of a session in messages: its file, or store name and
+/// address if the store has no files.
 pub(super) fn lines_name(store: &dyn Sessions, at: &SessionAddress) -> PathBuf {
     let file = store.folder(at).map(|folder| folder.join(FILE));
     file.unwrap_or_else(|| Path::new(&store.name()).join(at.as_str()))

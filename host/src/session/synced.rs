@@ -1,4 +1,4 @@
-//! Tracking of how much of a file is on the disk.
+//! Tracks how much of a file is on the disk.
 //!
 //! Syncing happens without the lock on the session, possibly on another thread, so that others can
 //! append meanwhile.
@@ -13,12 +13,12 @@ use crate::lock::lock;
 
 /// Sync state of one file.
 pub(super) struct SyncedFile {
-    /// Length up to which the file is on the disk.
+    /// Length, in bytes, up to which the file is on the disk.
     len: AtomicU64,
-    /// Length up to which complete lines have been written to the file.
+    /// Length, in bytes, up to which complete lines have been written to the file.
     written: AtomicU64,
     has_failed: AtomicBool,
-    /// Error of the failed sync, until the first caller takes it.
+    /// Error of the failed sync; the first caller of `check` takes it.
     why: Mutex<Option<io::Error>>,
     /// Lock held during a sync: the operating system reports a write error only once, and every
     /// waiting caller must see it.
@@ -60,7 +60,7 @@ impl SyncedFile {
 pub(super) struct UnsyncedData {
     pub(super) disk: Arc<dyn LogDisk>,
     pub(super) synced: Arc<SyncedFile>,
-    /// Length of the file up to the end of this data.
+    /// Length of the file in bytes, up to the end of this data.
     pub(super) len: u64,
 }
 
@@ -71,8 +71,9 @@ impl UnsyncedFrames for UnsyncedData {
         if synced.len() >= self.len || synced.has_failed.load(Ordering::Acquire) {
             return;
         }
-        // Read before the sync, which covers all lines that were written before it. Callers that
-        // waited for this sync then find their data on the disk: one sync serves all of them.
+        // Read `written` before the sync, which covers all lines that were written before it.
+        // Callers that waited for this sync then find that their data is on the disk: one sync
+        // serves all of them.
         let covered = synced.written.load(Ordering::Acquire);
         match self.disk.sync() {
             Ok(()) => synced.len.store(covered, Ordering::Release),

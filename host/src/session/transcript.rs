@@ -1,7 +1,7 @@
-//! The conversation that the entries of a session add up to.
+//! Builds the conversation and other state of a session from its entries.
 //!
-//! Owns the invariant that providers insist on: every tool call has a result, and every result has
-//! a call. The module does no I/O and must not know where entries come from: the session feeds it
+//! Owns the invariant that providers require: every tool call has a result, and every result has a
+//! call. The module does no I/O and must not know where entries come from: the session passes it
 //! entries in order, both when it opens a file and when it appends to one. Start from
 //! [`SessionTranscript::apply_body`].
 
@@ -18,14 +18,14 @@ pub(super) struct SessionTranscript {
     pub(super) messages: Vec<Message>,
     /// Number of the last turn that started.
     pub(super) turn: u32,
-    /// Whether the last turn has not ended.
+    /// Whether the last turn was started, and neither ended nor cut.
     pub(super) is_turn_open: bool,
     /// The last turn, if it has not ended.
     pub(super) interrupted: Option<InterruptedTurn>,
-    /// Inputs with an id, by the id.
+    /// Accepted inputs that have an id, by this id.
     pub(super) inputs: BTreeMap<String, TakenInput>,
     pub(super) has_header: bool,
-    /// Subagents that have a session below this one, oldest first.
+    /// Subagents of this session that have a session of their own, oldest first.
     pub(super) children: Vec<Child>,
     /// Finished turns that are due to be archived, keyed by turn number.
     pub(super) due: BTreeMap<u32, DueTurn>,
@@ -35,11 +35,12 @@ pub(super) struct SessionTranscript {
     pub(super) remembered: Vec<RememberedSkill>,
     /// Status lines of plugins that are not empty, by plugin.
     pub(super) statuses: BTreeMap<String, String>,
-    /// Calls that a person allowed for the current run, as text.
+    /// Calls that a person allowed for the current run only, as text.
     allowed: Vec<String>,
-    /// Calls that a person allowed for whichever program continues the session, each with its tool.
+    /// Calls that a person allowed for the rest of the session, in any run, each with the name of
+    /// its tool.
     pub(super) kept_answers: Vec<(String, AllowedPart)>,
-    /// Calls that a person had allowed for the run before.
+    /// Calls that a person had allowed for the previous run only, as text.
     pub(super) ended_answers: Vec<String>,
     /// Cost in US dollars of the turns, commands and loops, as far as it is known.
     pub(super) cost_usd: f64,
@@ -161,8 +162,9 @@ impl SessionTranscript {
     }
 
     /// Restores the pairing of calls and results after unreadable lines: drops a result without its
-    /// call, and inserts an error result for a call that lost its result. Calls still open at the
-    /// end are left to [`SessionTranscript::open_calls`]. Returns notices about the changes.
+    /// call, and inserts an error result for a call that lost its result. Calls without a result at
+    /// the end of the conversation stay open, see [`SessionTranscript::open_calls`]. Returns
+    /// notices about the changes.
     pub(super) fn repair_calls(&mut self) -> Vec<String> {
         let mut notices = Vec::new();
         let mut mended = Vec::with_capacity(self.messages.len());

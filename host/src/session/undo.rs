@@ -10,7 +10,7 @@ use super::entry::{Body, Entry};
 use super::interrupted::REPEATED;
 use crate::message::Message;
 
-/// Reason in the [`Body::Replaced`] entry.
+/// Reason in the [`Body::Replaced`] entry of an undone turn.
 pub(crate) const REASON: &str = "undone";
 
 /// A turn that was removed from the conversation.
@@ -34,7 +34,7 @@ pub(super) struct LastTurn {
 /// Finds the last turn that still has messages in the conversation.
 ///
 /// # Errors
-/// A summary replaced a part of the turn: removing the rest would leave the summary without its
+/// A summary replaced a part of the turn: without the rest of the turn, the summary would lack its
 /// context.
 pub(super) fn last_turn(
     entries: &[Entry],

@@ -1,9 +1,9 @@
-//! Events of a session, turn by turn, for people and programs that watch it from outside.
+//! Builds a view of a session, turn by turn, for people and programs that inspect it from outside.
 //!
-//! Owns the model of a turn that `show` and `export` share: what was said, calls with what hooks
-//! decided about them, subagents, archived turns, and the parts of the system prompt. It is made of
-//! entries alone, and must not know how it is shown. Texts are not sanitized; code that shows them
-//! must do that. Start from [`SessionView::new`].
+//! Owns the model of a turn that `show` and `export` share: messages, tool calls with the decisions
+//! of hooks, subagents, archived turns, and the parts of the system prompt. The model is built from
+//! entries alone, and must not know how it is displayed. Texts are not sanitized; code that
+//! displays them must do that. Start from [`SessionView::new`].
 
 mod build;
 mod described;
@@ -15,7 +15,7 @@ use super::entry::{Entry, PromptRow};
 use crate::event::SubagentState;
 use crate::message::{Blob, Role, Usage};
 
-/// A session as it can be looked at.
+/// View of a session: facts about it, and the events of each turn.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SessionView {
     /// Id of the session.
@@ -30,7 +30,7 @@ pub struct SessionView {
     pub provider: String,
     /// Name of the model of the last use.
     pub model: String,
-    /// Sessions that this one was forked from, the first one first.
+    /// Ids of the sessions that this one was forked from, the earliest fork first.
     pub forked_from: Vec<String>,
     /// Turns in order. The first has the number 0 if something happened before the first turn.
     pub turns: Vec<TurnView>,
@@ -41,7 +41,7 @@ pub struct SessionView {
 /// One turn.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TurnView {
-    /// Number of the turn; 0 for what happened before the first one.
+    /// Number of the turn; 0 for events before the first turn.
     pub turn: u32,
     /// Input as it arrived, before any hook ran.
     pub input: String,
@@ -50,7 +50,7 @@ pub struct TurnView {
     /// Slash command that produced the input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Digest of the set of plugins that it ran with, if it was one of a fleet.
+    /// Digest of the set of plugins that the turn ran with, if that set was one of a fleet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plugins: Option<String>,
     /// Time of the start, in milliseconds since 1970.
@@ -65,7 +65,7 @@ pub struct TurnView {
     pub usage: Usage,
     /// Number of requests to the model.
     pub steps: u32,
-    /// Holder that keeps the turn, if it was archived.
+    /// Id of the subagent that keeps the turn, if the turn was archived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archived_in: Option<String>,
     /// Whether the turn was undone.
@@ -77,9 +77,9 @@ pub struct TurnView {
 /// One event of a turn.
 #[derive(Clone, Debug, Serialize)]
 pub struct ItemView {
-    /// Number of the line that began it.
+    /// Line number of the entry that began the event.
     pub line: u64,
-    /// Id of the entry that began it.
+    /// Id of the entry that began the event.
     pub entry: String,
     /// Time of the entry, in milliseconds since 1970.
     pub time: i64,
@@ -96,7 +96,7 @@ pub enum Item {
     Said {
         /// Sender, as the model sees it.
         role: Role,
-        /// Plugin, summary, reflection or agent that wrote it, if no person and no model did.
+        /// Author, if neither a person nor the model: a plugin, summary, reflection or agent.
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<String>,
         /// Text of the message.
@@ -104,16 +104,16 @@ pub enum Item {
         /// Reasoning of the model.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         reasoning: Vec<String>,
-        /// Images and other bytes, by type and size.
+        /// Images and other bytes, each described by type and size.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         blobs: Vec<String>,
-        /// References to the same bytes.
+        /// References to the bytes that `blobs` describes.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Blob>,
     },
     /// A tool call.
     Call(Box<CallView>),
-    /// A decision of a hook that is about no call.
+    /// A decision of a hook that does not concern a tool call.
     Decision(Decision),
     /// A request to the model.
     Step {
@@ -125,7 +125,7 @@ pub enum Item {
         usage: Usage,
         /// Cost in US dollars, if a price is known.
         cost_usd: Option<f64>,
-        /// Plugin whose loop of the agent sent the request outside the conversation.
+        /// Plugin whose agent loop sent the request outside the conversation.
         #[serde(skip_serializing_if = "Option::is_none")]
         aside: Option<String>,
     },
@@ -133,24 +133,24 @@ pub enum Item {
     Subagent {
         /// Id of the subagent.
         agent: String,
-        /// Plugin that made the call, if the model did not.
+        /// Plugin that started the subagent, if the model did not.
         #[serde(skip_serializing_if = "Option::is_none")]
         plugin: Option<String>,
         /// Task of the subagent.
         task: String,
-        /// Answer; `None` while there is none.
+        /// Answer of the subagent; `None` until it ends.
         answer: Option<String>,
         /// Whether the subagent failed.
         is_error: bool,
-        /// Name of its preset.
+        /// Name of the subagent's preset.
         #[serde(skip_serializing_if = "Option::is_none")]
         preset: Option<String>,
-        /// Whether the subagent worked before and went on here.
+        /// Whether the subagent had worked before and was continued here.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_continued: bool,
-        /// State that it ended in; `None` while it has not ended.
+        /// State in which the subagent ended; `None` while it has not ended.
         state: Option<SubagentState>,
-        /// Number of its steps.
+        /// Number of steps of the subagent.
         steps: u32,
         /// Cost in US dollars of the tokens with a known price.
         cost_usd: f64,
@@ -163,25 +163,25 @@ pub enum Item {
         reason: String,
         /// Number of removed messages.
         removed: usize,
-        /// Text that replaces them.
+        /// Text that replaces the messages.
         summary: String,
-        /// Holder that keeps the removed messages.
+        /// Id of the subagent that keeps the removed messages, if they were archived.
         #[serde(skip_serializing_if = "Option::is_none")]
         holder: Option<String>,
     },
-    /// The system prompt was recorded: its parts, without their texts, which sessions do not keep.
+    /// The system prompt was recorded. Only its parts are listed, without their texts.
     Prompt {
         /// Parts in order.
         parts: Vec<PromptRow>,
     },
-    /// Event of another kind that people should see.
+    /// Event of another kind that users should see.
     Note {
         /// Description of the event.
         text: String,
     },
 }
 
-/// A tool call with its whole history: hooks, decisions and result.
+/// A tool call with its complete history: hooks, decisions and result.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CallView {
     /// Id of the call.
@@ -217,12 +217,12 @@ pub struct CallView {
     pub is_error: bool,
 }
 
-/// Decision of a hook that changed, asked, refused or failed.
+/// Decision of a hook that changed something, asked for approval, refused or failed.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Decision {
     /// Name of the plugin.
     pub plugin: String,
-    /// Name of the point.
+    /// Name of the hook point.
     pub point: String,
     /// Outcome, as in traces.
     pub outcome: String,
@@ -239,7 +239,7 @@ pub struct Decision {
 }
 
 impl SessionView {
-    /// Creates the view of a session of its entries.
+    /// Creates the view of a session from its entries.
     #[must_use]
     pub fn new(id: &str, reading: &super::Reading) -> Self {
         let mut view = build::Build::new(id);

@@ -1,4 +1,4 @@
-//! Skills about certain files (`paths`): finds those that match a workspace file.
+//! Finds the skills that apply to a file of the workspace, by the patterns in their `paths`.
 //!
 //! Patterns follow the rules of Claude Code: `*` stays within a directory, a pattern without `/`
 //! matches in any directory, and a pattern that names a directory matches everything in it. A
@@ -13,7 +13,7 @@ use super::catalogue::describe_skill;
 use super::model::Skill;
 use super::snapshot::Skills;
 
-/// Compiled patterns of one skill.
+/// A skill with its compiled `paths` patterns.
 #[derive(Clone, Debug)]
 pub(super) struct SkillTopics {
     skill: Arc<Skill>,
@@ -21,13 +21,13 @@ pub(super) struct SkillTopics {
 }
 
 impl SkillTopics {
-    /// Compiles the patterns of a skill; `None` if it has none.
+    /// Compiles the patterns of a skill; `None` if it has none or they cannot be compiled.
     pub(super) fn new(skill: &Arc<Skill>) -> Option<Self> {
         if skill.paths.is_empty() {
             return None;
         }
         let mut files = GlobSetBuilder::new();
-        // Invalid patterns were already reported by the parser.
+        // Invalid patterns are skipped, because the parser already reported them.
         for glob in skill
             .paths
             .iter()
@@ -42,7 +42,7 @@ impl SkillTopics {
     }
 }
 
-/// Returns two globs for a pattern: for the files that it names, and for everything in the
+/// Returns the globs for a pattern: one for the files that it names, and one for everything in the
 /// directories that it names.
 fn pattern_globs(pattern: &str) -> Vec<Glob> {
     let plain = pattern.trim().trim_start_matches("./");
@@ -59,15 +59,15 @@ fn pattern_globs(pattern: &str) -> Vec<Glob> {
 }
 
 impl Skills {
-    /// Returns the skills about a file that the model may start. `path` is relative to the
-    /// workspace.
+    /// Returns the skills whose `paths` match a file and that the model may start. `path` is
+    /// relative to the workspace.
     pub fn about<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Arc<Skill>> {
         let matching = self.all_about().iter();
         let matching = matching.filter(move |about| about.files.is_match(path));
         matching.map(|about| &about.skill)
     }
 
-    /// Returns the entry of a skill for the model, in the format of the catalogue: `NAME:
+    /// Returns the description of a skill for the model, in the format of the catalogue: `NAME:
     /// DESCRIPTION`.
     #[must_use]
     pub fn entry(skill: &Skill) -> String {

@@ -1,13 +1,13 @@
-//! Files of a skill's bundle: held in memory, or on disk at the location where the bundle was
-//! found.
+//! Finds the files of a skill's bundle, which are held in memory or are on disk where the bundle
+//! was found.
 
 use std::path::{Path, PathBuf};
 
 use super::model::Skill;
 
 impl Skill {
-    /// Returns the path of a file in the bundle; `None` for names outside of it. The caller must
-    /// handle symlinks when it opens the file.
+    /// Returns the path of a file in the bundle; `None` if the name leads out of the bundle or the
+    /// skill is a flat file. The caller must handle symlinks when it opens the file.
     #[must_use]
     pub fn within(&self, name: &Path) -> Option<PathBuf> {
         use std::path::Component::{CurDir, Normal};
@@ -15,8 +15,8 @@ impl Skill {
         (is_inner && !self.is_flat).then(|| self.dir.join(name))
     }
 
-    /// Whether the bundle is still where it was found, and was not replaced by another directory or
-    /// a symlink.
+    /// Whether the bundle's directory is still where it was found, and was not replaced by another
+    /// directory or a symlink. Always `true` for a bundle in memory.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
         let real = self.real_dir.canonicalize();

@@ -1,4 +1,4 @@
-//! Catalogue: the list of skills that the model sees before it reads any of them.
+//! Renders the catalogue: the list of skills that the model sees before it reads any of them.
 //!
 //! The output is deterministic for the same skills and budget. A name is never omitted. If the
 //! descriptions do not fit, the longest are cut first, and the number of cut ones is reported to
@@ -12,17 +12,19 @@ use crate::text::clean_line;
 /// characters.
 pub const MAX_ENTRY_CHARS: usize = 1536;
 
-/// Minimum budget, for models with a small or unknown context window.
+/// Minimum budget in characters, for models with a small or unknown context window.
 const MIN_BUDGET_CHARS: usize = 2_000;
 
-/// Length below which a description is useless, so that only the name is listed.
+/// Length, in characters, below which a description is useless, so that only the name is listed.
 const MIN_DESCRIPTION_CHARS: usize = 20;
 
-/// Length of descriptions if there is not even room for a useful one of every skill. Then some
-/// skills get this much, and the others none, instead of a few characters for each.
+/// Maximum length, in characters, of a description if there is no room for a useful description of
+/// every skill. Some skills then get a description up to this length and the others none, instead
+/// of a few characters each.
 const SCARCE_DESCRIPTION_CHARS: usize = 60;
 
-/// Returns the budget of the catalogue in characters: 1 % of a context window of this many tokens.
+/// Returns the budget of the catalogue in characters: 1 % of a context window of this many tokens,
+/// at four characters per token.
 #[must_use]
 pub fn budget_chars(context_tokens: u64) -> usize {
     let chars = context_tokens.saturating_mul(4) / 100;
@@ -44,21 +46,21 @@ pub struct Catalogue {
     pub is_over: bool,
 }
 
-/// Description, cut to the limit of one entry.
+/// Description of a skill, truncated to [`MAX_ENTRY_CHARS`].
 pub(super) struct CatalogueDescription {
     pub(super) text: String,
     pub(super) is_cut: bool,
 }
 
-/// Returns the description for a catalogue: on one line, without deceptive characters, and with
-/// tags escaped.
+/// Returns the description of a skill for the catalogue: on one line, without deceptive characters,
+/// and with tags escaped.
 #[must_use]
 pub(super) fn describe_skill(skill: &Skill) -> CatalogueDescription {
     let text = match &skill.when_to_use {
         Some(when) => format!("{} {when}", skill.description),
         None => skill.description.clone(),
     };
-    // The limit is in bytes; a character has at most four.
+    // The limit of `clean_line` is in bytes, and a character has at most four.
     let whole = clean_line(&text, MAX_ENTRY_CHARS * 4);
     let text = cut_description(&whole, MAX_ENTRY_CHARS);
     CatalogueDescription {
@@ -81,8 +83,7 @@ fn cut_description(text: &str, limit: usize) -> String {
 
 impl Skills {
     /// Renders the catalogue of the skills that the model may start, within `budget` characters.
-    /// Skills about certain paths are omitted: the model learns of them when such a file is
-    /// touched.
+    /// Skills with `paths` are omitted: the model learns of them when a matching file is touched.
     #[must_use]
     pub fn catalogue(&self, budget: usize) -> Catalogue {
         let listed = self
@@ -91,7 +92,7 @@ impl Skills {
         let listed: Vec<&Skill> = listed.map(|skill| &**skill).collect();
         let entries = listed.iter().map(|s| (s.id.as_str(), describe_skill(s)));
         let entries: Vec<(&str, CatalogueDescription)> = entries.collect();
-        // Five characters: `- `, `: ` and the line break.
+        // The five characters are `- `, `: ` and the line break.
         let fixed: usize = entries.iter().map(|(id, _)| id.chars().count() + 5).sum();
         let lengths: Vec<usize> = entries
             .iter()
@@ -125,16 +126,16 @@ impl Skills {
         }
     }
 
-    /// Returns the number of characters of a skill in a catalogue with unlimited budget.
+    /// Returns the number of characters that a skill takes in a catalogue with unlimited budget.
     #[must_use]
     pub fn cost_chars(skill: &Skill) -> usize {
         skill.id.chars().count() + 5 + describe_skill(skill).text.chars().count()
     }
 }
 
-/// Returns the limit of each description if not all of them fit. Descriptions are included while
-/// there is room, in the order of the sources, which puts the user's own skills before those of a
-/// project or a plugin; short ones are not cut.
+/// Returns the maximum length of each description if not all of them fit. Descriptions are included
+/// while there is room, in the order of the sources, which puts the user's own skills before those
+/// of a project or a plugin; short ones are not cut.
 fn scarce_widths(listed: &[&Skill], lengths: &[usize], room: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..listed.len()).collect();
     order.sort_by_key(|at| (&listed[*at].source, &listed[*at].id));

@@ -18,11 +18,11 @@ use crate::front_matter::{self, NodeKind, Place, YamlDocument, YamlEntry, YamlNo
 use crate::near::nearest;
 use crate::text::clean_line;
 
-/// Number of lines above which a body causes a warning because it fills the context; the format
-/// recommends this maximum.
+/// Number of lines above which a skill's body causes a warning, because the body fills the context;
+/// the format recommends this maximum.
 const MAX_BODY_LINES: usize = 500;
 
-/// Maximum number of references per text that are checked.
+/// Maximum number of file references per skill that are checked.
 const MAX_REFERENCES: usize = 200;
 
 /// Interpreters of scripts, by the extension of the script.
@@ -41,7 +41,8 @@ const INTERPRETERS: &[(&str, &str)] = &[
 /// bundle.
 const FOLDERS: &str = "scripts|references|reference|assets|templates|examples";
 
-/// Paths in links, and in code that begins with a directory of a bundle.
+/// Matches paths in Markdown links, paths after a placeholder for the bundle's directory, and paths
+/// in inline code that begin with a conventional directory of a bundle.
 #[expect(clippy::expect_used, reason = "the pattern is a constant")]
 static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = format!(
@@ -50,7 +51,7 @@ static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&pattern).expect("a valid pattern")
 });
 
-/// Tools and plugins that a session would have.
+/// Tools and plugins that would be available to the skill in a session.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
     /// Tools, each with the plugin that provides it.
@@ -165,8 +166,8 @@ pub fn check(
     found
 }
 
-/// Returns a finding for each tool that a skill allows or denies and that is not there, if its name
-/// is nearly that of a tool. `known` lists the tools, each with its plugin.
+/// Returns a finding for each tool that a skill allows or denies, if the tool does not exist but an
+/// existing tool has a similar name. `known` lists the existing tools, each with its plugin.
 #[must_use]
 pub fn misspelt_tools(skill: &Skill, known: &[(Option<&str>, &str)]) -> Vec<Diagnostic> {
     let named = |pattern: &&ToolPattern| {
@@ -212,8 +213,8 @@ pub fn misspelt_tools(skill: &Skill, known: &[(Option<&str>, &str)]) -> Vec<Diag
 struct FrontMatterPlaces(YamlDocument);
 
 impl FrontMatterPlaces {
-    /// Parses the skill's file for positions. A file that can no longer be read, or `SKILL.json`,
-    /// has none.
+    /// Parses the skill's file to find the positions. There are none for a file that can no longer
+    /// be read, or for `SKILL.json`.
     fn places_of(skill: &Skill) -> Self {
         let bytes = match &skill.held {
             Some(held) => held.file(&skill.file).map(<[u8]>::to_vec),
@@ -225,8 +226,8 @@ impl FrontMatterPlaces {
         Self(document.unwrap_or_default())
     }
 
-    /// Returns the position of a value under one of these keys, otherwise of the key, otherwise the
-    /// beginning of the file.
+    /// Returns the position of a value under one of these keys; without it the position of the key,
+    /// and without that the beginning of the file.
     fn find_place(&self, keys: &[&str], value: &str) -> Place {
         let entries: Vec<&YamlEntry> = keys.iter().filter_map(|key| self.0.get(key)).collect();
         let in_value = entries

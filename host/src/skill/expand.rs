@@ -1,5 +1,5 @@
-//! Text of a skill as the model sees it: placeholders are expanded in one pass, and the result is
-//! wrapped in tags that the body cannot close.
+//! Renders the text of a skill for the model: expands placeholders in one pass, and wraps the
+//! result in tags that the body cannot close.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -109,7 +109,7 @@ enum TextPlaceholder<'a> {
     Folder,
     PluginFolder,
     All,
-    /// Argument by its index, from 0.
+    /// Positional argument by its index, from 0.
     Nth(usize),
     Named(&'a str),
 }
@@ -185,8 +185,8 @@ impl Skills {
         text
     }
 
-    /// Wraps the text of a skill in a tag with its origin. The tag's name contains a hash that does
-    /// not occur in the text, so the text cannot close the tag.
+    /// Wraps the text of a skill in a tag that shows its origin. The tag's name contains a hash
+    /// that does not occur in the text, so the text cannot close the tag.
     ///
     /// For example:
     ///
@@ -275,7 +275,7 @@ fn read_placeholder<'a>(
     Some((TextPlaceholder::Nth(digits.parse().ok()?), length(digits)))
 }
 
-/// Whether digits are the index of an argument; prices have more digits.
+/// Whether digits can be the index of an argument: one or two of them. Longer numbers are prices.
 fn is_index(digits: &str) -> bool {
     matches!(digits.len(), 1 | 2) && digits.bytes().all(|b| b.is_ascii_digit())
 }

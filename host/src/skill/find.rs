@@ -40,11 +40,12 @@ pub struct Root {
     pub trust: Trust,
     /// Path of the directory. With [`Source::Local`], it may be a bundle itself.
     pub path: PathBuf,
-    /// Content, if the directory was read once and only that content may be used.
+    /// Content of the directory in memory, if only this content may be used and not the files on
+    /// disk.
     pub held: Option<Arc<HeldFolder>>,
     /// Installed skills in this folder.
     pub installed: Vec<Installed>,
-    /// Whether flat files in subdirectories count too, as those of presets of subagents do.
+    /// Whether flat files in subdirectories are skills too; set for presets of subagents.
     pub is_nested: bool,
 }
 
@@ -105,20 +106,20 @@ pub fn project_roots(workspace: &Path, held: &Arc<HeldFolder>) -> Vec<Root> {
     roots.filter(|root| held.covers(&root.path)).collect()
 }
 
-/// File that was found and not yet read.
+/// File of a skill that was found and is not yet read.
 struct FoundFile<'a> {
     root: &'a Root,
     folder: String,
     dir: PathBuf,
-    /// Canonical path, as is `real_file`.
+    /// Canonical path of `dir`; `real_file` is that of `file`.
     real_dir: PathBuf,
     file: PathBuf,
     real_file: PathBuf,
     is_flat: bool,
 }
 
-/// Finds and reads the skills of all roots. `reserved` lists the program's commands, which no skill
-/// may be named like.
+/// Finds and reads the skills of all roots. `reserved` lists the names of the program's commands,
+/// which no skill may have.
 #[must_use]
 pub fn discover(roots: &[Root], reserved: &[&str], available: &dyn Available) -> Skills {
     let mut order: Vec<&Root> = roots.iter().collect();
@@ -155,7 +156,7 @@ pub fn discover(roots: &[Root], reserved: &[&str], available: &dyn Available) ->
 }
 
 impl Root {
-    /// Returns the error that an entry of this root is not a usable skill.
+    /// Returns the error for a file or directory of this root that is not a usable skill.
     fn refuse_file(&self, id: &str, file: &Path, text: String, hint: &str) -> Unusable {
         let (severity, hint) = (Severity::Error, hint.to_owned());
         Unusable {

@@ -1,8 +1,8 @@
-//! Skills that were found but are not used, or not by the model, each with the fault or name
-//! collision that is the reason.
+//! Lists the skills that were found but are not used, or are hidden from the model, each with the
+//! fault or name collision that is the reason.
 //!
-//! They are reported when a session opens, like plugins that do not run: a skill that is silently
-//! missing looks like a model that ignores it.
+//! These skills are reported when a session opens, like plugins that do not run: if a skill were
+//! missing without a report, it would seem that the model ignores it.
 
 use std::path::PathBuf;
 
@@ -10,12 +10,12 @@ use super::model::{Diagnostic, Severity, Source};
 use super::snapshot::Skills;
 use crate::grant::Trust;
 
-/// Reason for which a skill is left out.
+/// Reason why a skill is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOutCause {
-    /// A fault makes its file unusable.
+    /// A fault makes the skill's file unusable.
     Unusable,
-    /// A fault in its front matter hides it from the model; only the user can start it.
+    /// A fault in the front matter hides the skill from the model; only the user can start it.
     UserOnly,
     /// Another skill, or an unusable file, has the same name.
     Shadowed,
@@ -35,13 +35,13 @@ impl std::fmt::Display for LeftOutCause {
 /// Skill that was found and is not used as its author intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOutSkill {
-    /// Identity of the skill; empty for a finding about a whole directory of skills.
+    /// Identity of the skill; empty if the reason concerns a whole directory of skills.
     pub id: String,
-    /// Location where it was found.
+    /// Location where the skill was found.
     pub source: Source,
     /// Trust in the location.
     pub trust: Trust,
-    /// Path of its file.
+    /// Path of the skill's file.
     pub file: PathBuf,
     /// Kind of reason.
     pub cause: LeftOutCause,
@@ -51,8 +51,8 @@ pub struct LeftOutSkill {
 }
 
 impl Skills {
-    /// Returns the skills that are not used as their authors intended, sorted by identity. A second
-    /// copy with the same content is not included, because nothing is lost.
+    /// Returns the skills that are not used as their authors intended, sorted by identity. A
+    /// shadowed copy with the same content is not included, because nothing is lost.
     #[must_use]
     pub fn left_out(&self) -> Vec<LeftOutSkill> {
         let fault = |diagnostics: &[Diagnostic]| {

@@ -1,6 +1,7 @@
-//! A skill as a session knows it, independent of the format of its file.
+//! Defines a skill as a session uses it, independent of the format of its file.
 //!
-//! Plain data: `parse` reads it from a file, and `find` finds the file. Start from [`Skill`].
+//! The module contains plain data only: `parse` reads a skill from a file, and `find` finds the
+//! file. Start from [`Skill`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -50,7 +51,7 @@ impl Source {
         }
     }
 
-    /// Returns the plugin that carries the skill.
+    /// Returns the name of the plugin that provides the skill; `None` for other locations.
     #[must_use]
     pub fn plugin(&self) -> Option<&str> {
         match self {
@@ -82,20 +83,20 @@ pub enum Invocation {
     /// Model and user.
     #[default]
     Auto,
-    /// The user only: the skill is hidden from the model, and the model may not start it.
+    /// The user only: the model does not see the skill and may not start it.
     UserOnly,
-    /// Neither the model nor the user can invoke it.
+    /// Neither model nor user.
     Disabled,
 }
 
-/// Shape of a skill's work.
+/// Lifetime of a skill after it was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interaction {
-    /// Ends with its result.
+    /// The skill ends with its result.
     #[default]
     Returning,
-    /// Stays active until the user ends it.
+    /// The skill stays active until the user ends it.
     Conversational,
 }
 
@@ -103,14 +104,14 @@ pub enum Interaction {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Context {
-    /// The conversation that started it.
+    /// The conversation in which the skill was started.
     #[default]
     Inline,
     /// A subagent, without the previous conversation.
     Fork,
 }
 
-/// Requirements for a skill to be useful.
+/// Requirements on the machine without which a skill is not useful.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requires {
     /// Programs, all of which are needed.
@@ -119,13 +120,13 @@ pub struct Requires {
     /// Programs, one of which is needed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub any_bins: Vec<String>,
-    /// Environment variables.
+    /// Environment variables, all of which must be set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
 }
 
 impl Requires {
-    /// Describes the missing requirements.
+    /// Returns a description of each requirement that is not met.
     #[must_use]
     pub fn missing(&self, has: &dyn Available) -> Vec<String> {
         let bins = self.bins.iter().filter(|name| !has.program(name));
@@ -148,8 +149,8 @@ impl Requires {
     }
 }
 
-/// Query interface for the machine's programs and environment. Implemented by the layer that knows
-/// the environment; it must not run anything.
+/// Answers whether the machine has a program or an environment variable. Implemented by the layer
+/// that knows the environment; an implementation must not run anything.
 pub trait Available: Sync {
     /// Whether a program of this name is on the search path.
     fn program(&self, name: &str) -> bool;
@@ -171,7 +172,7 @@ impl Available for AllAvailable {
     }
 }
 
-/// Stamp of a skill that was generated from something else.
+/// Record in a generated skill of the package from which it was generated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GeneratedFrom {
     /// Name of the package.
@@ -179,7 +180,7 @@ pub struct GeneratedFrom {
     /// Version of the package.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Digest of the source.
+    /// Digest of the source from which the skill was generated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_hash: Option<String>,
 }
@@ -192,8 +193,8 @@ pub enum Severity {
     Note,
     /// A probable mistake.
     Warning,
-    /// A fault: the skill is not loaded, or is loaded for the user only and without the approvals
-    /// that it wants to skip.
+    /// A fault: the skill is not loaded, or only the user can start it and it skips no approval
+    /// questions.
     Error,
 }
 
@@ -226,14 +227,15 @@ impl std::fmt::Display for Diagnostic {
 /// A skill: its front matter, body and origin.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Skill {
-    /// Identity, used by the user and the model: the name of its directory, prefixed by `PLUGIN:`
-    /// if a plugin carries it.
+    /// Identity by which the user and the model name the skill: the name of its directory, prefixed
+    /// by `PLUGIN:` if a plugin provides it.
     pub id: String,
-    /// `name` in the front matter: a label, and an alias unless it is another skill's identity.
+    /// `name` in the front matter: a label. The skill can also be started by its label, unless
+    /// another skill has the same identity or label.
     pub label: String,
     /// Description: purpose of the skill and when to use it.
     pub description: String,
-    /// Advice on when to use it, if given separately.
+    /// Advice on when to use the skill, if it is not part of the description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when_to_use: Option<String>,
     /// Text after the front matter, unchanged.
@@ -248,66 +250,66 @@ pub struct Skill {
     /// still resolves to this one.
     #[serde(skip)]
     pub real_dir: PathBuf,
-    /// Content of the bundle, if only the content that the user trusted may be used.
+    /// Content of the bundle in memory, if only the content that the user trusted may be used.
     #[serde(skip)]
     pub held: Option<Arc<HeldFolder>>,
     /// File that the skill was read from.
     pub file: PathBuf,
     /// Whether the skill is a single file (`x.md`), so that files next to it do not belong to it.
     pub is_flat: bool,
-    /// Location where it was found.
+    /// Location where the skill was found.
     pub source: Source,
-    /// Origin, if it was installed.
+    /// Origin of the skill, if it was installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub installed: Option<Origin>,
     /// Trust in the location, lowered to the trust that the skill declares; a declaration never
     /// raises it.
     pub trust: Trust,
-    /// Rule on who may start it.
+    /// Rule on whether the model and the user may start the skill.
     pub invocation: Invocation,
-    /// Whether the user may start it by name.
+    /// Whether the user may start the skill by name.
     pub user_invocable: bool,
-    /// Tools that may be called while it is active.
+    /// Tools that may be called while the skill is active.
     pub tools: ToolScope,
     /// Calls that skip the approval question while the skill is active, within the operator's
     /// policy; from `allowed-tools`.
     pub spares: Vec<UnaskedCall>,
-    /// Declared side effects; empty if it declares none.
+    /// Declared side effects; empty if the skill declares none.
     pub side_effects: Vec<SideEffect>,
-    /// JSON Schema of its arguments.
+    /// JSON Schema of the skill's arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
-    /// Names of its arguments, in positional order.
+    /// Names of the skill's arguments, in positional order.
     pub argument_names: Vec<String>,
     /// Description of the arguments, for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub argument_hint: Option<String>,
-    /// Shape of its work.
+    /// Lifetime of the skill after it was started.
     pub interaction: Interaction,
-    /// Conversation that it works in.
+    /// Conversation in which the skill works.
     pub context: Context,
     /// Kind of the subagent, with [`Context::Fork`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Model that it requests for its turn.
+    /// Model that the skill requests for its turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Effort that it requests for its turn.
+    /// Reasoning effort that the skill requests for its turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
-    /// Globs of the files to which the skill applies. The skill is omitted from the catalogue until
-    /// one of them is touched.
+    /// Globs of the files to which the skill applies. If there are any, the skill is omitted from
+    /// the catalogue until a matching file is touched.
     pub paths: Vec<String>,
-    /// Requirements.
+    /// Requirements on the machine.
     pub requires: Requires,
     /// Descriptions of requirements that are missing on this machine. If there are any, the skill
     /// is omitted from the catalogue.
     pub missing: Vec<String>,
-    /// Plugins that it depends on.
+    /// Names of the plugins that the skill depends on.
     pub library_depends: Vec<String>,
     /// Whether the tools of those plugins stay active after the skill ends.
     pub attach: bool,
-    /// Package that it was generated from.
+    /// Package from which the skill was generated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generated_from: Option<GeneratedFrom>,
     /// Version, as written.
@@ -323,26 +325,28 @@ pub struct Skill {
     pub metadata: BTreeMap<String, Value>,
     /// Digest over the skill's file and its side file.
     pub hash: String,
-    /// Whether a fault removed its rights: only the user may start it, and it skips no approvals.
+    /// Whether a fault in the file removed the skill's rights: only the user may start it, and it
+    /// skips no approval questions.
     pub is_restricted: bool,
     /// Findings about the file.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Skill {
-    /// Whether the model sees it and may start it.
+    /// Whether the model sees the skill and may start it.
     #[must_use]
     pub fn is_for_model(&self) -> bool {
         self.invocation == Invocation::Auto && self.missing.is_empty()
     }
 
-    /// Whether the user may start it by name.
+    /// Whether the user may start the skill by name.
     #[must_use]
     pub fn is_for_user(&self) -> bool {
         self.invocation != Invocation::Disabled && self.user_invocable
     }
 
-    /// Whether it takes arguments: it declares them, hints at them, or uses them in its text.
+    /// Whether the skill takes arguments: it declares them, has a hint about them, or uses
+    /// `$ARGUMENTS` in its text.
     #[must_use]
     pub fn takes_arguments(&self) -> bool {
         self.arguments.is_some()
@@ -351,9 +355,9 @@ impl Skill {
             || self.body.contains("$ARGUMENTS")
     }
 
-    /// Whether its requested model takes effect. A model costs the user money, so the request is
-    /// honored only for skills of the user or of the machine's administrator. Installed skills come
-    /// from other people.
+    /// Whether the requested model takes effect. A model costs the user money, so the request is
+    /// honored only for skills of the user or of the machine's administrator, and not for installed
+    /// skills, which come from other people.
     #[must_use]
     pub fn may_choose_model(&self) -> bool {
         matches!(self.trust, Trust::User | Trust::Managed)
@@ -362,15 +366,15 @@ impl Skill {
     }
 }
 
-/// File that looks like a skill but cannot be used. It keeps its name reserved: otherwise its fault
-/// would let another skill take its place.
+/// File that looks like a skill but cannot be used. Its name stays reserved: otherwise a fault in
+/// the file would let another skill take its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unusable {
     /// Identity that the skill would have.
     pub id: String,
     /// Path of the file.
     pub file: PathBuf,
-    /// Location where it was found.
+    /// Location where the skill was found.
     pub source: Source,
     /// Trust in the location.
     pub trust: Trust,
@@ -378,13 +382,13 @@ pub struct Unusable {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Skill that is not used because another one has its name.
+/// Skill that is not used because another one has the same name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shadowed {
-    /// Skill that was found.
+    /// Skill that is not used.
     pub skill: Arc<Skill>,
     /// File of the skill that is used instead.
     pub shadowed_by: PathBuf,
-    /// Whether both have the same content, so that neither hides anything.
+    /// Whether both skills have the same content, so that no content is lost.
     pub is_identical: bool,
 }

@@ -1,4 +1,4 @@
-//! Normal form of skill names, for comparison.
+//! Converts skill names to a normal form, for comparison.
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 

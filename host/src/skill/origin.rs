@@ -1,8 +1,8 @@
-//! Skills that an installer placed in a directory, with the result of their verification.
+//! Describes skills that an installer placed in a directory, with the result of their verification.
 //!
-//! This module must not know who installed them, nor how that is recorded. If the files are those
-//! that were installed, the skill is read from the verified bytes; if they were changed since, it
-//! is treated as the user's own and reported as edited.
+//! This module must not know which installer that was, nor where the installation is recorded. If
+//! the files are still those that were installed, the skill is read from the verified bytes; if
+//! they were changed since, the skill is treated as the user's own and reported as edited.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use crate::grant::held::HeldFolder;
 pub struct Installed {
     /// Directory of the skill.
     pub folder: PathBuf,
-    /// Description of its source, for people.
+    /// Description, for people, of where the skill was installed from.
     pub from: String,
-    /// Trust: `package`, or `user` if the package is unsigned.
+    /// Trust in the skill: `package`, or `user` if the package is unsigned.
     pub trust: Trust,
-    /// Files as installed; `None` if the directory contains different ones now.
+    /// Files as installed, in memory; `None` if the files in the directory differ from them.
     pub files: Option<Arc<HeldFolder>>,
     /// Whether the directory is missing.
     pub is_gone: bool,
@@ -31,9 +31,9 @@ pub struct Installed {
 /// Origin of an installed skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// Description of its source, for people.
+    /// Description, for people, of where the skill was installed from.
     pub from: String,
-    /// Whether its files were changed since.
+    /// Whether its files were changed since the installation.
     pub is_edited: bool,
 }
 
@@ -48,7 +48,8 @@ impl Installed {
     }
 }
 
-/// Returns the `name` in a front matter, if every program accepts it as the name of a directory.
+/// Returns the `name` in the front matter of `text`, if every program accepts it as the name of a
+/// skill's directory.
 #[must_use]
 pub fn label(text: &str) -> Option<String> {
     let (front, _) = front_matter::split_front(text.strip_prefix('\u{feff}').unwrap_or(text))?;

@@ -1,6 +1,6 @@
-//! Tools that a skill may use, and calls that should skip the approval question. The two are
-//! opposites: a [`ToolScope`] only removes tools, a [`UnaskedCall`] only asks for fewer questions, and
-//! neither is ever derived from the other.
+//! Defines the tools that a skill may use, and the calls that should skip the approval question.
+//! The two are opposites: a [`ToolScope`] only removes tools, an [`UnaskedCall`] only requests
+//! fewer approval questions, and neither is ever derived from the other.
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Serialize, Serializer};
@@ -32,7 +32,7 @@ impl ToolPattern {
         }
         if let Some(other) = text.chars().find(|c| !is_known(*c)) {
             return Err(format!(
-                "has `{}`, which is in no tool's name",
+                "contains the character `{}`, which names of tools cannot contain",
                 other.escape_debug()
             ));
         }
@@ -85,7 +85,7 @@ impl Serialize for ToolPattern {
     }
 }
 
-/// Tools that may be called while a skill is active.
+/// Rule on the tools that may be called while a skill is active.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ToolScope {
     /// Exclusive list of tools that may be called; `None` for no restriction.
@@ -97,7 +97,8 @@ pub struct ToolScope {
 }
 
 impl ToolScope {
-    /// Whether a tool may be called. If several skills are active, each of them must permit it.
+    /// Whether this scope permits a tool. If several skills are active, the scope of each must
+    /// permit it.
     #[must_use]
     pub fn permits(&self, name: &str, plugin: Option<&str>) -> bool {
         let is_named = |patterns: &[ToolPattern]| patterns.iter().any(|p| p.matches(name, plugin));
@@ -112,14 +113,14 @@ impl ToolScope {
 }
 
 /// Call that a skill wants to run without an approval question. The operator's policy and the
-/// skill's trust decide whether it may. Never a restriction, and never a permission that the policy
-/// denies.
+/// skill's trust decide whether it may. The call restricts nothing else, and cannot permit anything
+/// that the policy denies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnaskedCall {
     /// Name of the tool, as the model sees it.
     pub tool: String,
-    /// Commands that it covers, for a tool that runs commands. Each part of a compound command must
-    /// match.
+    /// Commands that are covered, for a tool that runs commands. Each part of a compound command
+    /// must match.
     pub command: Option<CommandPattern>,
 }
 

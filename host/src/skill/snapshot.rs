@@ -1,6 +1,7 @@
-//! Skills of a session: fixed when the session starts, sorted, with a digest over all of them.
+//! Holds the skills of a session: fixed when the session starts, sorted, with a digest over all of
+//! them.
 //!
-//! Immutable, so that a running session never sees one of its skills change.
+//! The set is immutable, so that a running session never sees one of its skills change.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,25 +17,25 @@ pub struct Skills {
     skills: Vec<Arc<Skill>>,
     shadowed: Vec<Shadowed>,
     unusable: Vec<Unusable>,
-    /// Index in `skills` by name, in the form in which names are compared.
+    /// Index in `skills` by identity or label, in the normal form of [`key`].
     names: BTreeMap<String, usize>,
     hash: String,
-    /// Patterns of the skills about certain files, compiled on first use.
+    /// Compiled patterns of the skills that have `paths`, created on first use.
     about: OnceLock<Vec<SkillTopics>>,
 }
 
 impl Skills {
     /// Combines skills. Of several with the same identity, the one with the first source is used;
-    /// two skills from the same file must not be passed. An unusable file keeps its name, so that
-    /// skills from later sources cannot take it.
+    /// two skills from the same file must not be passed. The name of an unusable file stays
+    /// reserved, so that skills from later sources cannot take it.
     #[must_use]
     pub fn new(found: impl IntoIterator<Item = Skill>, mut unusable: Vec<Unusable>) -> Self {
         let mut all: Vec<Skill> = found.into_iter().collect();
-        // Sorted by preference. Within a source the path decides, so that the directory order on
-        // disk has no effect.
+        // Sort by preference. Within a source the path decides, so that the directory order on disk
+        // has no effect.
         all.sort_by(|a, b| (&a.source, &a.file).cmp(&(&b.source, &b.file)));
-        // An unusable file keeps its name: otherwise an attacker could break a skill to substitute
-        // another one.
+        // The name of an unusable file stays reserved: otherwise an attacker could break a skill to
+        // substitute another one.
         let mut kept: BTreeMap<String, (&Source, &Path)> = BTreeMap::new();
         for one in unusable.iter().filter(|one| !one.id.is_empty()) {
             let place = (&one.source, &*one.file);
@@ -98,8 +99,8 @@ impl Skills {
         }
     }
 
-    /// Returns the skill with this identity, or with this label if no other skill has it. Ignores
-    /// case, width and invisible characters.
+    /// Returns the skill with this identity, or with this label if no other skill has the same
+    /// identity or label. Ignores case, width and invisible characters.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Arc<Skill>> {
         self.skills.get(*self.names.get(&key(name))?)
@@ -110,7 +111,7 @@ impl Skills {
         self.skills.iter()
     }
 
-    /// Returns the skills about certain files that the model may start.
+    /// Returns the skills that have `paths` and that the model may start.
     pub(super) fn all_about(&self) -> &[SkillTopics] {
         self.about.get_or_init(|| {
             let for_model = self.skills.iter().filter(|skill| skill.is_for_model());
@@ -130,7 +131,8 @@ impl Skills {
         &self.unusable
     }
 
-    /// Returns identity, file and source of everything that was found, used or not.
+    /// Returns the identity, file and source of every skill that was found: used, shadowed or
+    /// unusable.
     pub fn places(&self) -> impl Iterator<Item = (&str, &Path, &Source)> {
         let used = self.skills.iter();
         let skills = used.chain(self.shadowed.iter().map(|one| &one.skill));
@@ -145,7 +147,7 @@ impl Skills {
         self.skills.is_empty()
     }
 
-    /// Returns the digest over identities, files and contents.
+    /// Returns the digest over the identities, files and contents of the usable skills.
     #[must_use]
     pub fn hash(&self) -> &str {
         &self.hash

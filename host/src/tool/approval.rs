@@ -25,7 +25,7 @@ use crate::text::{clean_line, one_line};
 const MAX_REASON_BYTES: usize = 500;
 
 /// Approval question about one tool call. All names are single lines and safe to display.
-/// `arguments` hold the text exactly as in the call, so code that displays them must escape it.
+/// `arguments` holds the text exactly as in the call, so code that displays it must escape it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// Name of the tool.
@@ -36,28 +36,30 @@ pub struct Question {
     pub plugin: Option<String>,
     /// Name of the plugin that makes the call; `None` for the model.
     pub by: Option<String>,
-    /// Name of the skill that the question is about, rather than a tool.
+    /// Name of the skill, if the question is about the use of a skill rather than a tool.
     pub skill: Option<String>,
-    /// Id of the tool call, as in its events; `None` for a question that is not about one.
+    /// Id of the tool call, as in its events; `None` if the question is not about a tool call.
     pub call: Option<String>,
     /// Permissions of the plugin that provides the tool, in plain language.
     pub may: Vec<String>,
     /// Complete preview of the call, for the user.
     pub arguments: Vec<ShownLine>,
-    /// Change that the call would make to a file that exists, if that is known. It shows the same
-    /// as the lines of `arguments` that are marked `- ` and `+ `, in their place in the file.
+    /// Change that the call would make to an existing file, if that change is known. It is the
+    /// change that the lines of `arguments` marked `- ` and `+ ` show, with its position in the
+    /// file.
     pub change: Option<Box<FileChange>>,
-    /// Text that the call would write, exactly: the lines of `arguments` do not tell whether it ends
-    /// with a line feed. `None` unless a built-in tool writes a text of the arguments.
+    /// Exact text that the call would write: the lines of `arguments` do not show whether it ends
+    /// with a line feed. `None` unless a built-in tool writes a text from the arguments.
     pub written: Option<Box<WrittenText>>,
     /// Plugins whose hooks asked for approval, each with its reason; empty if only the policy asks.
     pub reasons: Vec<(String, String)>,
     /// Scope of [`ApprovalAnswer::Always`] in words, or the reason why that answer is not offered.
     pub covers: Result<String, String>,
-    /// Identity of the tool: a hash of its name, plugin, description and schema, and of the caller
-    /// if that is a plugin.
+    /// Identity of the tool: a hash of its name, plugin, description, schema and effect class, and
+    /// of the caller if that is a plugin.
     tool_key: [u8; 32],
-    /// Covered parts, as listed in `covers`.
+    /// Parts of the call that an "always" answer covers, as listed in `covers`; empty if that
+    /// answer is not offered.
     parts: Vec<String>,
 }
 
@@ -182,7 +184,7 @@ impl Question {
         self
     }
 
-    /// Removes the answers that cover more than this call, with this reason.
+    /// Removes the choice of [`ApprovalAnswer::Always`], with this reason.
     #[must_use]
     pub(crate) fn only_now(mut self, why: &str) -> Self {
         self.covers = Err(why.to_owned());
@@ -199,7 +201,7 @@ impl Question {
 }
 
 impl Question {
-    /// Returns what an answer "always" allows.
+    /// Returns the permissions that an "always" answer grants, one for each covered part.
     fn approved(&self) -> impl Iterator<Item = SessionApproval> {
         let parts = self.parts.iter();
         parts.map(|part| SessionApproval {
@@ -264,7 +266,8 @@ impl Approver for AllowAll {
     }
 }
 
-/// Permission to run without a question for the rest of a session. All texts are single lines.
+/// Permission for covered calls to run without a question for the rest of a session. All texts are
+/// single lines.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SessionApproval {
     /// Name of the tool.
@@ -277,20 +280,21 @@ pub struct SessionApproval {
     pub by: Option<String>,
 }
 
-/// Answers of this session that were [`ApprovalAnswer::Always`], by covered part. A tool whose
-/// description or schema has changed counts as another tool.
+/// "Always" answers of a session, by covered part. A tool whose description or schema has changed
+/// counts as another tool.
 #[derive(Debug, Default)]
 pub struct SessionApprovals {
-    /// Hash of the id of the session, to which the keys are bound: an entry that is copied to another
+    /// Hash of the session's id, which is part of every key: an entry that is copied to another
     /// session allows nothing there.
     session: [u8; 32],
     always: Mutex<BTreeMap<[u8; 32], SessionApproval>>,
-    /// Held during a question, because plugins can make calls concurrently.
+    /// Lock held during a question, because plugins can make calls concurrently and one question is
+    /// asked at a time.
     asking: tokio::sync::Mutex<()>,
 }
 
 impl SessionApprovals {
-    /// Creates the answers of a session, none at first.
+    /// Creates an empty set of answers for the session with this id.
     #[must_use]
     pub(crate) fn of_session(id: &str) -> Self {
         Self {
@@ -299,7 +303,8 @@ impl SessionApprovals {
         }
     }
 
-    /// Takes answers that earlier programs recorded in the session, each by its key.
+    /// Restores answers that earlier runs recorded in the session, each with its key. Invalid keys
+    /// are skipped.
     pub(crate) fn restore(&self, recorded: impl IntoIterator<Item = (String, SessionApproval)>) {
         let kept = recorded.into_iter().filter_map(|(key, approved)| {
             let key = blake3::Hash::from_hex(&key).ok()?;
@@ -314,8 +319,8 @@ impl SessionApprovals {
         self.lock().extend(kept);
     }
 
-    /// Returns what an answer "always" to a question allows, each part by its key: a hash of the session,
-    /// the tool and the part.
+    /// Returns the permissions that an "always" answer to a question grants, each with its key: a
+    /// hash of the session, the tool and the covered part.
     pub(crate) fn parts_of(&self, question: &Question) -> Vec<(String, SessionApproval)> {
         let parts = self.bound_keys(question).zip(question.approved());
         let parts =
@@ -329,8 +334,9 @@ impl SessionApprovals {
         keys.map(move |key| *blake3::keyed_hash(session, &key).as_bytes())
     }
 
-    /// Asks, unless every part of the call is covered by an earlier [`ApprovalAnswer::Always`]. A
-    /// request by a hook is about this one call, so it is always asked.
+    /// Asks the approver, unless every part of the call is covered by an earlier
+    /// [`ApprovalAnswer::Always`]. A question by a hook concerns this one call only, so it is
+    /// always asked.
     pub async fn ask(&self, approver: &dyn Approver, question: &Question) -> ApprovalAnswer {
         let _one_at_a_time = self.asking.lock().await;
         if self.covers(question) {
@@ -344,7 +350,7 @@ impl SessionApprovals {
         answer
     }
 
-    /// Waits until no question is open, and blocks others until the guard is dropped.
+    /// Waits until no question is open, and blocks other questions until the guard is dropped.
     pub async fn one_at_a_time(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.asking.lock().await
     }
@@ -363,7 +369,7 @@ impl SessionApprovals {
         self.lock().clear();
     }
 
-    /// Returns everything that may run without a question, sorted by tool and scope.
+    /// Returns all permissions to run without a question, sorted by tool and covered part.
     #[must_use]
     pub fn approved(&self) -> Vec<SessionApproval> {
         let mut approved: Vec<SessionApproval> = self.lock().values().cloned().collect();
@@ -371,7 +377,7 @@ impl SessionApprovals {
         approved
     }
 
-    /// Revokes an answer, so that covered calls need approval again. Returns whether it was in
+    /// Revokes a permission, so that covered calls need approval again. Returns whether it was in
     /// force.
     pub fn revoke(&self, approved: &SessionApproval) -> bool {
         let mut always = self.lock();
@@ -381,7 +387,8 @@ impl SessionApprovals {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<[u8; 32], SessionApproval>> {
-        // No code can panic while the lock is held, and the map stays consistent anyway.
+        // Ignore the poison: no code can panic while the lock is held, and the map stays consistent
+        // anyway.
         self.always.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

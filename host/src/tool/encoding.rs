@@ -2,8 +2,8 @@
 //! bytes.
 //!
 //! Every conversion is lossless: decoding a file and encoding the text gives the same bytes, so an
-//! edit keeps each byte outside the replaced text. It must not know which tool reads or writes.
-//! Start from [`decode_file`].
+//! edit keeps each byte outside the replaced text. This module must not know which tool reads or
+//! writes. Start from [`decode_file`].
 
 use encoding_rs::WINDOWS_1252;
 
@@ -101,8 +101,8 @@ fn decode_utf16(bytes: &[u8], is_big_endian: bool) -> Option<DecodedText> {
     Some(DecodedText { text, encoding })
 }
 
-/// Whether valid multi-byte UTF-8 characters outnumber invalid bytes. If so, decoding as an 8-bit
-/// encoding would garble more text than it would show.
+/// Whether valid multi-byte UTF-8 characters outnumber invalid bytes. If they do, decoding as an
+/// 8-bit encoding would garble more text than it would show.
 fn is_mostly_utf8(bytes: &[u8]) -> bool {
     let (mut n_valid, mut n_invalid) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
@@ -126,7 +126,8 @@ fn decode_damaged(bytes: &[u8]) -> Option<DecodedText> {
     Some(DecodedText { text, encoding })
 }
 
-/// Returns the byte that a character represents in a damaged text.
+/// Returns the byte that a character of a damaged text represents; `None` for an ordinary
+/// character.
 fn byte_of(c: char) -> Option<u8> {
     let offset = u32::from(c).checked_sub(BYTE_BASE)?;
     u8::try_from(offset).ok().filter(|byte| *byte >= 0x80)
@@ -186,7 +187,7 @@ impl TextEncoding {
         }
     }
 
-    /// Encodes a decoded text.
+    /// Encodes a text to the bytes of a file in this encoding.
     ///
     /// # Errors
     /// The encoding lacks a character; the message is for the model.

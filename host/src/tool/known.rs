@@ -5,17 +5,18 @@
 //! since. Otherwise the work of a person, a command or another agent would be lost silently. Each
 //! agent has its own memory: a subagent must read files itself. The memory is not stored in the
 //! session: after a resume every file counts as unread, because the files were not watched
-//! meanwhile. It must not know how files are read or written. Start from [`KnownFiles`].
+//! meanwhile. This module must not know how files are read or written. Start from [`KnownFiles`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use crate::lock::lock;
 
-/// Maximum number of files; beyond it the memory is cleared, and files must be read again.
+/// Maximum number of files in the memory; beyond it the memory is cleared, and files must be read
+/// again.
 const MAX_FILES: usize = 10_000;
 
-/// Maximum number of ranges and edits of a file; beyond it the file must be read again.
+/// Maximum number of ranges and of edits per file; beyond it the file must be read again.
 const MAX_SHOWN: usize = 256;
 
 /// Version of a file.
@@ -63,8 +64,8 @@ enum PendingCall {
     },
 }
 
-/// Length and hash of the text that a tool returned. The model may get less, because limits or
-/// hooks can remove parts.
+/// Length in bytes and hash of the text that a tool returned. The model may get less, because
+/// limits or hooks can remove parts.
 struct ShownText {
     bytes: usize,
     hash: blake3::Hash,
@@ -84,7 +85,7 @@ struct LineRange {
     first: u64,
     last: u64,
     call: Arc<str>,
-    /// Step of the call that read it; `None` when the model wrote it itself.
+    /// Step of the call that read the lines; `None` if the model wrote them itself.
     read_in: Option<Step>,
 }
 
@@ -111,9 +112,9 @@ pub(super) enum WriteRefusal {
 
 #[derive(Default)]
 struct KnownState {
-    /// By path relative to the workspace, with symlinks resolved.
+    /// Known files, by path relative to the workspace with symlinks resolved.
     files: HashMap<String, KnownFile>,
-    /// By the id of the call.
+    /// Path and result of calls that are not finished, by call id.
     pending: HashMap<Arc<str>, (String, PendingCall)>,
 }
 
@@ -128,7 +129,7 @@ impl std::fmt::Debug for KnownFiles {
 }
 
 impl KnownFiles {
-    /// Records that a call read lines and returned `text`. It takes effect when the call is
+    /// Records that a call read lines and returned `text`. The record takes effect when the call is
     /// [finished](Self::finish).
     pub(super) fn note_read(
         &self,
@@ -168,8 +169,8 @@ impl KnownFiles {
         inner.pending.insert(call.clone(), (path, pending));
     }
 
-    /// Finishes a call. `result` is the text that the model gets. `is_changed`: hooks changed the
-    /// arguments of the model. Unknown calls are ignored.
+    /// Finishes a call. `result` is the text that the model gets. `is_changed` means that hooks
+    /// changed the arguments that the model wrote. Unknown calls are ignored.
     pub fn finish(&self, call: &str, step: (u32, u32), result: &str, is_changed: bool) {
         let mut inner = lock(&self.0);
         let Some((call, (path, pending))) = inner.pending.remove_entry(call) else {
@@ -252,7 +253,7 @@ impl KnownFiles {
     }
 
     /// Checks that a part of a file may be replaced. An unread file is allowed: the edit contains
-    /// the whole replaced text, which must occur once, so no unknown text is lost.
+    /// all of the replaced text, so no unknown text is lost.
     pub(super) fn check_edit(&self, path: &str, now: FileVersion) -> Result<(), WriteRefusal> {
         let inner = lock(&self.0);
         match inner.files.get(path) {

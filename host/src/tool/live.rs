@@ -1,9 +1,9 @@
-//! Output of tools while they run, for the user who watches.
+//! Keeps the latest output of tools while they run, for the user who watches.
 //!
-//! A tool adds its output as it arrives, and the end of it can be read at any time. It is no result:
-//! hooks judge the result when the call has ended, and this text has only passed the masking of
-//! secrets. So it belongs on the user's own screen or page, and must not reach models, events or
-//! files. Start from [`LiveOutputs`].
+//! A tool adds its output as it arrives, and the last lines can be read at any time. This text is
+//! not the result of the call: hooks check the result after the call has ended, and this text has
+//! only passed the masking of secrets. So it belongs on the user's own screen or page, and must not
+//! reach models, events or files. Start from [`LiveOutputs`].
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
@@ -20,11 +20,10 @@ use crate::text::clean_line;
 /// which identifies it, is still there when its end is shown.
 const KEPT_BYTES: usize = 16 << 10;
 
-/// Longest line that is returned, in bytes.
+/// Maximum length of a returned line, in bytes; a longer one is cut.
 const MAX_LINE_BYTES: usize = 400;
 
-/// Minimum number of characters: an output that ends with this much of the start of a secret is cut
-/// there.
+/// Minimum number of characters of a secret's beginning that are removed from the end of an output.
 const LEAST_BEGUN: usize = 3;
 
 /// Outputs of the calls that run in a session. Cheap to clone.
@@ -48,7 +47,8 @@ type CallKey = (String, String);
 debug_some!(LiveOutputs, self, n_calls = lock(&self.0).len());
 
 impl LiveOutputs {
-    /// Opens the output of a call. It can be read until the last clone is dropped.
+    /// Opens the output of a call. Others can read it until the last clone of the returned handle
+    /// is dropped.
     #[must_use]
     pub fn open(&self, agent: &str, call: &str) -> Arc<LiveOutput> {
         let output = Arc::new(LiveOutput::default());
@@ -98,13 +98,14 @@ struct OutputEnd {
     bytes: VecDeque<u8>,
     /// Names and values of secrets in the environment of the tool.
     secrets: Vec<(String, String)>,
-    /// Lines that these bytes show. They are made once for all pictures of the screen between two
-    /// pieces of output.
+    /// Lines that these bytes show, kept until the next piece of output so that redrawing the
+    /// screen does not compute them again.
     shown: Option<Vec<String>>,
 }
 
 impl LiveOutput {
-    /// Masks these secrets as well, given as names and values.
+    /// Sets the secrets to mask, as names and values, in addition to those that the scanner finds
+    /// by their form. Replaces the secrets of an earlier call.
     pub fn mask_secrets(&self, secrets: Vec<(String, String)>) {
         let mut end = lock(&self.0);
         end.secrets = secrets;
@@ -118,7 +119,7 @@ impl LiveOutput {
         end.bytes.extend(bytes);
         let excess = end.bytes.len().saturating_sub(KEPT_BYTES);
         if excess > 0 {
-            // A line that is cut may begin in the middle of a secret.
+            // Drop the rest of the first line too: it may begin in the middle of a secret.
             let rest = end.bytes.iter().skip(excess);
             let cut = rest
                 .take_while(|byte| !matches!(byte, b'\n' | b'\r'))
@@ -164,8 +165,8 @@ impl OutputEnd {
     }
 }
 
-/// Returns the length of a text without a prefix of a secret at its end, because the rest of the
-/// secret may follow.
+/// Returns the length of a text, in bytes, without a prefix of a secret at its end, because the
+/// rest of the secret may follow.
 pub(in crate::tool) fn without_begun(text: &str, secret: &str) -> usize {
     let longest = secret
         .char_indices()

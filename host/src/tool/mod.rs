@@ -104,7 +104,8 @@ impl ToolOutput {
 pub struct ToolCtx {
     /// Caller of the tool.
     pub caller: Caller,
-    /// Cancellation of the call. A long-running tool must watch it; the future may also be dropped.
+    /// Token that is cancelled with the call. A long-running tool must watch it; the future may
+    /// also be dropped.
     pub cancel: CancellationToken,
     /// Directories in addition to the workspace that commands of this call may read, such as those
     /// of skills.
@@ -113,7 +114,8 @@ pub struct ToolCtx {
     /// overwrite others. `None` if the caller is a program, which does not depend on text shown to
     /// a model.
     pub known: Option<Arc<known::KnownFiles>>,
-    /// Receiver of the writes of a tool whose changes are [recorded](FileTracking::Recorded).
+    /// Recorder that receives the writes of a tool whose changes are
+    /// [recorded](FileTracking::Recorded).
     pub recorder: Option<Arc<dyn ChangeRecorder>>,
     /// Outputs of running calls, to which a tool may [add its own](Self::open_live). `None` if the call
     /// cannot be watched.
@@ -147,8 +149,8 @@ impl ToolCtx {
     }
 }
 
-/// Way in which the host learns which files of the workspace a call changes, to be able to bring
-/// them back.
+/// Method by which the host learns which files of the workspace a call changes, so that it can
+/// restore them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileTracking {
     /// The workspace is compared before and after the call.
@@ -206,14 +208,14 @@ pub trait Tool: Send + Sync {
         Arc::default()
     }
 
-    /// Returns the way in which the host learns which files a call changes. Not asked of a tool that
-    /// only reads.
+    /// Returns the method by which the host learns which files a call changes. Not called for a
+    /// tool that only reads.
     fn file_tracking(&self) -> FileTracking {
         FileTracking::Snapshot
     }
 
     /// Returns whether a call that was cut off while it ran may run again when its turn continues.
-    /// Not asked of a tool that only reads.
+    /// Not called for a tool that only reads.
     fn repetition(&self) -> CallRepetition {
         CallRepetition::Never
     }

@@ -1,7 +1,8 @@
-//! Tools of an outer layer, which the host does not trust more than those of plugins.
+//! Wraps tools of an outer layer, such as an MCP server, which the host does not trust more than
+//! tools of plugins.
 //!
-//! Their output passes the same masking of secrets as that of a plugin, whatever the outer layer
-//! does. Start from [`OuterTool`].
+//! The output of these tools passes the same masking of secrets as that of a plugin, whatever the
+//! outer layer does. Start from [`OuterTool`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub struct OuterTool {
 }
 
 impl OuterTool {
-    /// Wraps a tool; maskings are reported to `handle`.
+    /// Wraps a tool. Each result in which secrets are masked is reported to `handle`.
     #[must_use]
     pub fn wrap(tool: SharedTool, handle: Arc<dyn AgentHandle>) -> SharedTool {
         Arc::new(Self { tool, handle })

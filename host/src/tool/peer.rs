@@ -1,10 +1,10 @@
-//! A program that stays running and is talked to in lines, such as an MCP server over standard
-//! input and output.
+//! Starts a program that keeps running and exchanges lines with the host, such as an MCP server
+//! over standard input and output.
 //!
-//! It is started like the commands of `bash`, with the same mechanism of confinement, but with
-//! directories, network and environment of its own. Lines and output are bounded while they are
-//! read, so that a peer cannot exhaust memory. This module must not interpret the lines. Start
-//! from [`PeerProgram::start`].
+//! The program is confined by the same mechanism as the commands of `bash`, but with directories,
+//! network access and environment of its own. Lines and output are bounded while they are read, so
+//! that a peer cannot exhaust memory. This module must not interpret the lines. Start from
+//! [`PeerProgram::start`].
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,38 +23,38 @@ use crate::lock::lock;
 use crate::secret::Scanner;
 use crate::text::clean_line;
 
-/// Longest line that a peer may write, in bytes: a result with an image, encoded.
+/// Maximum length of a line that a peer may write, in bytes. A result with an encoded image fits.
 pub const MAX_PEER_LINE_BYTES: usize = 16 << 20;
 
-/// Maximum number of bytes that a peer may write between two lines that it is sent. Four of the
-/// longest lines.
+/// Maximum number of bytes that a peer may write before the host sends it another line, and of
+/// lines to the peer that it has not read. Four lines of the maximum length.
 const MAX_UNASKED_BYTES: usize = 4 * MAX_PEER_LINE_BYTES;
 
-/// Maximum number of lines that may wait to be read.
+/// Maximum number of lines of a peer that the host has not read yet.
 const MAX_WAITING_LINES: usize = 1024;
 
-/// Bytes of standard error that are kept for the message about the end of a peer.
+/// Number of bytes of standard error that are kept for the message about the end of a peer.
 const KEPT_ERROR_BYTES: usize = 4096;
 
-/// Bytes of standard error that such a message shows.
+/// Maximum number of bytes of standard error in the message about the end of a peer.
 const SHOWN_ERROR_BYTES: usize = 400;
 
-/// Lines of standard error of one process that go to the log.
+/// Maximum number of lines of standard error that are logged for one process.
 const MAX_LOGGED_LINES: usize = 200;
 
-/// Longest logged line, in bytes.
+/// Maximum length of a logged line, in bytes.
 const MAX_LOGGED_BYTES: usize = 500;
 
 /// Deadline of the process, longer than any session.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Time that the report about the end of a process may take after its output has ended.
+/// Time to wait for the report about the end of a process after its output has ended.
 const END_GRACE: Duration = Duration::from_secs(5);
 
 /// Prefix of the temporary directories for the standard input of peers.
 const TEMPORARY_PREFIX: &str = "rind-peer-";
 
-/// A program that keeps running, with its permissions.
+/// A program that keeps running, and its permissions.
 #[derive(Clone)]
 pub struct PeerProgram {
     /// Name for messages and the log.
@@ -65,35 +65,35 @@ pub struct PeerProgram {
     pub cwd: PathBuf,
     /// Complete environment.
     pub env: Vec<(OsString, OsString)>,
-    /// Directories and files that it may read.
+    /// Directories and files that the program may read.
     pub read: Vec<PathBuf>,
-    /// Directories and files that it may also change. Each must exist.
+    /// Directories and files that the program may also change. Each must exist.
     pub write: Vec<PathBuf>,
-    /// Whether it may open network connections.
+    /// Whether the program may open network connections.
     pub network: bool,
-    /// Memory of its own processes in place of that of commands.
+    /// Memory limit that replaces the one for commands; `None` keeps the one for commands.
     pub memory: Option<PeerMemory>,
-    /// Way in which commands run, which decides about the mechanism of the confinement.
+    /// Settings of commands, which determine the mechanism of the confinement.
     pub commands: Commands,
 }
 
-/// Limit of memory that was set for one peer.
+/// Memory limit of one peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerMemory {
-    /// Maximum memory of all its processes together, in bytes.
+    /// Maximum memory of all processes of the peer together, in bytes.
     pub bytes: u64,
-    /// Section of the settings with the limit, for the message about a peer that exceeded it.
+    /// Section of the settings that sets the limit, for the message about a peer that exceeded it.
     pub section: String,
 }
 
 // The environment may hold secrets.
 debug_some!(PeerProgram, self, name = self.name, command = self.command);
 
-/// A running peer. It ends with the last of its parts that holds [`PeerStop`].
+/// A running peer. It is stopped when [`Self::stop`] is dropped.
 pub struct PeerProcess {
     /// Standard input of the peer.
     pub input: PeerInput,
-    /// Lines that the peer writes.
+    /// Lines that the peer writes, without line breaks.
     pub output: Receiver<Vec<u8>>,
     /// Reason for the end of the peer.
     pub end: PeerEnd,
@@ -129,20 +129,23 @@ impl PeerInput {
         line.push(b'\n');
         let _waiting = WaitingLine::add(&self.output, line.len())?;
         self.pipe.lock().await.write_all(&line).await?;
-        // Only a line that the peer has room for asks for output.
+        // Reset the count only after the line is written: a line that still waits asks the peer for
+        // nothing.
         lock(&self.output).n_unasked = 0;
         Ok(())
     }
 }
 
-/// A line that waits until the peer reads. Its bytes count while it exists.
+/// A line that waits until the peer reads. While this exists, the bytes of the line count as
+/// waiting.
 struct WaitingLine<'a> {
     output: &'a Mutex<PeerOutput>,
     n_bytes: usize,
 }
 
 impl<'a> WaitingLine<'a> {
-    /// Counts a line. A peer that asks and never reads the answers would fill the memory otherwise.
+    /// Counts a line as waiting; the error means that too many bytes wait already. Without this
+    /// limit, a peer that sends requests and never reads the answers would fill the memory.
     fn add(output: &'a Mutex<PeerOutput>, n_bytes: usize) -> std::io::Result<Self> {
         let mut counted = lock(output);
         let n_waiting = counted.n_waiting.saturating_add(n_bytes);
@@ -172,7 +175,7 @@ pub struct PeerEnd {
 }
 
 impl PeerEnd {
-    /// Stops the peer for this reason, unless it has another one already.
+    /// Stops the peer for the reason `why`. If it is stopped already, the earlier reason is kept.
     pub fn stop(&self, why: &str) {
         lock(&self.output)
             .stopped
@@ -202,13 +205,13 @@ impl PeerEnd {
     }
 }
 
-/// Output of a peer while it is read.
+/// State of reading the output of a peer.
 struct PeerOutput {
     name: String,
     partial: Vec<u8>,
-    /// Bytes since the last line that the peer was sent.
+    /// Number of bytes that the peer wrote since the host last sent it a line.
     n_unasked: usize,
-    /// Bytes of lines that the peer has not read.
+    /// Number of bytes of lines to the peer that it has not read.
     n_waiting: usize,
     lines: Option<mpsc::Sender<Vec<u8>>>,
     /// Reason why the host stops the peer.
@@ -235,7 +238,7 @@ impl PeerOutput {
         }
     }
 
-    /// Takes a piece of output. The error is the reason why the peer must be stopped.
+    /// Processes a piece of output. The error is the reason why the peer must be stopped.
     fn take_bytes(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), String> {
         self.n_unasked = self.n_unasked.saturating_add(bytes.len());
         if self.n_unasked > MAX_UNASKED_BYTES {
@@ -318,10 +321,10 @@ impl PeerOutput {
 }
 
 impl PeerProgram {
-    /// Starts the program. It ends when [`PeerProcess::stop`] is dropped.
+    /// Starts the program. It is stopped when [`PeerProcess::stop`] is dropped.
     ///
     /// # Errors
-    /// Reason why it cannot be started, phrased to follow "it".
+    /// Reason why the program cannot be started, phrased to follow "it".
     pub async fn start(&self) -> Result<PeerProcess, String> {
         let unmade = |error| format!("has no pipe for its standard input: {error}");
         let (pipe, sender) = InputPipe::create(TEMPORARY_PREFIX).await.map_err(unmade)?;
@@ -412,7 +415,8 @@ fn on_bytes(end: &PeerEnd) -> OnBytes {
     })
 }
 
-/// Describes the end of a peer. `section` is the one with its own limit of memory, if it has one.
+/// Describes the end of a peer. `section` is the section of the settings with the peer's own memory
+/// limit, if it has one.
 fn ending_text(ending: Ending, section: Option<&str>) -> String {
     match ending {
         Ending::Exited(code) => format!("ended with exit code {code}"),

@@ -37,13 +37,13 @@ const MAX_PART_BYTES: usize = 120;
 pub enum Rule {
     /// The call runs.
     Allow,
-    /// Asks first.
+    /// The user is asked before the call runs.
     Ask,
     /// The call does not run.
     Deny,
 }
 
-/// Defaults for effect classes that no rule mentions.
+/// Default decisions on calls that no rule matches, by effect class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClassDefaults {
@@ -139,21 +139,22 @@ pub trait Policy: Send + Sync {
     /// approver asks.
     fn decide(&self, call: &PolicyCall<'_>) -> Decision;
 
-    /// Whether a skill that the operator trusts may answer the question about this call. This
+    /// Whether a skill that the operator trusts may approve this call in place of the user. This
     /// requires that only a default asks and no rule mentions the call. Defaults to no.
     fn may_spare(&self, call: &PolicyCall<'_>) -> bool {
         _ = call;
         false
     }
 
-    /// Whether a call that the policy refuses only lacks an approval, which nothing can give in this
-    /// run. A subagent then reports that it is blocked. Defaults to no.
+    /// Whether the policy refuses a call only because it needs an approval that nobody can give in
+    /// this run. A subagent then reports that it is blocked. Defaults to no.
     fn lacks_approval(&self, call: &PolicyCall<'_>) -> bool {
         _ = call;
         false
     }
 
-    /// Whether only calls that read run, so that the model is to make a plan. Defaults to no.
+    /// Whether the run is in plan mode: only calls that read run, and the model is to make a plan.
+    /// Defaults to no.
     fn is_planning(&self) -> bool {
         false
     }
@@ -180,7 +181,7 @@ pub struct ToolPolicy {
     #[serde(skip)]
     pub mode: PolicyMode,
     /// Mode of approval, which may change while the program runs. `yes` in [`Self::mode`] overrides
-    /// it.
+    /// this mode.
     #[serde(skip)]
     pub switch: ModeSwitch,
 }
@@ -189,8 +190,7 @@ impl Section for ToolPolicy {
     const NAME: &'static str = "tools";
 }
 
-/// Decision of the rules and defaults on a call or a part of it, before modes. The greatest is the
-/// strictest.
+/// Decision of the rules and defaults on a call or a part of it, before modes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CallRuling {
     strictness: RuleStrictness,
@@ -267,7 +267,10 @@ impl Policy for ToolPolicy {
         }
         let verdict = match strictness {
             RuleStrictness::Ask if mode == ApprovalMode::Full => {
-                rule = "--yes".to_owned();
+                rule = match self.mode.yes {
+                    true => "--yes".to_owned(),
+                    false => "full mode".to_owned(),
+                };
                 ToolVerdict::Allow
             }
             RuleStrictness::Ask if mode.accepts_edit(call) && self.asks_by_default(call) => {
@@ -311,14 +314,15 @@ impl Policy for ToolPolicy {
         self.approval_mode() == ApprovalMode::Plan
     }
 
-    /// Allows it if only a default asks, and no rule mentions any part of the call.
+    /// Whether only a default asks about the call, and neither plan mode nor a dry run applies to
+    /// it.
     fn may_spare(&self, call: &PolicyCall<'_>) -> bool {
         let is_planned = is_planned(self.approval_mode(), call.spec);
         self.asks_by_default(call) && !is_planned && !self.mode.dry_run
     }
 
-    /// Forbids it for a command that a denying rule may match: the same answer could cover a denied
-    /// command.
+    /// Whether no denying rule may match a command. If one may, an "always" answer could also cover
+    /// a denied command.
     fn may_cover(&self, call: &PolicyCall<'_>) -> bool {
         let is_command = matches!(call.subject, Subject::Command(_));
         let ruling = is_command.then(|| self.ruling(call.spec, call.subject));
@@ -341,8 +345,8 @@ impl ToolPolicy {
         }
     }
 
-    /// Returns the policy for calls of another agent, which has rules of its own: rules here that
-    /// deny or ask apply, and everything else is allowed.
+    /// Returns the policy for calls of another agent program, which has rules of its own: rules
+    /// here that deny or ask apply, and everything else is allowed.
     #[must_use]
     pub fn to_guard_policy(&self) -> Self {
         let rules = self.rules.iter().cloned();

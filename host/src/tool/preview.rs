@@ -97,7 +97,7 @@ pub fn preview(spec: &ToolSpec, arguments: &Value) -> Vec<ShownLine> {
     shown
 }
 
-/// Describes a call for a model in a dry run, escaped and shortened.
+/// Describes a call for the model in a dry run, escaped and shortened.
 #[must_use]
 pub fn told(spec: &ToolSpec, arguments: &Value) -> String {
     let shown = preview(spec, arguments);

@@ -1,7 +1,7 @@
 //! Registry of tools: the built-in ones and those of plugins, each with its argument check.
 //!
-//! It enforces the limits on names, descriptions and schemas. It must not know which tools a turn
-//! may use. Start from [`ToolRegistry`].
+//! The registry enforces the limits on names, descriptions and schemas. It must not know which
+//! tools a turn may use. Start from [`ToolRegistry`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub const MAX_TOOLS_PER_PLUGIN: usize = 128;
 /// Maximum number of tools of one source of an outer layer, such as an MCP server.
 pub const MAX_TOOLS_PER_SOURCE: usize = 1000;
 
-/// Prefix of the names of tools that no plugin may have.
+/// Prefix of tool names that is reserved for tools of sources; no plugin may use it.
 const SOURCE_PREFIX: &str = "mcp__";
 
 /// Whether the origin of a tool is a source of an outer layer: no plugin has a `:` in its name.
@@ -40,7 +40,7 @@ fn tool_origin(spec: &ToolSpec) -> String {
     }
 }
 
-/// Error of a tool that is refused: its name, its origin and the reason.
+/// Error for a tool that the registry refuses: the name of the tool, its origin and the reason.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RegistryError(String);
@@ -48,11 +48,11 @@ pub struct RegistryError(String);
 /// One registered tool.
 #[derive(Clone)]
 pub struct ToolEntry {
-    /// Code of the tool.
+    /// Implementation of the tool.
     pub tool: SharedTool,
-    /// Description at registration; later descriptions are ignored.
+    /// Spec of the tool at registration; later changes of it are ignored.
     pub spec: Arc<ToolSpec>,
-    /// Checks arguments against its schema.
+    /// Check of arguments against the schema in `spec`.
     pub check: Arc<CheckArguments>,
     /// Permissions of the tool's plugin in plain language, for the user. The model does not see
     /// them.
@@ -100,7 +100,7 @@ impl ToolRegistry {
         Ok(())
     }
 
-    /// Checks everything except the syntax of the name, and compiles the argument check.
+    /// Checks the spec, except for the syntax of the name, and compiles the argument check.
     fn check(&self, spec: &ToolSpec) -> Result<Arc<CheckArguments>, String> {
         if let Some(taken) = self.entries.get(&spec.name) {
             let taken_by = tool_origin(&taken.spec);

@@ -42,7 +42,8 @@ const BOUNDS: SearchBounds = SearchBounds {
 /// Maximum size of a settings file that is read, in bytes. Real ones have a few hundred bytes.
 const MAX_SETTINGS_BYTES: u64 = 1 << 20;
 
-/// Maximum total size, in bytes, of git's settings files whose content before the command is kept, to restore it.
+/// Maximum total size, in bytes, of git's settings files whose content before the command is kept,
+/// to restore it.
 const MAX_KEPT_BYTES: u64 = 16 << 20;
 
 /// Suffix of renamed files.
@@ -68,7 +69,8 @@ struct ChangedRoots {
 /// Fingerprint of a file that decides which programs git runs.
 struct KnownFingerprint {
     stamp: Stamp,
-    /// Content to restore.
+    /// Content to restore, for a settings file that fits in `MAX_KEPT_BYTES`; `None` for other
+    /// files.
     bytes: Option<Vec<u8>>,
 }
 
@@ -98,7 +100,7 @@ impl ChangedRoots {
         })
     }
 
-    /// Reads a regular file, if it is not larger than a settings file may be.
+    /// Reads a regular file of at most `MAX_SETTINGS_BYTES`; `None` for any other file.
     fn read_file(&self, path: &Path) -> Option<Vec<u8>> {
         let (dir, folder) = self.root_place(path)?;
         let (file, _) = open_regular(dir, &folder.join(path.file_name()?)).ok()??;
@@ -121,7 +123,7 @@ impl ChangedRoots {
 }
 
 impl RepositoryBefore {
-    /// Records the state of all files that the command may change.
+    /// Records the state of the files in these directories that decide which programs git runs.
     pub(super) fn scan_before(folders: &[PathBuf]) -> Self {
         let roots = ChangedRoots::open_roots(folders);
         let mut known = BTreeMap::new();
@@ -140,8 +142,8 @@ impl RepositoryBefore {
         Self { roots, known }
     }
 
-    /// Renames files of the command that git would run. Returns a line for each. Files that changed
-    /// after `last`, in seconds since 1970, are not the command's: they stay and are named.
+    /// Renames files of the command that git would run. Files that changed after `last`, in seconds
+    /// since 1970, are not the command's and are only reported. Returns a line for each file.
     pub(super) fn refuse_what_git_would_run(&self, last: Option<i64>) -> Vec<String> {
         let mut found = Vec::new();
         let unseen = walk_roots(&self.roots.folders, BOUNDS, |repository| {
@@ -215,7 +217,7 @@ impl RepositoryBefore {
             folder.rename(name, &folder, away)
         };
         if renamed(&ending).is_err() {
-            // The target name is in use by a file or folder that cannot be replaced.
+            // The new name is in use by a file or folder that cannot be replaced.
             ending = format!(".{}.{REFUSED}", crate::clock::new_id());
             renamed(&ending)?;
         }
@@ -298,7 +300,8 @@ fn deciding_files(repository: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns how git would use such a file, if it does more than read it.
+/// Returns how git would use the file beyond reading it, phrased to follow the path; `None` if the
+/// file is harmless.
 fn find_danger(roots: &ChangedRoots, repository: &Path, path: &Path) -> Option<&'static str> {
     let own = path.symlink_metadata().ok()?;
     let name = path.file_name()?.to_string_lossy();
@@ -321,8 +324,8 @@ fn find_danger(roots: &ChangedRoots, repository: &Path, path: &Path) -> Option<&
     }
 }
 
-/// Whether this is the directory of a linked worktree, inside the repository that its file points
-/// to.
+/// Whether `folder` is the directory of a linked worktree, inside the repository to which its file
+/// `common` points.
 fn is_of_worktree(roots: &ChangedRoots, folder: &Path, common: &Path) -> bool {
     let above = folder
         .parent()
@@ -345,7 +348,7 @@ fn is_changed_after(path: &Path, second: i64) -> bool {
 
 fn file_stamp(path: &Path) -> Stamp {
     let of = |found: fs::Metadata| {
-        // The entries of a directory have stamps of their own.
+        // Ignore the ctime of a directory: its entries have stamps of their own.
         let (changed, part) = if found.is_dir() {
             (0, 0)
         } else {

@@ -1,6 +1,7 @@
 //! Runs one tool call to completion, even if the tool hangs, panics or returns too much.
 //!
-//! It must not know whether the call is allowed; that was decided before. Start from [`run_call`].
+//! This module must not know whether the call is allowed; that was decided before. Start from
+//! [`run_call`].
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -26,9 +27,10 @@ pub const DEFAULT_MAX_OUTPUT_BYTES: usize = 8 * 1024 * 1024;
 /// Longer than the time between SIGTERM and SIGKILL for processes.
 const STOP_GRACE: Duration = Duration::from_secs(4);
 
-/// Runs the tool and measures the time. On the deadline, or if the call is cancelled, the tool is
-/// told to stop and then dropped, and the output says so. Never panics, and never takes much longer
-/// than the deadline, which is suspended while the tool waits for the user or for its turn.
+/// Runs the tool and measures the time. On the deadline, or if the call is cancelled, the tool's
+/// token is cancelled and the tool is then dropped, and the output says so. Never panics, and never
+/// takes much longer than the deadline, which is suspended while the tool waits for the user or for
+/// its turn.
 pub async fn run_call(
     tool: &dyn Tool,
     arguments: Value,

@@ -26,14 +26,14 @@ pub enum SandboxNeed {
     Off,
 }
 
-/// Way in which commands run that the user types in the chat.
+/// Confinement of commands that the user types in the chat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OwnCommands {
-    /// The user's shell (`SHELL`), with all their variables and rights.
+    /// No confinement: the user's shell (`SHELL`), with all their variables and rights.
     #[default]
     Shell,
-    /// Confinement of the commands of `bash`.
+    /// The same confinement as commands of `bash`.
     Confined,
 }
 
@@ -58,9 +58,10 @@ pub enum MechanismChoice {
 pub struct SandboxConfig {
     /// Whether the commands of `bash` must run confined. Default: required.
     pub bash: Option<SandboxNeed>,
-    /// Way in which commands run that the user types in the chat after `!`. Default: shell.
+    /// Confinement of commands that the user types in the chat after `!`; `shell` means none.
+    /// Default: shell.
     pub own_commands: OwnCommands,
-    /// Confinement of commands. Default: auto.
+    /// Mechanism that confines commands. Default: auto.
     pub mechanism: MechanismChoice,
     /// Whether commands may open network connections. Default: no.
     pub network: bool,
@@ -70,7 +71,7 @@ pub struct SandboxConfig {
     /// Directories and files that commands may change, in addition to the workspace. Each must
     /// exist.
     pub write: Vec<String>,
-    /// Environment variables that they get besides the usual ones: names, and prefixes such as
+    /// Environment variables that commands get besides the usual ones: names, and prefixes such as
     /// `APP_*`. A name that looks like a secret (`KEY`, `TOKEN`, `SECRET`, `PASSWORD` …) is passed
     /// only if it is written out. Scripts get the same variables.
     pub env: Passed,

@@ -34,11 +34,11 @@ const TOLD_BYTES: usize = 300;
 /// Maximum number of backtracking steps of one regular expression on one text.
 const MAX_BACKTRACK_STEPS: usize = 10_000;
 
-/// Maximum size of a compiled regular expression.
+/// Maximum size of a compiled regular expression, in bytes.
 const MAX_PATTERN_BYTES: usize = 1024 * 1024;
 
-/// Maximum size of all compiled patterns of a schema, in bytes: many that are small each would
-/// otherwise take gigabytes.
+/// Maximum size of all compiled regular expressions of a schema together, in bytes: many small ones
+/// would otherwise take gigabytes.
 const MAX_PATTERNS_BYTES: usize = 2 * MAX_PATTERN_BYTES;
 
 /// Maximum number of subschemas that may apply to one value, counted through references. A schema
@@ -118,7 +118,7 @@ fn build_validator(schema: &Value) -> Result<Validator, String> {
         .map_err(|error| format!("the schema is not valid: {}", error_text(&error)))
 }
 
-/// Returns the number of places of a schema that may be patterns.
+/// Returns the number of values in a schema that may be regular expressions.
 fn n_patterns(schema: &Value) -> usize {
     let objects = json::all_values(schema).filter_map(Value::as_object);
     let of_object = |map: &Map<String, Value>| {
@@ -309,8 +309,8 @@ impl<'a> SchemaLoad<'a> {
         Ok(largest)
     }
 
-    /// Returns the load of one schema on the value it applies to. Only keywords that stay on that
-    /// value count.
+    /// Returns the load of one schema: the number of subschemas that apply to the same value. Only
+    /// keywords that stay on that value count.
     fn load_of(&mut self, schema: &'a Value, depth: usize) -> Result<u64, String> {
         let Value::Object(map) = schema else {
             return Ok(1);

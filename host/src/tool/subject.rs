@@ -1,7 +1,7 @@
 //! Subject of a call, as operator rules and "always" answers see it: a command or a file.
 //!
-//! Each tool reports the subject of its own calls. This module must not know decisions. Start from
-//! [`Subject`].
+//! Each tool reports the subject of its own calls. This module must not know how calls are decided.
+//! Start from [`Subject`].
 
 use super::command::{Command, MAX_COVER_BYTES};
 
@@ -25,7 +25,7 @@ pub enum WorkspacePath {
     /// Path relative to the workspace, with symlinks and `..` resolved; empty for the workspace
     /// itself.
     Known(String),
-    /// The path cannot be resolved, or is outside.
+    /// The path cannot be resolved, or is outside the workspace.
     Unknown,
 }
 

@@ -1,5 +1,5 @@
-//! Walks the workspace for `list_files`, `search` and snapshots: in order, without following symlinks, without
-//! files excluded by `.gitignore` and `.ignore`, and without `.git` itself.
+//! Walks the workspace for `list_files`, `search` and snapshots: in order, without following
+//! symlinks, without files excluded by `.gitignore` and `.ignore`, and without `.git` itself.
 //!
 //! The `ignore` crate evaluates the patterns, but each directory is opened relative to the handle
 //! of its parent. A walk by path could be led out of the workspace by a symlink that is swapped in
@@ -101,7 +101,7 @@ pub(crate) fn walk_workspace(
 struct WorkspaceWalk<'a> {
     workspace: &'a Workspace,
     cancel: &'a CancellationToken,
-    /// Outermost folder first.
+    /// Ignore patterns of the directories on the path to the current one, outermost first.
     ignores: Vec<Gitignore>,
     visit: Visit<'a>,
     n_seen: usize,

@@ -13,12 +13,12 @@ mod plugin {
     struct Explain {
         /// Topic to explain.
         topic: String,
-        /// Reader that it is for.
+        /// Audience of the explanation.
         #[serde(default)]
         reader: Reader,
     }
 
-    /// A reader.
+    /// An audience.
     #[args]
     #[derive(Default)]
     #[serde(rename_all = "lowercase")]

@@ -8,15 +8,14 @@
 mod plugin {
     use rind_sdk::prelude::*;
 
-    /// Settings of the operator. `[config]` in plugin.toml says which there are, with their
-    /// defaults.
+    /// Settings of the operator. `[config]` in plugin.toml declares them, with their defaults.
     #[data]
     struct Settings {
-        /// Parts of paths that no tool may be given.
+        /// Parts of paths: a call whose arguments contain one of them is refused.
         secret: Vec<String>,
     }
 
-    /// Called before each tool call. Instances may be thrown away between two calls: lasting data
+    /// Called before each tool call. The instance may be dropped between two calls: lasting data
     /// goes into `state`.
     #[hook]
     fn pre_tool(call: ProposedCall) -> Result<CallOutcome, Error> {

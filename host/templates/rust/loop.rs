@@ -10,23 +10,22 @@ mod plugin {
 
     use rind_sdk::prelude::*;
 
-    /// Settings of the operator. `[config]` in plugin.toml says which there are, with their
-    /// defaults.
+    /// Settings of the operator. `[config]` in plugin.toml declares them, with their defaults.
     #[data]
     struct Settings {
         /// Pause between two runs, in seconds.
         seconds: u64,
     }
 
-    /// One run. Instances may be thrown away between two of them: lasting data goes into `state`,
-    /// or into `store` when it is to outlast the session.
+    /// Does one run. The instance may be dropped between two runs: lasting data goes into `state`,
+    /// or into `store` if it is to outlast the session.
     #[run_loop]
     fn beat() -> Result<LoopOutcome, Error> {
         let settings: Settings = config::all()?;
         let beats = state::get_json::<u64>("beats")?.unwrap_or(0) + 1;
         state::set_json("beats", &beats)?;
         log::info(format_args!("beat {beats}"));
-        // `LoopOutcome::Done` would end it.
+        // `LoopOutcome::Done` would end the loop.
         Ok(LoopOutcome::Again {
             after: Duration::from_secs(settings.seconds),
             reason: format!("beat {beats}"),

@@ -9,8 +9,7 @@
 mod plugin {
     use rind_sdk::prelude::*;
 
-    /// Settings of the operator. `[config]` in plugin.toml says which there are, with their
-    /// defaults.
+    /// Settings of the operator. `[config]` in plugin.toml declares them, with their defaults.
     #[data]
     struct Settings {
         /// Text of the part.

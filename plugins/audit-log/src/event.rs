@@ -5,7 +5,7 @@ use rind_sdk::serde::Serialize;
 
 use rind_audit::hash;
 
-/// Event of a line.
+/// Event that one line of the log records.
 #[derive(Debug, Serialize)]
 #[serde(crate = "rind_sdk::serde", tag = "type", rename_all = "kebab-case")]
 pub(crate) enum AuditEvent {
@@ -39,7 +39,7 @@ pub(crate) enum AuditEvent {
         by: String,
         /// Digest of the file of the skill.
         file: String,
-        /// `active`, or the reason for its end.
+        /// `active`, or the reason why the skill ended.
         state: String,
     },
     Failure {
@@ -49,7 +49,7 @@ pub(crate) enum AuditEvent {
     },
 }
 
-/// A text as its hash and length.
+/// Hash and length of a text.
 #[derive(Debug, Serialize)]
 #[serde(crate = "rind_sdk::serde")]
 pub(crate) struct HashedText {
@@ -66,14 +66,15 @@ impl HashedText {
     }
 }
 
-/// Longest name of a tool, point or plugin. A model can call for a tool of any name.
+/// Maximum length of a recorded tool, point, plugin or call name, in characters. A model can ask
+/// for a tool of any name.
 const MAX_NAME_CHARS: usize = 64;
 
 fn short_name(name: &str) -> String {
     name.chars().take(MAX_NAME_CHARS).collect()
 }
 
-/// The parts of a message.
+/// Returns the events for a message: its text, tool calls and tool results.
 pub(crate) fn message_events(message: &Message) -> Vec<AuditEvent> {
     let mut events = Vec::new();
     let said = message.text();
@@ -98,7 +99,7 @@ pub(crate) fn message_events(message: &Message) -> Vec<AuditEvent> {
     events
 }
 
-/// Shown text.
+/// Returns the event for text that was shown to the user.
 pub(crate) fn output_event(shown: &str) -> AuditEvent {
     AuditEvent::Output(HashedText::hash_text(shown))
 }

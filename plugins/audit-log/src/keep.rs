@@ -10,11 +10,11 @@ use rind_sdk::prelude::*;
 
 use crate::event::AuditEvent;
 
-/// Bytes after which a new segment begins.
+/// Size in bytes from which a segment gets no more lines and a new one begins.
 const SEGMENT_BYTES: u64 = 128 << 10;
 
-/// Bytes at the end of a segment that are read to find its last line. Lines are a few hundred
-/// bytes.
+/// Number of bytes at the end of a segment that are read to find its last line. Lines are a few
+/// hundred bytes.
 const TAIL_BYTES: u32 = 8 << 10;
 
 /// Adds lines to the log of the session.
@@ -64,7 +64,7 @@ struct LogSegment {
     size: u64,
 }
 
-/// Last write of this instance.
+/// End of the log after the last write of this instance.
 struct LastWrite {
     head: Head,
     segment: LogSegment,
@@ -79,7 +79,8 @@ thread_local! {
     static LAST: Cell<Option<LastWrite>> = const { Cell::new(None) };
 }
 
-/// Finds the end of the log in its files, with the lines that describe damage there.
+/// Finds the end of the log in its files, and begins the new text with lines that describe any
+/// damage.
 fn look_at_log(
     folder: &str,
     session: &str,
@@ -87,7 +88,8 @@ fn look_at_log(
     place: EventPosition<'_>,
 ) -> Result<(Writer, LogSegment), Error> {
     if kept.is_none() {
-        // Without this the first line of every session would begin with a failure in the trace.
+        // Create the folder before it is listed; otherwise the trace of every session would begin
+        // with a failure.
         files::create_folder(folder)?;
     }
     let mut segment = last_segment(folder)?;
@@ -107,7 +109,7 @@ fn look_at_log(
     Ok((continue_log(session, &end, kept, place)?, segment))
 }
 
-/// The session's id as the name of a folder. Ids have no other characters.
+/// Returns the session's id as the name of a folder. Ids contain no other characters.
 fn log_name(session: &str) -> String {
     let is_fine = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
     session.chars().filter(is_fine).collect()
@@ -124,7 +126,7 @@ fn current_millis() -> u64 {
     })
 }
 
-/// The last segment, one without bytes where there is none.
+/// Returns the last segment; an empty first one if there is none.
 fn last_segment(folder: &str) -> Result<LogSegment, Error> {
     let entries = match files::list(folder) {
         Ok(entries) => entries,
@@ -155,7 +157,7 @@ fn end_of(path: &str, size: u64) -> Result<LogEnd, Error> {
     Ok(read_end(&read_segment(path)?))
 }
 
-/// The bytes of a segment; none where there is none.
+/// Returns the bytes of a segment; none if the file does not exist.
 fn read_segment(path: &str) -> Result<Vec<u8>, Error> {
     match files::read_all(path) {
         Err(Error::NotFound(_)) => Ok(Vec::new()),

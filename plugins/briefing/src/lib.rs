@@ -1,4 +1,5 @@
-//! Contributes the project, the workspace and the state of the task to the three tiers of the system prompt.
+//! Contributes the project, the workspace and the state of the task to the three tiers of the
+//! system prompt.
 
 mod project;
 mod workspace;
@@ -8,11 +9,11 @@ mod briefing {
     use crate::{project, workspace};
     use rind_sdk::prelude::*;
 
-    /// Key of the first two parts in the state of the session: they stay as they were when it began, so that the cache of the provider
-    /// holds.
+    /// Key of [`Begun`] in the state of the session. The project and the workspace stay as they
+    /// were when the session began, so that the provider's prompt cache remains valid.
     const BEGUN: &str = "begun";
 
-    /// Key of the paths of changed files.
+    /// Key of the paths of changed files in the state of the session.
     const CHANGED: &str = "changed";
 
     /// Maximum number of changed files that are kept.
@@ -27,7 +28,7 @@ mod briefing {
         max_entries: usize,
     }
 
-    /// Parts, as they were at the start of the session.
+    /// Texts of parts as they were at the start of the session.
     #[data]
     struct Begun {
         project: String,
@@ -97,7 +98,7 @@ mod briefing {
         Ok(begun)
     }
 
-    /// Says how the session began and what was changed since; empty in the first turn.
+    /// Describes how the session began and which files were changed since; empty in the first turn.
     fn task_state(first_input: &str) -> Result<String, Error> {
         if caller::turn() < 2 {
             return Ok(String::new());

@@ -1,4 +1,4 @@
-//! Description of the project, from its manifests and the beginning of its README.
+//! Describes the project, from its manifests and the beginning of its README.
 
 use rind_sdk::files;
 use rind_sdk::serde_json;
@@ -9,7 +9,7 @@ const MAX_BYTES: u32 = 64 << 10;
 /// Maximum length of the beginning of the README, in characters.
 const MAX_README: usize = 600;
 
-/// Names of READMEs, the first that is there counts.
+/// Names of READMEs; the first one with prose is used.
 const READMES: [&str; 3] = ["README.md", "README.rst", "README"];
 
 /// Describes the project; empty if nothing is known.
@@ -29,8 +29,8 @@ pub(crate) fn describe_project() -> String {
     format!("{head}\n{}", lines.join("\n"))
 }
 
-/// Reads a file at the top of the workspace. What is not there is not asked for: each file that cannot be read is a record that the
-/// operator sees.
+/// Reads a file at the top of the workspace. A file that does not exist is not requested, because
+/// each failed read is recorded for the operator.
 fn read_text(name: &str) -> Option<String> {
     let top = files::list("workspace").ok()?;
     top.iter().find(|entry| entry.name == name)?;
@@ -57,7 +57,7 @@ fn python_project() -> Option<String> {
     name_line("Python project", &|key| project.get(key)?.as_str())
 }
 
-/// Name and description of a manifest in one line.
+/// Returns the name and the description in a manifest as one line.
 fn name_line<'a>(kind: &str, entry: &dyn Fn(&str) -> Option<&'a str>) -> Option<String> {
     let name = entry("name")?;
     let line = match entry("description") {
@@ -67,7 +67,7 @@ fn name_line<'a>(kind: &str, entry: &dyn Fn(&str) -> Option<&'a str>) -> Option<
     Some(line.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// First paragraph of a README that is neither a heading nor made of badges.
+/// Returns the first paragraph of a README that is neither a heading nor made of badges.
 fn readme_beginning(name: &str) -> Option<String> {
     let text = read_text(name)?;
     let paragraphs = text.split("\n\n").map(str::trim);

@@ -1,8 +1,8 @@
-//! Description of the workspace: files and folders of the first two levels, and the branch.
+//! Describes the workspace: files and folders of the first two levels, and the branch.
 
 use rind_sdk::files::{self, Entry, Kind};
 
-/// Folders of which only the name is of use.
+/// Folders whose entries are not listed, because only their names are of use.
 const CLOSED: [&str; 9] = [
     "node_modules",
     "target",
@@ -15,7 +15,7 @@ const CLOSED: [&str; 9] = [
     "coverage",
 ];
 
-/// Maximum number of entries of one folder below the top that are listed.
+/// Maximum number of listed entries per folder below the top.
 const MAX_BELOW: usize = 12;
 
 /// Describes the workspace with at most `max_entries` entries; empty for an empty workspace.
@@ -60,7 +60,7 @@ pub(crate) fn describe_workspace(max_entries: usize) -> String {
     )
 }
 
-/// Entries of a folder without hidden ones, folders first.
+/// Returns the entries of a folder without hidden ones, folders first.
 fn visible_entries(folder: &str) -> Vec<Entry> {
     let mut entries = files::list(folder).unwrap_or_default();
     entries.retain(|entry| !entry.name.starts_with('.'));
@@ -69,7 +69,7 @@ fn visible_entries(folder: &str) -> Vec<Entry> {
 }
 
 fn show_entry(entry: &Entry, indent: &str) -> String {
-    // A name may hold anything, a line feed too.
+    // A name may contain any character, even a line feed.
     let name: String = entry
         .name
         .chars()
@@ -82,7 +82,7 @@ fn show_entry(entry: &Entry, indent: &str) -> String {
     }
 }
 
-/// Name of the branch that is checked out.
+/// Returns the name of the branch that is checked out.
 fn git_branch() -> Option<String> {
     let top = files::list("workspace").ok()?;
     // In a worktree `.git` is a file, and the branch is recorded in another folder.

@@ -1,14 +1,15 @@
 //! Contact data: email addresses, phone numbers, IPv4 addresses.
 //!
-//! Every function looks for data that begins at `at` and says where it ends.
+//! Each function for a kind of data recognizes data that begins at `at` and returns its end.
 
-/// Endings that look like top-level domains and are file extensions or units.
+/// Last labels of names that look like top-level domains but are file extensions or types of
+/// systemd units.
 const NOT_DOMAINS: &[&str] = &[
     "gif", "ico", "jpeg", "jpg", "mount", "pdf", "png", "service", "slice", "socket", "svg",
     "target", "timer", "webp",
 ];
 
-/// Bytes of the longest local part and of the longest domain.
+/// Maximum lengths of the local part and of the domain, in bytes.
 const LONGEST: (usize, usize) = (64, 253);
 
 /// Returns the end of an email address. `git@host:path` is not one.
@@ -45,7 +46,8 @@ pub(crate) fn email_end(text: &[u8], at: usize) -> Option<usize> {
     (is_domain && !is_remote).then_some(end)
 }
 
-/// A phone number in international format: `+`, a calling code, 8 to 15 digits in all.
+/// Returns the end of a phone number in international format: `+`, a calling code, 8 to 15 digits
+/// in total.
 pub(crate) fn phone_end(text: &[u8], at: usize) -> Option<usize> {
     if text.get(at) != Some(&b'+') {
         return None;
@@ -92,8 +94,8 @@ fn has_calling_code(digits: &[u8]) -> bool {
     )
 }
 
-/// An address of a particular machine. Versions, and addresses that mean the same on every machine
-/// (`127.0.0.1`, `0.0.0.0`, masks), are not masked.
+/// Returns the end of an IPv4 address of a particular machine. Versions, and addresses that mean
+/// the same on every machine (`127.0.0.1`, `0.0.0.0`, masks), are not masked.
 pub(crate) fn ipv4_end(text: &[u8], at: usize) -> Option<usize> {
     let length = run_end(text, at, 16, |byte| byte.is_ascii_digit() || byte == b'.');
     let address = std::str::from_utf8(&text[at..at + length])
@@ -116,7 +118,7 @@ fn follows_version(before: &[u8]) -> bool {
             .any(|word| trimmed.ends_with(word))
 }
 
-/// Counts the bytes from `at` on that fit, at most `most`.
+/// Counts the bytes from `at` on for which `fits` is true, at most `most`.
 fn run_end(text: &[u8], at: usize, most: usize, fits: impl Fn(u8) -> bool) -> usize {
     text[at..]
         .iter()

@@ -1,4 +1,5 @@
-//! Patterns that hold the whole output back: those of the operator, and built-in categories.
+//! Patterns for which the complete output is held back: those of the operator, and built-in
+//! categories.
 
 use regex_lite::Regex;
 use rind_sdk::prelude::Error;
@@ -33,7 +34,7 @@ const CATEGORIES: &[(&str, &[&str])] = &[
 /// text.
 ///
 /// # Errors
-/// When a pattern of the operator is not a regular expression, with its number.
+/// A pattern of the operator is not a regular expression; the error contains its number.
 pub(crate) fn deny_reason(text: &str, settings: &SafetySettings) -> Result<Option<String>, Error> {
     for (number, pattern) in (1..).zip(&settings.deny) {
         let regex = Regex::new(pattern).map_err(|error| {

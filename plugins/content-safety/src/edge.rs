@@ -19,8 +19,8 @@ pub(crate) fn ends_word(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// A letter, a digit or an underscore. Letters of other scripts are not: in Chinese a number
-/// follows a word without a space.
+/// Whether a byte is an ASCII letter, a digit or an underscore. Letters of other scripts do not
+/// count: in Chinese a number follows a word without a space.
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }

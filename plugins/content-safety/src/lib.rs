@@ -17,9 +17,9 @@ mod content_safety {
     use crate::{deny, mask};
     use rind_sdk::prelude::*;
 
-    /// Text that may still become data is kept back until that is known. A pattern that holds the
-    /// output back may begin anywhere in it, so with one of those nothing is shown before all of it
-    /// was looked at.
+    /// Masks data in the streamed text. A suffix that the following text may complete to data, such
+    /// as half a card number, is held back. If there are patterns that stop the complete output,
+    /// all of it is held back until its end, because such a pattern may match anywhere.
     #[hook]
     fn output_delta(delta: TextDelta) -> Result<DeltaOutcome, Error> {
         let settings = config::shared::<SafetySettings>()?;

@@ -6,12 +6,12 @@ use std::ops::Range;
 use crate::settings::{DataKind, SafetySettings};
 use crate::{addresses, edge, numbers, open};
 
-/// A text with placeholders, and the data that they replace.
+/// A text with placeholders, and the number of replacements.
 #[derive(Debug)]
 pub(crate) struct MaskedText {
     /// Text with placeholders.
     pub(crate) text: String,
-    /// Number of masked places by kind.
+    /// Number of replacements by kind.
     pub(crate) counts: BTreeMap<DataKind, usize>,
 }
 
@@ -39,17 +39,20 @@ pub(crate) fn mask_text(text: &str, settings: &SafetySettings) -> Option<MaskedT
     })
 }
 
-/// Masks an incomplete text, up to the point where its end cannot change the result.
+/// Masked part of an incomplete text. The end of the text is held back where text that follows may
+/// change the result.
 #[derive(Debug)]
 pub(crate) struct SettledText {
-    /// The masked text, and the part at its end that is held back. None if nothing was masked.
+    /// The masked text including the part that is held back at its end; `None` if nothing was
+    /// masked.
     pub(crate) text: Option<String>,
-    /// Bytes at its end that may become data with the text that follows.
+    /// Number of bytes at the end that are held back, because with the text that follows they may
+    /// become data.
     pub(crate) kept: usize,
 }
 
-/// Masks data in `whole` that begins at or after `from`; the text before it was shown already.
-/// `is_last` when nothing follows.
+/// Masks data in `whole` that begins at or after `from`; the text before `from` was shown already.
+/// `is_last` means that no text follows.
 pub(crate) fn mask_settled(
     whole: &str,
     from: usize,
@@ -60,7 +63,7 @@ pub(crate) fn mask_settled(
     let mut open = whole.len();
     if !is_last {
         open = open::open_begin(whole.as_bytes(), from, &settings.mask);
-        // A find that crosses the boundary is kept back whole.
+        // Data that crosses the boundary is held back completely.
         let across = |(range, _): &&(Range<usize>, DataKind)| range.end > open;
         open = finds
             .iter()
@@ -74,7 +77,7 @@ pub(crate) fn mask_settled(
     }
 }
 
-/// The text from `from` on with a placeholder for each find.
+/// Returns the text from `from` on, with a placeholder for each find.
 fn replace_finds(text: &str, from: usize, finds: &[(Range<usize>, DataKind)]) -> String {
     let mut masked = String::with_capacity(text.len() - from);
     let mut kept = from;

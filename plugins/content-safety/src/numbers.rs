@@ -1,7 +1,7 @@
-//! Payment cards, bank accounts and social security numbers: shape first, then the checks that
-//! chance does not pass.
+//! Payment cards, bank accounts and social security numbers: first the shape is checked, then check
+//! digits and assigned ranges, which a random number rarely passes.
 //!
-//! Every function looks for data that begins at `at` and says where it ends.
+//! Each function for a kind of data recognizes data that begins at `at` and returns its end.
 
 /// Lengths of the groups that a card number may be printed in.
 const CARD_GROUPS: [&[usize]; 4] = [&[4, 4, 4, 4], &[4, 4, 4, 4, 3], &[4, 6, 5], &[4, 6, 4]];
@@ -88,7 +88,7 @@ const IBAN_LENGTHS: &[(&[u8; 2], usize)] = &[
     (b"XK", 20),
 ];
 
-/// A card number, in one piece or in the usual groups.
+/// Returns the end of a card number, written in one piece or in the usual groups.
 pub(crate) fn card_end(text: &[u8], at: usize) -> Option<usize> {
     let run = text
         .get(at..)?
@@ -98,7 +98,8 @@ pub(crate) fn card_end(text: &[u8], at: usize) -> Option<usize> {
     if n_digits >= 14 {
         return is_card(&text[at..at + n_digits]).then_some(at + n_digits);
     }
-    // Groups of 4 may be followed by 3 more digits, so the longest match that passes is taken.
+    // Groups of 4 may be followed by 3 more digits, so take the longest match that passes the
+    // checks.
     let ends = CARD_GROUPS.iter().filter_map(|groups| {
         let (digits, end) = grouped_digits(text, at, groups)?;
         is_card(&digits).then_some(end)
@@ -106,7 +107,8 @@ pub(crate) fn card_end(text: &[u8], at: usize) -> Option<usize> {
     ends.max()
 }
 
-/// The digits of groups with one and the same space or dash between them, and where they end.
+/// Returns the digits of groups that are all separated by the same character, a space or a dash,
+/// and the end of the last group.
 fn grouped_digits(text: &[u8], at: usize, groups: &[usize]) -> Option<(Vec<u8>, usize)> {
     let separator = text
         .get(at + groups.first()?)
@@ -131,13 +133,13 @@ fn grouped_digits(text: &[u8], at: usize, groups: &[usize]) -> Option<(Vec<u8>, 
     (!goes_on).then_some((digits, end))
 }
 
-/// Whether a known issuer gives out numbers of this length, and the check digit is right.
+/// Whether a known issuer uses numbers of this length and beginning, and the check digit is right.
 fn is_card(digits: &[u8]) -> bool {
     is_issued(digits) && passes_luhn(digits)
 }
 
-/// Visa, Mastercard, American Express, Discover, JCB, Diners Club, UnionPay and Maestro. Visa's old
-/// numbers of 13 digits are left out: bar codes look the same.
+/// Whether a number belongs to Visa, Mastercard, American Express, Discover, JCB, Diners Club,
+/// UnionPay or Maestro. Visa's old numbers of 13 digits are left out: bar codes look the same.
 fn is_issued(digits: &[u8]) -> bool {
     let first = digits
         .iter()
@@ -169,7 +171,7 @@ fn passes_luhn(digits: &[u8]) -> bool {
     sum.is_multiple_of(10)
 }
 
-/// A bank account, in one piece or in groups of four.
+/// Returns the end of an IBAN, written in one piece or in groups of four.
 pub(crate) fn iban_end(text: &[u8], at: usize) -> Option<usize> {
     let country = text.get(at..at + 2)?;
     let (_, length) = IBAN_LENGTHS
@@ -196,15 +198,16 @@ pub(crate) fn iban_end(text: &[u8], at: usize) -> Option<usize> {
     (has_check_digits && mod_97(&account) == 1).then_some(end)
 }
 
-/// Whether a text may be the beginning of a bank account: a country that has them, then two digits.
+/// Whether a text may be the beginning of an IBAN: the code of a country that has them, then two
+/// digits.
 pub(crate) fn may_be_iban(text: &[u8]) -> bool {
     let is_country = |code: &[u8; 2]| code.iter().zip(text).all(|(a, b)| a == b);
     IBAN_LENGTHS.iter().any(|(code, _)| is_country(code))
         && text.iter().skip(2).take(2).all(u8::is_ascii_digit)
 }
 
-/// The remainder of an account number, its first four characters put last and letters read as 10
-/// to 35.
+/// Returns the remainder of an IBAN modulo 97, with its first four characters moved to the end and
+/// letters read as 10 to 35.
 fn mod_97(account: &[u8]) -> u32 {
     let (front, rest) = account.split_at(4);
     rest.iter().chain(front).fold(0, |sum, byte| match byte {
@@ -213,7 +216,7 @@ fn mod_97(account: &[u8]) -> u32 {
     })
 }
 
-/// A social security number in its written form, with dashes, of an assigned area.
+/// Returns the end of a social security number of an assigned area, written with dashes.
 pub(crate) fn ssn_end(text: &[u8], at: usize) -> Option<usize> {
     let (digits, end) = grouped_digits(text, at, &[3, 2, 4])?;
     let is_given_out = text[at + 3] == b'-'

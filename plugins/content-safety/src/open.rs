@@ -1,17 +1,17 @@
-//! Finds the end of a text that may become data with the text that follows: a number that is
-//! written in pieces is one number.
+//! Finds the end of a text that may become data with the text that follows, because a number that
+//! arrives in pieces is one number.
 
 use crate::edge;
 use crate::numbers;
 use crate::settings::DataKind;
 
-/// Number of bytes after the longest data that decide whether the data ends there.
+/// Number of bytes behind the data that decide whether the data ends there.
 const BEHIND: usize = 2;
 
-/// Bytes of the longest text that is examined, an email address.
+/// Length of the longest text that is examined, in bytes: an email address and the bytes behind it.
 const LONGEST: usize = 64 + 1 + 253 + BEHIND;
 
-/// Returns the position, at or after `from`, from which `text` cannot be judged without more text.
+/// Returns the offset, at or after `from`, from which `text` cannot be checked without more text.
 pub(crate) fn open_begin(text: &[u8], from: usize, kinds: &[DataKind]) -> usize {
     let first = from.max(text.len().saturating_sub(LONGEST));
     (first..text.len())
@@ -19,8 +19,8 @@ pub(crate) fn open_begin(text: &[u8], from: usize, kinds: &[DataKind]) -> usize 
         .unwrap_or(text.len())
 }
 
-/// Whether data of a kind may begin at `at` and end after the text, or its end depends on the text
-/// that follows.
+/// Whether data of a kind may begin at `at` and continue in the text that follows, or have its end
+/// decided by that text.
 fn may_go_on(kind: DataKind, text: &[u8], at: usize) -> bool {
     let rest = &text[at..];
     let is_short = rest.len() < longest_data(kind) + BEHIND;
@@ -31,7 +31,7 @@ fn may_go_on(kind: DataKind, text: &[u8], at: usize) -> bool {
         && (kind != DataKind::Iban || numbers::may_be_iban(rest))
 }
 
-/// Bytes of the longest data of a kind, with separators.
+/// Returns the maximum length of data of a kind, in bytes, with separators.
 fn longest_data(kind: DataKind) -> usize {
     match kind {
         DataKind::Card => 19 + 4,
@@ -44,7 +44,7 @@ fn longest_data(kind: DataKind) -> usize {
     }
 }
 
-/// Whether a byte may be part of data of a kind, or follow it directly, where its end is decided.
+/// Whether a byte may be part of data of a kind, or come right after it where its end is decided.
 fn is_part(kind: DataKind, byte: u8) -> bool {
     let separators: &[u8] = match kind {
         DataKind::Card | DataKind::Ssn | DataKind::Iban | DataKind::Ipv4 => b" -.",

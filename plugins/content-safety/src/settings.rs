@@ -35,7 +35,7 @@ pub(crate) enum DataKind {
 }
 
 impl SafetySettings {
-    /// Whether anything could hold an output back as a whole.
+    /// Whether any setting can hold back the complete output.
     pub(crate) fn holds_back(&self) -> bool {
         !self.deny.is_empty() || !self.block.is_empty()
     }

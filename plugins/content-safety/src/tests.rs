@@ -81,7 +81,7 @@ fn what_only_looks_like_it_stays() {
     for text in [
         "",
         "plain words, 12 of them",
-        // Cards: wrong check digit, no issuer, part of something.
+        // Cards: wrong check digit, unknown issuer, part of something longer.
         "4111111111111112",
         "4111 1111 1111 1112",
         "4111 1111-1111 1111",
@@ -120,7 +120,7 @@ fn what_only_looks_like_it_stays() {
         "DE893704004405320130001",
         "XDE89370400440532013000",
         "DE89 3704 0044 0532 013",
-        // Social security numbers: areas that are not given out, dates, parts.
+        // Social security numbers: areas that are not assigned, dates, parts.
         "000-12-3456 666-12-3456 900-12-3456 123-00-4567 123-45-0000",
         "123-45-67890 1123-45-6789 123-45-6789-1",
         "123 45 6789",
@@ -288,7 +288,7 @@ fn categories_hold_back_what_is_theirs_once_they_are_on() {
     }
 }
 
-/// Shows a text that comes in pieces.
+/// Returns the text that is shown when these pieces are streamed.
 fn streamed(pieces: &[&str], settings: &SafetySettings) -> String {
     let (mut shown, mut pending) = (String::new(), String::new());
     for (n, piece) in pieces.iter().enumerate() {

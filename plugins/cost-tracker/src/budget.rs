@@ -1,4 +1,4 @@
-//! Budgets, and the text that tells which budget is spent.
+//! Budgets, and the message about a budget that is spent.
 
 use std::fmt::Display;
 
@@ -7,7 +7,7 @@ use rind_sdk::data;
 use crate::ledger::CostLedger;
 use crate::say::format_dollars;
 
-/// A limit for a turn and one for the session.
+/// Limits for a turn and for the session; `None` sets no limit.
 #[data]
 #[derive(Default)]
 #[serde(default)]
@@ -17,7 +17,7 @@ pub(crate) struct CostLimits<T: Default> {
 }
 
 impl<T: Default + Copy> CostLimits<T> {
-    /// Whether nothing is limited.
+    /// Whether no limit is set.
     pub(crate) fn is_empty(&self) -> bool {
         self.turn.is_none() && self.session.is_none()
     }

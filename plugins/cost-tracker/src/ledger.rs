@@ -1,4 +1,4 @@
-//! The sums of one session: by turn, model, plugin and tool.
+//! Sums of usage and cost in one session: by turn, model, plugin and tool.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ const MAX_NAMES: usize = 200;
 /// Name under which further names are counted.
 const OTHERS: &str = "(others)";
 
-/// Author of a request that the host makes for itself.
+/// Name under which requests of the host itself are counted.
 const HOST: &str = "(host)";
 
-/// Name of the row of requests without an answer.
+/// Name in place of a model's under which requests without an answer are counted.
 const UNANSWERED: &str = "(no answer)";
 
-/// Dollars that are worth a row of their own.
+/// Minimum difference in dollars that counts; smaller ones are rounding errors.
 const LEAST_USD: f64 = 1e-9;
 
-/// Bytes of a tool result that are estimated as one token.
+/// Number of bytes of a tool result that are estimated as one token.
 const BYTES_PER_TOKEN: u64 = 4;
 
 /// Requests and their usage.
@@ -38,15 +38,17 @@ pub(crate) struct UsageSum {
     /// Known part of the cost, in dollars.
     #[serde(skip_serializing_if = "is_nothing")]
     pub(crate) usd: f64,
-    /// Tokens of models without a price. With any, `usd` is the least that it was.
+    /// Number of tokens of models without a price. If it is not 0, `usd` is a lower bound of the
+    /// cost.
     #[serde(skip_serializing_if = "is_nothing")]
     pub(crate) unpriced: u64,
-    /// Whether some of it was estimated, because no provider reported it.
+    /// Whether some of the usage was estimated, because no provider reported it.
     #[serde(skip_serializing_if = "is_nothing")]
     pub(crate) estimated: bool,
 }
 
-/// The ledger is written at every step, and most of it is nothing.
+/// Whether a value is its default and so need not be written. The ledger is written at every step,
+/// and most of its values are 0.
 fn is_nothing<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -81,7 +83,7 @@ impl UsageSum {
         self.estimated |= other.estimated;
     }
 
-    /// Input and output tokens.
+    /// Returns the sum of input and output tokens.
     pub(crate) fn tokens(&self) -> u64 {
         self.input.saturating_add(self.output)
     }
@@ -91,7 +93,7 @@ impl UsageSum {
 #[data]
 #[derive(Default, PartialEq)]
 pub(crate) struct ToolSum {
-    /// The plugin that the tool is from; none for a built-in one.
+    /// Plugin of the tool; `None` for a built-in tool.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub(crate) plugin: Option<String>,
     pub(crate) calls: u64,
@@ -99,19 +101,19 @@ pub(crate) struct ToolSum {
     pub(crate) errors: u64,
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub(crate) millis: u64,
-    /// Tokens of its results, estimated from their bytes.
+    /// Number of tokens of the tool's results, estimated from their bytes.
     pub(crate) tokens: u64,
-    /// Cost of these as input once, in dollars, estimated.
+    /// Estimated cost, in dollars, of sending these tokens once as input.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub(crate) usd: f64,
 }
 
-/// Counts of a session.
+/// Usage and cost of a session.
 #[data]
 #[derive(Default)]
 #[serde(default)]
 pub(crate) struct CostLedger {
-    /// The turn of the main agent that `this_turn` belongs to.
+    /// Number of the main agent's turn that `this_turn` counts.
     pub(crate) turn: u32,
     pub(crate) this_turn: UsageSum,
     pub(crate) session: UsageSum,
@@ -121,23 +123,25 @@ pub(crate) struct CostLedger {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) plugins: BTreeMap<String, UsageSum>,
     pub(crate) tools: BTreeMap<String, ToolSum>,
-    /// Requests while a skill was active, by its id; of several skills the last counts.
+    /// Requests while a skill was active, by the id of the skill; if several are active, the last
+    /// one counts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) skills: BTreeMap<String, UsageSum>,
-    /// Dollars for a token of the last answer, input and output alike, to estimate the cost of tool
-    /// results.
+    /// Average price of a token in the last answer, in dollars, input and output alike; the cost of
+    /// tool results is estimated with it.
     pub(crate) usd_per_token: f64,
 }
 
 /// Position of a hook call: its turn, and the depth of the agent that makes it.
 pub(crate) struct CallPosition {
-    /// 0 for the main agent.
+    /// Depth of the agent; 0 for the main agent.
     pub(crate) depth: u32,
     pub(crate) turn: u32,
 }
 
 impl CostLedger {
-    /// Begins a new turn if it is one. Turns of subagents are part of the main agent's.
+    /// Resets the sums of the turn if the main agent has begun a new one. Turns of subagents count
+    /// in the main agent's turn.
     pub(crate) fn enter_agent(&mut self, at: &CallPosition) {
         if at.depth == 0 && at.turn != self.turn {
             self.turn = at.turn;
@@ -146,7 +150,7 @@ impl CostLedger {
     }
 
     /// Adds usage that the host counted in the turn and this ledger did not: requests that were
-    /// paid for and had no answer.
+    /// paid for and had no answer. `tokens` and `usd` are the host's totals of the turn.
     pub(crate) fn settle_request(&mut self, at: &CallPosition, tokens: u64, usd: f64) {
         if at.depth > 0 {
             return;
@@ -157,7 +161,7 @@ impl CostLedger {
             estimated: true,
             ..UsageSum::default()
         };
-        // Sums of dollars in another order differ in their last digits.
+        // Sums of dollars that are added in another order differ in their last digits.
         if missed.input > 0 || missed.usd > LEAST_USD {
             self.this_turn.add_sum(&missed);
             self.session.add_sum(&missed);
@@ -165,8 +169,8 @@ impl CostLedger {
         }
     }
 
-    /// An answer has arrived: to a step of an agent, or to a question of a plugin or the host outside
-    /// of its conversation.
+    /// Counts an answer: to a step of an agent, or to a question of a plugin or the host outside of
+    /// the conversation.
     pub(crate) fn note_answer(
         &mut self,
         purpose: &Purpose,
@@ -189,12 +193,12 @@ impl CostLedger {
         map_entry(&mut self.plugins, by).add_request(usage, cost);
     }
 
-    /// An answer that arrived while a skill was active.
+    /// Counts an answer that arrived while a skill was active.
     pub(crate) fn answered_for(&mut self, skill: &str, usage: &Usage, cost: Option<f64>) {
         map_entry(&mut self.skills, skill).add_request(usage, cost);
     }
 
-    /// A tool has run, or was refused.
+    /// Counts a call of a tool, which has run or was refused.
     pub(crate) fn end_call(&mut self, tool: &str, ran: RanCallFigures) {
         let sum = map_entry(&mut self.tools, tool);
         sum.plugin = ran.plugin.or(sum.plugin.take());
@@ -207,7 +211,7 @@ impl CostLedger {
     }
 }
 
-/// A finished call: whose tool it was, and its numbers.
+/// Figures of a finished call, and the plugin of its tool.
 pub(crate) struct RanCallFigures {
     pub(crate) plugin: Option<String>,
     pub(crate) bytes: usize,

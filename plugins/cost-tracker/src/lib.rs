@@ -1,5 +1,5 @@
-//! Counts tokens and money per session, model, tool, plugin and skill, says so when a turn ends,
-//! and stops when a budget is spent.
+//! Counts tokens and costs per session, model, tool, plugin and skill, reports them at the end of a
+//! turn, and refuses further requests once a budget is spent.
 
 mod budget;
 mod ledger;
@@ -15,7 +15,7 @@ mod cost_tracker {
     use crate::{say, totals};
     use rind_sdk::prelude::*;
 
-    /// Key of the sums of the session.
+    /// Key of the [`CostLedger`] in the session's state.
     const KEY: &str = "ledger";
 
     thread_local! {
@@ -37,7 +37,8 @@ mod cost_tracker {
         }
     }
 
-    /// Changes the ledger in a call at this position, and stores it.
+    /// Changes the ledger and stores it. In a new turn of the main agent, the sums of the turn are
+    /// reset first.
     fn change<R>(at: &CallPosition, change: impl FnOnce(&mut CostLedger) -> R) -> Result<R, Error> {
         let change = |ledger: &mut CostLedger| {
             ledger.enter_agent(at);

@@ -1,13 +1,13 @@
-//! Sums in words.
+//! Formats costs and token counts as text for the person.
 
 use std::collections::BTreeMap;
 
 use crate::ledger::{CostLedger, UsageSum};
 
-/// Names that a summary lists of each kind, the most expensive first.
+/// Maximum number of names in each list of a summary: the most expensive ones.
 const MAX_LISTED: usize = 5;
 
-/// Formats US dollars with as many digits as are significant.
+/// Formats US dollars: with four decimals below 10 cents, else with two.
 pub(crate) fn format_dollars(usd: f64) -> String {
     if usd < 0.1 {
         format!("${usd:.4}")
@@ -16,7 +16,8 @@ pub(crate) fn format_dollars(usd: f64) -> String {
     }
 }
 
-/// `$0.0123`, `at least $0.0123`, or the tokens where nothing has a price.
+/// Formats a sum as `$0.0123`; as `at least $0.0123` if some tokens have no price; as a number of
+/// tokens if none has one.
 fn format_cost(sum: &UsageSum) -> String {
     let about = if sum.estimated { "about " } else { "" };
     match (sum.unpriced, sum.tokens()) {
@@ -28,7 +29,7 @@ fn format_cost(sum: &UsageSum) -> String {
     }
 }
 
-/// Returns the summary line for the end of a turn; none if the turn made no request.
+/// Returns the summary line for the end of a turn; `None` if the turn made no request.
 pub(crate) fn ledger_summary(ledger: &CostLedger, has_details: bool) -> Option<String> {
     if ledger.this_turn.requests == 0 {
         return None;
@@ -68,7 +69,7 @@ fn sorted_sums(of: &BTreeMap<String, UsageSum>) -> Vec<(f64, u64, String)> {
         .collect()
 }
 
-/// The most expensive of these, or with the most tokens.
+/// Lists the most expensive rows of a kind; rows of equal cost are ordered by tokens.
 fn list_rows(what: &str, mut rows: Vec<(f64, u64, String)>) -> String {
     rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
     rows.truncate(MAX_LISTED);

@@ -1,4 +1,4 @@
-//! The hooks on the host in memory.
+//! Tests of the plugin's hooks on the SDK's in-memory host.
 
 use crate::cost_tracker::{
     __rind_hook_after_provider_response as after_response, __rind_hook_post_output as post_output,
@@ -50,7 +50,8 @@ fn cost(model: &str, used: &Usage) -> Option<f64> {
     Some(of(used.input_tokens, input) + of(used.output_tokens, output))
 }
 
-/// Asks and is answered; the reason when it was refused.
+/// Makes a request and lets a model answer it. The error is the reason for which the plugin refused
+/// the request.
 fn step(turn: u32, model: &str, used: Usage) -> Result<Observed, String> {
     testing::set_caller(in_turn(turn));
     let request = ModelRequest {

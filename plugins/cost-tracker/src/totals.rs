@@ -1,4 +1,4 @@
-//! Costs of all sessions together, in the plugin's store.
+//! Adds up the costs of all sessions, in the plugin's store.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -8,44 +8,46 @@ use rind_sdk::prelude::*;
 
 use crate::ledger::UsageSum;
 
-/// Time for which sums that were read are used again. Reading those of 200 sessions at the end of a
-/// turn makes it last a tenth of a second longer.
+/// Lifetime of the cached sums. Reading the sums of 200 sessions again would make the end of a turn
+/// a tenth of a second slower.
 const READ_HOLDS: Duration = Duration::from_secs(300);
 
 /// Maximum number of sessions with separate totals. Each session writes only its own totals, so
 /// that concurrent sessions lose nothing.
 const MAX_SESSIONS: usize = 200;
 
-/// Sums that are used again at most. Sessions that begin within [`READ_HOLDS`] add theirs.
+/// Maximum number of sessions in the cache. Sessions that begin within [`READ_HOLDS`] add
+/// themselves to it.
 const MAX_READ: usize = 2 * MAX_SESSIONS;
 
-/// Prefix of the keys of sessions. Their ids sort by time.
+/// Prefix of the store keys of sessions. Session ids sort by time.
 const PREFIX: &str = "session/";
 
-/// Key of [`EarlierSessions`].
+/// Store key of [`EarlierSessions`].
 const EARLIER: &str = "earlier";
 
-/// Key of [`ReadSums`].
+/// Store key of [`ReadSums`].
 const READ: &str = "read";
 
-/// Sum of the sessions that are no longer kept apart.
+/// Sum of the old sessions that no longer have a total of their own.
 #[data]
 #[derive(Default)]
 #[serde(default)]
 struct EarlierSessions {
     #[serde(flatten)]
     sum: UsageSum,
-    /// Keys that are in the sum and not removed yet, if the plugin was stopped in between.
+    /// Keys of sessions that are already in the sum but still in the store. A stop of the plugin in
+    /// between leaves them here, so that no session is counted twice.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     removing: Vec<String>,
 }
 
-/// Totals of all sessions, as they were read.
+/// Cached totals of all sessions.
 #[data]
 #[derive(Default)]
 #[serde(default)]
 struct ReadSums {
-    /// Time in milliseconds since 1970.
+    /// Time of the reading, in milliseconds since 1970.
     at_ms: u64,
     earlier: UsageSum,
     /// Sums of sessions by their keys.
@@ -53,7 +55,7 @@ struct ReadSums {
 }
 
 impl ReadSums {
-    /// Whether the sums are used again at this time.
+    /// Whether the cached sums may still be used at this time.
     fn is_fresh(&self, now_ms: u64) -> bool {
         let age = now_ms.checked_sub(self.at_ms);
         age.is_some_and(|age| u128::from(age) < READ_HOLDS.as_millis())
@@ -61,7 +63,7 @@ impl ReadSums {
 }
 
 thread_local! {
-    /// Sums as this session last read them.
+    /// The cache as this session last read it.
     static LAST_READ: RefCell<ReadSums> = RefCell::default();
 }
 
@@ -85,8 +87,8 @@ pub(crate) fn keep_total(session: &str, sum: &UsageSum) -> Result<UsageSum, Erro
     Ok(all)
 }
 
-/// Returns the sums as this or another session last read them, and adds that of a session which is
-/// new since. Reads them again when they are too old or too many.
+/// Returns the cached sums of the store, to which it adds the calling session if that is new. Reads
+/// all sessions again when the cache is too old or too large.
 fn read_for(own: &str, sum: &UsageSum, now_ms: u64) -> Result<ReadSums, Error> {
     let mut read: ReadSums = store::get_json(READ)?.unwrap_or_default();
     let is_known = read.sums.contains_key(own);
@@ -100,7 +102,8 @@ fn read_for(own: &str, sum: &UsageSum, now_ms: u64) -> Result<ReadSums, Error> {
     Ok(read)
 }
 
-/// Reads the sums of all sessions, and puts the oldest ones together when there are too many.
+/// Reads the sums of all sessions, and merges the oldest ones into [`EarlierSessions`] when there
+/// are too many.
 fn read_all(now_ms: u64) -> Result<ReadSums, Error> {
     let mut earlier: EarlierSessions = store::get_json(EARLIER)?.unwrap_or_default();
     remove_counted(&mut earlier)?;
@@ -129,7 +132,7 @@ fn read_all(now_ms: u64) -> Result<ReadSums, Error> {
     })
 }
 
-/// Removes the sessions that are in the sum of the earlier ones.
+/// Removes the sessions from the store that are already in the sum of the earlier ones.
 fn remove_counted(earlier: &mut EarlierSessions) -> Result<(), Error> {
     if earlier.removing.is_empty() {
         return Ok(());
@@ -152,7 +155,8 @@ mod tests {
         }
     }
 
-    /// Keeps the sum of a session as a program of its own does, and returns the requests of all.
+    /// Stores the sum of a session as a separate process would, and returns the number of requests
+    /// of all sessions.
     fn keep(number: usize) -> u64 {
         LAST_READ.take();
         keep_total(&format!("{number:04}"), &sum())

@@ -13,7 +13,7 @@ mod cron {
     use rind_sdk::turns::TurnOrder;
     use rind_sdk::waiting::{WakeConditions, Wakeup};
 
-    /// Longest time between two looks at the clock: timers stand still while a machine sleeps.
+    /// Maximum wait before the clock is read again, because timers stop while the machine sleeps.
     const LOOK: Duration = Duration::from_secs(30);
 
     #[data]
@@ -36,12 +36,13 @@ mod cron {
         max_cost_usd: Option<f64>,
     }
 
-    /// Last run of a job, as it is kept.
+    /// Last run of a job, as stored; for a job that has not run yet, the time at which it was first
+    /// seen.
     #[data]
     struct LastRun {
-        /// Schedule and time zone that it was for.
+        /// Schedule and time zone that the job had when this was stored.
         schedule: String,
-        /// Time of the schedule, in milliseconds since 1970.
+        /// Scheduled time of the run, in milliseconds since 1970.
         at: i64,
     }
 
@@ -50,7 +51,7 @@ mod cron {
         now.map_or(0, |now| i64::try_from(now.as_millis()).unwrap_or(i64::MAX))
     }
 
-    /// Runs the first job that is due, after a wait.
+    /// Waits until a job is due, runs its turn, and returns.
     #[run_loop]
     pub(crate) fn run() -> Result<LoopOutcome, Error> {
         let settings: CronSettings = config::all()?;
@@ -78,7 +79,7 @@ mod cron {
                             "{}: runs were missed and are left out",
                             job.name
                         ));
-                        // The job is looked at again, for its next time.
+                        // Check the job again immediately, to find its next run.
                         next = Some(now);
                     }
                     DueRun::Missed(at) => return run_job(&settings, job, at),
@@ -100,7 +101,7 @@ mod cron {
         job.timezone.as_deref().unwrap_or(&settings.timezone)
     }
 
-    /// Text that changes with the times of a job.
+    /// Returns the schedule and the time zone of a job as one text, to detect changes of either.
     fn times_of(settings: &CronSettings, job: &CronJob) -> String {
         format!("{} {}", job.schedule, zone(settings, job))
     }
@@ -110,7 +111,7 @@ mod cron {
         let schedule = JobSchedule::parse(&job.name, &job.schedule, zone, jitter)?;
         let last: Option<LastRun> = store::get_json(&job.name)?;
         let last = last.filter(|last| last.schedule == times_of(settings, job));
-        // A time far after now is of a clock that was set back.
+        // Ignore a time more than a day in the future: it was stored before the clock was set back.
         let last = last.filter(|last| last.at <= now.saturating_add(86_400_000));
         let last = match last {
             Some(last) => last.at,

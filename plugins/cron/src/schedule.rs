@@ -1,4 +1,5 @@
-//! Times of a job: its schedule in its time zone, missed runs, and the delay of each run.
+//! Computes the times of a job: its schedule in its time zone, missed runs, and the delay of each
+//! run.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::str::FromStr;
@@ -8,7 +9,7 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 use jiff::{Timestamp, Zoned};
 use rind_sdk::types::Error;
 
-/// Lateness from which on a run counts as missed, in milliseconds.
+/// Lateness in milliseconds above which a run counts as missed.
 const LATE_MS: i64 = 60_000;
 
 /// Schedule of one job.
@@ -19,14 +20,15 @@ pub(crate) struct JobSchedule {
     jitter_seconds: u64,
 }
 
-/// The run that is due.
+/// Result of [`JobSchedule::due_at`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DueRun {
-    /// The run of this time, in milliseconds since 1970.
+    /// The run scheduled for this time, in milliseconds since 1970, is due.
     At(i64),
-    /// The run at this time and the earlier ones were missed.
+    /// The run scheduled for this time, in milliseconds since 1970, was missed, and perhaps earlier
+    /// ones.
     Missed(i64),
-    /// Nothing; the next run starts then, if there is one.
+    /// No run is due; the next one starts at this time, if there is one.
     Next(Option<i64>),
 }
 
@@ -40,7 +42,7 @@ impl JobSchedule {
         let invalid = |what: &str, error: &dyn std::fmt::Display| {
             Error::InvalidInput(format!("job `{name}`: `{what}`: {error}"))
         };
-        // Not those of the file system, which for a plugin is the workspace.
+        // Not the zones of the file system: a plugin sees its workspace there.
         let zones = TimeZoneDatabase::bundled();
         Ok(Self {
             name: name.to_owned(),
@@ -52,10 +54,12 @@ impl JobSchedule {
         })
     }
 
-    /// Returns what is due at a time when runs up to and including `last` were made.
+    /// Returns whether a run is due at `now_ms`, if all runs scheduled up to and including
+    /// `last_ms` were made.
     pub(crate) fn due_at(&self, now_ms: i64, last_ms: i64) -> Result<DueRun, Error> {
         let now = self.zoned(now_ms)?;
-        // The last time that has come, with its delay. With a delay, the one before may be due.
+        // Start with the latest scheduled time that has come. Its delay may not have passed yet,
+        // while an earlier run is due.
         let mut before = self.cron.find_previous_occurrence(&now, true).ok();
         while let Some(at) = &before {
             let ms = at.timestamp().as_millisecond();
@@ -80,7 +84,8 @@ impl JobSchedule {
         Ok(DueRun::Next(waiting.into_iter().chain(next).min()))
     }
 
-    /// Delay of the run of a time: another one for each job and time, and always the same.
+    /// Returns the delay of the run scheduled for this time: a hash of the job's name and the time,
+    /// at most the jitter.
     fn delay_ms(&self, ms: i64) -> i64 {
         if self.jitter_seconds == 0 {
             return 0;
@@ -98,7 +103,7 @@ impl JobSchedule {
     }
 }
 
-/// Returns the start of a run whose time has come and whose delay has not passed.
+/// Returns the start of a run whose scheduled time has come but whose delay has not passed yet.
 fn before_start(job: &JobSchedule, now_ms: i64, last_ms: i64) -> Result<Option<i64>, Error> {
     let now = job.zoned(now_ms)?;
     let at = job.cron.find_previous_occurrence(&now, true).ok();

@@ -1,4 +1,4 @@
-//! Times of jobs, over nights in which clocks change and machines sleep.
+//! Tests of the times of jobs: changes of daylight saving time, and machines that sleep.
 
 use jiff::civil::date;
 use jiff::tz::TimeZone;
@@ -48,7 +48,7 @@ fn runs_of_a_machine_that_slept_are_missed_and_the_last_of_them_stands_for_all()
     assert_eq!(daily.due_at(woke, last).unwrap(), DueRun::Next(Some(next)));
 }
 
-/// Times at which a job runs when it is looked at every half minute.
+/// Returns the times of a job's runs if it is checked every half minute.
 fn runs(job: &JobSchedule, from: i64, to: i64) -> Vec<i64> {
     let (mut now, mut last, mut runs) = (from, from, Vec::new());
     while now < to {
@@ -108,7 +108,7 @@ fn a_schedule_or_a_time_zone_that_is_none_is_an_error_that_names_the_job() {
         let error = JobSchedule::parse("job", schedule, zone, 0).err().unwrap();
         assert!(error.message().contains("job `job`"), "{error:?}");
     }
-    // A time that never comes.
+    // February 30 never comes.
     let never = job("0 0 30 2 *", "UTC", 0);
     assert_eq!(never.due_at(0, 0).unwrap(), DueRun::Next(None));
 }

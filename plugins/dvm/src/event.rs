@@ -1,4 +1,4 @@
-//! Events of Nostr (NIP-01): their ids and signatures.
+//! Computes ids and signatures of Nostr events (NIP-01).
 
 use k256::schnorr::{Signature, SigningKey, VerifyingKey};
 use rind_sdk::serde_json::{self, json};
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 /// File of the secret key.
 const KEY_FILE: &str = "data/key";
 
-/// An event.
+/// A Nostr event (NIP-01).
 #[data]
 #[derive(PartialEq, Eq)]
 pub(crate) struct NostrEvent {
@@ -21,12 +21,12 @@ pub(crate) struct NostrEvent {
     pub(crate) sig: String,
 }
 
-/// Writes bytes in hexadecimal digits.
+/// Encodes bytes as lower-case hexadecimal digits.
 pub(crate) fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Reads `N` bytes in lower-case hexadecimal digits.
+/// Decodes `N` bytes from lower-case hexadecimal digits.
 pub(crate) fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digit = |byte: u8| match byte {
         b'0'..=b'9' => Some(byte - b'0'),
@@ -45,7 +45,7 @@ pub(crate) fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
 }
 
 impl NostrEvent {
-    /// Returns the hash of the contents, which is the id of a true event.
+    /// Returns the SHA-256 hash of the contents, which is the id of a genuine event.
     fn hash(&self) -> [u8; 32] {
         let parts = json!([
             0,
@@ -58,8 +58,8 @@ impl NostrEvent {
         Sha256::digest(parts.to_string().as_bytes()).into()
     }
 
-    /// Whether the id is that of the contents and the signature that of the author. A relay may make
-    /// anything up.
+    /// Whether the id is the hash of the contents and the signature is valid for the author's key.
+    /// Relays are not trusted: an event may be forged.
     pub(crate) fn is_true(&self) -> bool {
         let hash = self.hash();
         if from_hex::<32>(&self.id) != Some(hash) {
@@ -95,7 +95,7 @@ impl NostrEvent {
 pub(crate) struct Signer(SigningKey);
 
 impl Signer {
-    /// Reads the key of the plugin, and makes it if there is none.
+    /// Reads the plugin's secret key from its file, which is created if there is none.
     pub(crate) fn load() -> Result<Self, Error> {
         let text = match files::read_to_string(KEY_FILE) {
             Ok(text) => text,
@@ -118,12 +118,12 @@ impl Signer {
         SigningKey::from_slice(&bytes).ok().map(Self)
     }
 
-    /// Returns the public key.
+    /// Returns the public key in hexadecimal digits.
     pub(crate) fn pubkey(&self) -> String {
         to_hex(&self.0.verifying_key().to_bytes())
     }
 
-    /// Makes an event.
+    /// Creates an event and signs it.
     pub(crate) fn sign(
         &self,
         kind: u32,

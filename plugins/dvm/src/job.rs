@@ -1,4 +1,5 @@
-//! Jobs (NIP-90): from a request to the order of a turn, and from its end to the events of the answer.
+//! Translates jobs (NIP-90): a request into a turn order, and the end of the turn into the events
+//! of the answer.
 
 use rind_sdk::data;
 use rind_sdk::turns::TurnOrder;
@@ -9,10 +10,10 @@ use crate::event::{NostrEvent, Signer};
 /// Largest input of a job, in bytes.
 const MAX_INPUT_BYTES: usize = 64 << 10;
 
-/// Kind of feedback.
+/// Kind of a feedback event (NIP-90).
 const FEEDBACK: u32 = 7000;
 
-/// Difference between the kinds of a request and its result.
+/// Difference between the kind of a result and the kind of its request (NIP-90).
 const RESULT: u32 = 1000;
 
 /// Settings of the plugin.
@@ -28,7 +29,8 @@ pub(crate) struct DvmSettings {
     pub(crate) jobs_per_hour: u32,
 }
 
-/// Whether a request is for this plugin: of one of its kinds, of a customer, and for nobody else.
+/// Whether the plugin accepts a request: its kind is configured, its author is a customer or no
+/// customers are listed, and it names no provider or this one.
 pub(crate) fn is_for_me(event: &NostrEvent, settings: &DvmSettings, pubkey: &str) -> bool {
     let providers: Vec<_> = event.tags_of("p").filter_map(<[_]>::first).collect();
     settings.kinds.contains(&event.kind)
@@ -36,7 +38,7 @@ pub(crate) fn is_for_me(event: &NostrEvent, settings: &DvmSettings, pubkey: &str
         && (providers.is_empty() || providers.iter().any(|own| *own == pubkey))
 }
 
-/// Returns the input of a job. The error is for the customer.
+/// Returns the input of a job. The error text is sent to the customer.
 pub(crate) fn input_of(event: &NostrEvent) -> Result<String, String> {
     if event.tag("encrypted").is_some() {
         return Err("encrypted requests are not supported".to_owned());
@@ -71,14 +73,14 @@ pub(crate) fn input_of(event: &NostrEvent) -> Result<String, String> {
     Ok(input)
 }
 
-/// Returns the order of the turn of a job.
+/// Returns the turn order for a job.
 pub(crate) fn order_of(input: String, id: &str, settings: &DvmSettings) -> TurnOrder {
     let named = |name: &String| (!name.is_empty()).then(|| name.clone());
     let short = id.get(..32).unwrap_or(id);
     let mut order = TurnOrder::new(input).in_session(format!("job-{short}"));
     order.preset = named(&settings.preset);
     order.model = named(&settings.model);
-    // A limit applies only to a model with a price, so 0 means that there is none.
+    // A limit applies only to models with a price; 0 means no limit.
     order.max_cost_usd = settings.max_cost_usd.filter(|usd| *usd > 0.0);
     order
 }
@@ -87,7 +89,7 @@ fn tag(values: &[&str]) -> Vec<String> {
     values.iter().map(|value| (*value).to_owned()).collect()
 }
 
-/// Makes the feedback on a job.
+/// Creates the feedback event for a job.
 pub(crate) fn feedback(
     signer: &Signer,
     job: &NostrEvent,
@@ -103,7 +105,7 @@ pub(crate) fn feedback(
     signer.sign(FEEDBACK, tags, String::new(), now)
 }
 
-/// Makes the result of a job.
+/// Creates the result event for a job.
 pub(crate) fn result(
     signer: &Signer,
     job: &NostrEvent,

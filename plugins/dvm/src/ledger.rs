@@ -1,24 +1,24 @@
-//! Jobs in the store of the plugin. A crash at any place leaves each job in one state: to do, with an
-//! answer that no relay has taken yet, or done.
+//! Stores jobs in the plugin's store. A crash at any point leaves each job in one state: to do,
+//! answered but not yet accepted by a relay, or done.
 
 use rind_sdk::types::Error;
 use rind_sdk::{data, store};
 
 use crate::event::NostrEvent;
 
-/// Maximum number of jobs that wait.
+/// Maximum number of jobs to do.
 pub(crate) const MAX_WAITING: usize = 100;
 
-/// Maximum number of jobs that are remembered as done.
+/// Maximum number of done jobs that are remembered.
 const MAX_DONE: usize = 5_000;
 
-/// Age in seconds at which a request is no longer taken, and a job need not be remembered.
+/// Age in seconds from which requests are ignored and done jobs need not be remembered.
 pub(crate) const MAX_AGE: u64 = 86_400;
 
-/// Time in seconds by which a request may be ahead of the clock.
+/// Maximum time in seconds by which a request may be ahead of the clock.
 pub(crate) const MAX_AHEAD: u64 = 900;
 
-/// Keys of the store: a letter for the state and the id of the request.
+/// Keys of the store. The first four are prefixes that are followed by the id of the request.
 const TO_DO: &str = "todo.";
 const ANSWERED: &str = "answer.";
 const DONE: &str = "done.";
@@ -26,11 +26,11 @@ const TRIES: &str = "tries.";
 const FLOOR: &str = "floor";
 const HOUR: &str = "hour";
 
-/// Answer of a job: the events to publish.
+/// Answer of a job: the events that are published.
 #[data]
 pub(crate) struct JobAnswer {
     pub(crate) events: Vec<NostrEvent>,
-    /// Time of the request.
+    /// Time of the request, in seconds since 1970.
     pub(crate) created_at: u64,
 }
 
@@ -38,7 +38,7 @@ fn key(state: &str, id: &str) -> String {
     format!("{state}{id}")
 }
 
-/// Whether a request is known, in any state.
+/// Whether a job for this request is stored, in any state.
 pub(crate) fn is_known(id: &str) -> Result<bool, Error> {
     for state in [TO_DO, ANSWERED, DONE] {
         if store::get(&key(state, id))?.is_some() {
@@ -48,13 +48,13 @@ pub(crate) fn is_known(id: &str) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// Returns the time before which requests are not taken: jobs from then may have been forgotten.
+/// Returns the time before which requests are ignored, because their jobs may already be forgotten.
 pub(crate) fn floor(now: u64) -> Result<u64, Error> {
     let floor = store::get_json::<u64>(FLOOR)?.unwrap_or(0);
     Ok(floor.max(now.saturating_sub(MAX_AGE)))
 }
 
-/// Stores a request to do. Returns whether there was room.
+/// Stores a request as a job to do. Returns false if there are too many.
 pub(crate) fn add(job: &NostrEvent) -> Result<bool, Error> {
     if store::keys(TO_DO)?.len() >= MAX_WAITING {
         return Ok(false);
@@ -63,7 +63,7 @@ pub(crate) fn add(job: &NostrEvent) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Returns the requests to do, the oldest first.
+/// Returns the requests of the jobs to do, the oldest first.
 pub(crate) fn to_do() -> Result<Vec<NostrEvent>, Error> {
     let mut jobs = Vec::new();
     for own in store::keys(TO_DO)? {
@@ -73,25 +73,25 @@ pub(crate) fn to_do() -> Result<Vec<NostrEvent>, Error> {
     Ok(jobs)
 }
 
-/// Stores the answer of a job, before it is published.
+/// Stores the answer of a job before the answer is published.
 pub(crate) fn answer(job: &NostrEvent, answer: &JobAnswer) -> Result<(), Error> {
     store::set_json(&key(ANSWERED, &job.id), answer)?;
     store::remove(&key(TO_DO, &job.id))
 }
 
-/// Returns the answers that no relay has taken yet, with the ids of their requests.
+/// Returns the answers that no relay has accepted yet, with the ids of their requests.
 pub(crate) fn answered() -> Result<Vec<(String, JobAnswer)>, Error> {
     let mut answers = Vec::new();
     for own in store::keys(ANSWERED)? {
         let id = own.trim_start_matches(ANSWERED).to_owned();
-        // Answered before a crash that left the request to do as well.
+        // A crash after the answer was stored may have left the request as a job to do.
         store::remove(&key(TO_DO, &id))?;
         answers.extend(store::get_json::<JobAnswer>(&own)?.map(|answer| (id, answer)));
     }
     Ok(answers)
 }
 
-/// Counts a job. Returns whether this hour has room for it.
+/// Counts a job toward this hour's limit. Returns false if the limit is reached.
 pub(crate) fn take_turn(now: u64, limit: u32) -> Result<bool, Error> {
     let (mut hour, mut n) = store::get_json::<(u64, u32)>(HOUR)?.unwrap_or_default();
     if hour != now / 3600 {
@@ -104,25 +104,25 @@ pub(crate) fn take_turn(now: u64, limit: u32) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Returns how often the turn of a job was interrupted.
+/// Returns the number of times that the turn of a job was interrupted.
 pub(crate) fn interruptions(id: &str) -> Result<u32, Error> {
     Ok(store::get_json(&key(TRIES, id))?.unwrap_or(0))
 }
 
-/// Stores how often the turn of a job was interrupted.
+/// Stores the number of times that the turn of a job was interrupted.
 pub(crate) fn set_interruptions(id: &str, n: u32) -> Result<(), Error> {
     store::set_json(&key(TRIES, id), &n)
 }
 
-/// Marks a job as done: a relay has its answer.
+/// Marks a job as done, after a relay accepted its answer.
 pub(crate) fn finish(id: &str, created_at: u64) -> Result<(), Error> {
     store::set_json(&key(DONE, id), &created_at)?;
     store::remove(&key(TRIES, id))?;
     store::remove(&key(ANSWERED, id))
 }
 
-/// Forgets jobs that are too old to be asked for again. If there are still too many, requests from
-/// before the last forgotten one are no longer taken.
+/// Forgets done jobs whose requests are too old to be accepted again. If there are still too many,
+/// forgets the oldest ones, and ignores requests that are not newer than these from now on.
 pub(crate) fn forget_old(now: u64) -> Result<(), Error> {
     let mut done = Vec::new();
     for own in store::keys(DONE)? {

@@ -1,4 +1,4 @@
-//! Listens to relays of Nostr for job requests (NIP-90), runs a turn for each, and publishes its
+//! Listens to Nostr relays for job requests (NIP-90), runs a turn for each, and publishes the
 //! result.
 
 mod event;
@@ -19,22 +19,24 @@ mod dvm {
     use rind_sdk::prelude::*;
     use rind_sdk::waiting::{WakeConditions, Wakeup};
 
-    /// Maximum wait.
+    /// Maximum wait before the relays and the clock are checked again.
     const LOOK: Duration = Duration::from_secs(60);
 
-    /// Age in seconds at which a run ends when nothing is to do: the next one connects anew.
+    /// Age in seconds at which an idle run of the loop ends; the next run opens new connections.
     const RUN_AGE: u64 = 3600;
 
-    /// Pause after a refusal that passes, such as the limit of turns in a minute.
+    /// Pause before a turn that could not be run is tried again, for example because too many turns
+    /// were started in this minute.
     const RETRY: Duration = Duration::from_secs(5);
 
-    /// Failures and interruptions of a turn after which its job fails.
+    /// Number of failed attempts to run a job's turn, or of interruptions of the turn, after which
+    /// the job fails.
     const MAX_TRIES: u32 = 3;
 
-    /// Messages of a relay that are read before jobs are done.
+    /// Maximum number of messages that are read from each relay before the next job is run.
     const MAX_READ: usize = 50;
 
-    /// State of a run.
+    /// State of one run of the loop.
     struct Desk {
         settings: DvmSettings,
         signer: Signer,
@@ -42,16 +44,17 @@ mod dvm {
         relays: Relays,
     }
 
-    /// End of the turn of a job.
+    /// Result of the turn of a job.
     enum JobEnd {
         Answer(String),
-        /// There is no answer, for this reason.
+        /// The turn gave no answer, for this reason.
         Failed(String),
-        /// The host ends; the job continues at the next start.
+        /// The host shuts down; the job continues after the next start.
         Later,
     }
 
-    /// Listens until the host ends, and does the jobs that come.
+    /// Listens to the relays and runs the jobs that arrive, until the host shuts down or the run
+    /// has reached `RUN_AGE` and no job can be run.
     #[run_loop]
     pub(crate) fn run() -> Result<LoopOutcome, Error> {
         let settings: DvmSettings = config::all()?;
@@ -129,7 +132,7 @@ mod dvm {
             }
         }
 
-        /// Stores a request that is new and for this plugin.
+        /// Stores a request as a job if it is new, recent and meant for this plugin.
         fn take(&self, event: &NostrEvent, now: u64) -> Result<(), Error> {
             let times = ledger::floor(now)?..=now + ledger::MAX_AHEAD;
             if !times.contains(&event.created_at)
@@ -148,7 +151,7 @@ mod dvm {
             Ok(())
         }
 
-        /// Does a job and publishes its answer. Returns whether the host continues.
+        /// Runs a job and publishes its answer. Returns false if the host shuts down.
         fn do_job(&mut self, request: &NostrEvent) -> Result<bool, Error> {
             let end = match job::input_of(request) {
                 Ok(input) => {
@@ -184,8 +187,9 @@ mod dvm {
             Ok(true)
         }
 
-        /// Runs the turn of a job. Its input has the id of the request, so that the session takes it
-        /// once, also after a crash. Customers do not see why a turn failed: that is the operator's.
+        /// Runs the turn of a job. The id of the input is made from the id of the request, so that
+        /// the session runs the same input only once, even after a crash. The customer is not told
+        /// why a turn failed; the reason is only logged for the operator.
         fn run_turn(&self, input: String, id: &str) -> Result<JobEnd, Error> {
             let order = job::order_of(input, id, &self.settings);
             let mut n_failed = 0;
@@ -225,7 +229,7 @@ mod dvm {
             }
         }
 
-        /// Publishes the answers that no relay has taken yet.
+        /// Publishes the answers that no relay has accepted yet.
         fn publish_answers(&mut self, now: u64) -> Result<(), Error> {
             for (_, answer) in ledger::answered()? {
                 for event in &answer.events {
@@ -236,7 +240,7 @@ mod dvm {
         }
     }
 
-    /// Waits for a time. Returns whether the host ends.
+    /// Waits for `time`. Returns true if the host shuts down.
     fn is_over(time: Duration) -> Result<bool, Error> {
         let until = WakeConditions::new().timeout(time);
         Ok(matches!(waiting::wait(&until)?, Wakeup::Shutdown))

@@ -1,4 +1,5 @@
-//! Connections to relays: opened again after a growing pause, and read without trust.
+//! Keeps connections to relays: reconnects with a growing pause, and verifies the events that
+//! relays send.
 
 use std::time::Duration;
 
@@ -8,34 +9,35 @@ use rind_sdk::websocket::{self, ConnectRequest, ConnectionEvent, Frame};
 
 use crate::event::NostrEvent;
 
-/// First and longest pause before a relay is connected to again, in seconds.
+/// Shortest and longest pause before the plugin connects to a relay again, in seconds.
 const PAUSES: (u64, u64) = (1, 300);
 
-/// Forged events after which a relay is left alone for the longest pause.
+/// Number of forged events after which the plugin disconnects from a relay for the longest pause.
 const MAX_FORGED: u32 = 20;
 
 /// Largest event that is read, in bytes.
 const MAX_EVENT_BYTES: usize = 128 << 10;
 
-/// Name of the subscription.
+/// Id of the subscription at each relay (NIP-01).
 const SUBSCRIPTION: &str = "jobs";
 
-/// Message of a relay that matters here.
+/// Message of a relay that this plugin uses.
 #[derive(Debug)]
 pub(crate) enum RelaySaid {
-    /// An event of the subscription, whose id and signature are right.
+    /// An event of the subscription with a valid id and signature.
     Request(NostrEvent),
-    /// The relay has the event with this id.
+    /// The relay accepted, or already had, the event with this id.
     Took(String),
     /// The relay refused the event with this id, for this reason.
     Refused(String, String),
 }
 
-/// Relay of the settings, connected or not.
+/// A configured relay, connected or not.
 struct Relay {
     url: String,
     connection: Option<u32>,
-    /// Time at which to connect again, and the pause before the time after it, in seconds.
+    /// Time of the next connection attempt, in seconds since 1970, and the pause after the next
+    /// failure, in seconds.
     at: u64,
     pause: u64,
     n_forged: u32,
@@ -56,8 +58,8 @@ impl Relays {
         Self(urls.iter().map(relay).collect())
     }
 
-    /// Connects to the relays whose pause is over and asks them for requests. Returns whether there is
-    /// a new connection.
+    /// Connects to each relay whose pause is over and subscribes to requests. Returns whether a
+    /// connection was opened.
     pub(crate) fn connect(&mut self, now: u64, kinds: &[u32], since: u64) -> bool {
         let filter = json!({"kinds": kinds, "since": since, "limit": 200});
         let ask = json!(["REQ", SUBSCRIPTION, filter]).to_string();
@@ -81,14 +83,14 @@ impl Relays {
         is_new
     }
 
-    /// Returns the time until a relay is to be connected to again.
+    /// Returns the time until the next connection attempt; `None` if all relays are connected.
     pub(crate) fn next_try(&self, now: u64) -> Option<Duration> {
         let lost = self.0.iter().filter(|relay| relay.connection.is_none());
         let at = lost.map(|relay| relay.at).min()?;
         Some(Duration::from_secs(at.saturating_sub(now).max(1)))
     }
 
-    /// Sends an event to every relay. Returns the number of those that it was sent to.
+    /// Sends an event to every connected relay. Returns the number of relays to which it was sent.
     pub(crate) fn publish(&mut self, event: &NostrEvent, now: u64) -> usize {
         let text = json!(["EVENT", event]).to_string();
         let mut n = 0;
@@ -104,7 +106,7 @@ impl Relays {
         n
     }
 
-    /// Reads the messages that arrived on all connections, at most `max` of each.
+    /// Reads the messages that arrived on all connections, at most `max` from each.
     pub(crate) fn read(&mut self, now: u64, max: usize) -> Vec<RelaySaid> {
         let mut said = Vec::new();
         for relay in &mut self.0 {
@@ -115,10 +117,10 @@ impl Relays {
 }
 
 impl Relay {
-    /// Gives the connection up, if there is one, for a pause.
+    /// Closes the connection, if there is one, and pauses before the next attempt.
     fn lose(&mut self, now: u64, why: &str) {
         if let Some(number) = self.connection.take() {
-            // The connection may have ended already.
+            // Fails if the connection has ended already.
             let _ = websocket::close(number);
         }
         log::warn(format_args!(
@@ -143,7 +145,8 @@ impl Relay {
             };
             match parse(&text) {
                 Ok(Some(heard)) => {
-                    // Only a relay that keeps to the protocol has its pauses begin anew.
+                    // Only a valid message resets the pause: a mere connection may be of a broken
+                    // relay.
                     self.pause = PAUSES.0;
                     said.push(heard);
                 }
@@ -165,11 +168,11 @@ impl Relay {
     }
 }
 
-/// An event whose id or signature is wrong.
+/// Error for an event whose id or signature is wrong.
 #[derive(Debug, PartialEq, Eq)]
 struct Forged;
 
-/// Parses a message of a relay. Returns `None` for messages that this plugin does not use.
+/// Parses a message of a relay. Returns `None` for messages that the plugin does not use.
 fn parse(text: &str) -> Result<Option<RelaySaid>, Forged> {
     if text.len() > MAX_EVENT_BYTES {
         return Ok(None);
@@ -194,7 +197,7 @@ fn parse(text: &str) -> Result<Option<RelaySaid>, Forged> {
         }
         ("OK", id) => {
             let is_taken = parts.get(2) == Some(&Value::Bool(true));
-            // The relay had it before.
+            // The relay already had the event.
             let is_known = word(3).starts_with("duplicate");
             Ok(Some(match is_taken || is_known {
                 true => RelaySaid::Took(id.to_owned()),

@@ -1,4 +1,4 @@
-//! The machine with relays that say what a test wants, and turns that end as it says.
+//! Tests of the plugin with simulated relays and turns.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -46,14 +46,15 @@ fn event(event: &NostrEvent) -> ConnectionEvent {
     said(&json!(["EVENT", "jobs", event]))
 }
 
-/// The plugin with one relay.
+/// The plugin with one simulated relay: the events that it published, and the turns that it
+/// ordered.
 struct Machine {
     published: Rc<RefCell<Vec<NostrEvent>>>,
     orders: Rc<RefCell<Vec<TurnOrder>>>,
 }
 
 impl Machine {
-    /// A relay that has these events, and takes what is published if it `takes`.
+    /// Sets up a relay that sends these events, and accepts published events if `takes` is set.
     fn new(events: &[ConnectionEvent], takes: bool) -> Self {
         testing::reset();
         testing::put_file("data/key", "1".repeat(64));
@@ -100,7 +101,7 @@ impl Machine {
         });
     }
 
-    /// Kinds, states and contents of what was published.
+    /// Returns kind, status and content of each published event.
     fn told(&self) -> Vec<String> {
         let published = self.published.borrow();
         let told = published.iter().map(|event| {
@@ -150,7 +151,7 @@ fn a_request_has_one_result_and_feedback() {
     assert_eq!(orders[0].input, "what is six by seven?");
     assert_eq!(orders[0].preset.as_deref(), Some("minimal"));
     assert_eq!(orders[0].input_id, Some(format!("{}.0", job.id)));
-    // At the next start the relay has it still.
+    // At the next start the relay sends the same request again.
     assert_eq!(reason(), "the host ends");
     assert_eq!(machine.told().len(), 3);
     assert_eq!(store::keys("done.").unwrap().len(), 1);
@@ -354,7 +355,7 @@ fn a_key_is_made_once_and_a_wrong_one_is_named() {
     drop(machine);
 }
 
-/// The first test vector of BIP 340 for a public key.
+/// Uses the first test vector of BIP 340.
 #[test]
 fn the_public_key_is_that_of_the_standard() {
     let signer = Signer::parse(CUSTOMER).unwrap();

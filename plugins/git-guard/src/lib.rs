@@ -1,19 +1,21 @@
-//! Keeps a repository safe from a model that works in it: no forced push, and no commit on a
-//! protected branch without an approval.
+//! Protects a git repository from the model that works in it: refuses forced pushes, and asks the
+//! user before commits on a protected branch.
 
 #[rind_sdk::plugin]
 mod git_guard {
     use rind_sdk::prelude::*;
     use rind_sdk::{files, serde_json};
 
-    /// Commands of git that move the branch or publish it. `…` is one that only the shell knows.
+    /// Subcommands of git that change or publish a branch. `…` stands for a word that only the
+    /// shell can expand.
     const CHANGES: &str =
         "am cherry-pick commit merge pull push rebase revert send-pack update-ref …";
 
-    /// Words in a text after which a change may affect another branch.
+    /// Words that show that a change in the same text may affect another branch or repository.
     const SIGNS: &str = "push checkout switch branch cd pushd -C GIT_DIR --git-dir --chdir";
 
-    /// Options of a push that overwrite or delete; git takes any beginning of them.
+    /// Options of `git push` that overwrite or delete. Git accepts any prefix of them, such as
+    /// `--force`.
     const FORCES: &str = "--delete --force-with-lease --force-if-includes --mirror --prune";
 
     #[data]
@@ -88,8 +90,8 @@ mod git_guard {
         Ok(repository_place(&config::all()?).0)
     }
 
-    /// Determines the branch that a change would affect, and whether it may go there without an
-    /// approval; the status line shows both.
+    /// Returns a description of the current branch, which it also shows in the status line, and
+    /// whether a change there needs no approval.
     fn repository_place(settings: &GuardSettings) -> (String, bool) {
         let head = files::read("workspace/.git/HEAD", 0, 1_024).unwrap_or_default();
         let head = String::from_utf8_lossy(&head);
@@ -117,7 +119,7 @@ mod git_guard {
         words.split(' ').any(|one| one == word)
     }
 
-    /// Whether an argument of `git push` makes it overwrite or delete.
+    /// Whether an argument of `git push` makes the push overwrite or delete.
     fn is_force(word: &str) -> bool {
         let name = word.split('=').next().unwrap_or_default();
         let is_long = name.len() > 2 && FORCES.split(' ').any(|force| force.starts_with(name));
@@ -125,7 +127,8 @@ mod git_guard {
         is_long || (is_short && name.contains(['d', 'f'])) || name.starts_with(['+', ':'])
     }
 
-    /// Whether the next change may be on another branch.
+    /// Whether this git command, or a later one because of it, may change a branch other than the
+    /// current one.
     fn moves_branch(verb: &str, rest: &[&str]) -> bool {
         let has = |options: &str| rest.iter().any(|word| is_in(options, word));
         match verb {
@@ -137,7 +140,8 @@ mod git_guard {
         }
     }
 
-    /// Returns the change that a text would make if it were executed.
+    /// Returns the git changes that a text would make if it were executed as a command; `None` if
+    /// there are none that need an approval.
     fn looks_like_change(text: &str, is_safe: bool) -> Option<String> {
         let text = text.replace(['"', '\'', '\\'], "");
         let is_sign = |c: char| c.is_whitespace() || ";&|()`{},=<>".contains(c);

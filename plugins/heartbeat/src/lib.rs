@@ -1,5 +1,5 @@
-//! Looks after open work at an interval: runs a turn with the text of a file, outside of quiet
-//! hours.
+//! Runs a turn about open work at an interval, outside of quiet hours. A file in the workspace
+//! lists the work.
 
 mod quiet;
 #[cfg(test)]
@@ -14,16 +14,17 @@ mod heartbeat {
     use rind_sdk::turns::TurnOrder;
     use rind_sdk::waiting::{WakeConditions, Wakeup};
 
-    /// Key of the time of the last turn, in milliseconds since 1970.
+    /// Store key of the time at which a turn was last run, or skipped for lack of work, in
+    /// milliseconds since 1970.
     const LAST: &str = "last";
 
-    /// Longest file that is read, in bytes.
+    /// Maximum number of bytes that are read from the file with the work.
     const MAX_FILE_BYTES: u32 = 64 << 10;
 
-    /// Longest time between two looks at the clock: timers stand still while a machine sleeps.
+    /// Maximum wait before the clock is read again, because timers stop while the machine sleeps.
     const LOOK: Duration = Duration::from_secs(60);
 
-    /// Answer of a turn that found nothing to do.
+    /// Answer by which the model says that it found nothing to do.
     const NOTHING: &str = "HEARTBEAT_OK";
 
     #[data]
@@ -43,7 +44,7 @@ mod heartbeat {
         now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// Runs one turn when it is due, after a wait.
+    /// Waits until a turn is due or a message arrives, runs one turn, and returns.
     #[run_loop]
     pub(crate) fn run() -> Result<LoopOutcome, Error> {
         let settings: BeatSettings = config::all()?;
@@ -54,7 +55,8 @@ mod heartbeat {
             if left.is_zero() && !quiet.holds_at(now)? {
                 return beat(&settings, "", now);
             }
-            // At least a second: in quiet hours a turn may be due long since.
+            // Wait at least a second: if a turn became due in quiet hours, `left` is zero until
+            // they end.
             let pause = left.clamp(Duration::from_secs(1), LOOK);
             let until = WakeConditions::new().timeout(pause).message();
             match waiting::wait(&until)? {
@@ -69,15 +71,16 @@ mod heartbeat {
     fn time_left(settings: &BeatSettings, now: u64) -> Result<Duration, Error> {
         let last: Option<u64> = store::get_json(LAST)?;
         let interval = settings.interval_minutes.saturating_mul(60_000);
-        // A time after now is of a clock that was set back.
+        // Ignore a time in the future: it was stored before the clock was set back.
         let due = last.filter(|last| *last <= now);
         let due = due.map_or(0, |last| last.saturating_add(interval));
         Ok(Duration::from_millis(due.saturating_sub(now)))
     }
 
-    /// Runs a turn with the text of the file and of a message.
+    /// Runs a turn with the text of the file and of a message. Runs none if the file has no work
+    /// and the message is empty.
     fn beat(settings: &BeatSettings, message: &str, now: u64) -> Result<LoopOutcome, Error> {
-        // Before the turn, so that one that fails is not tried again at once.
+        // Stored before the turn, so that a failed turn is not repeated immediately.
         store::set_json(LAST, &now)?;
         let Some(input) = input_of(settings, message)? else {
             return again(&format!("no open work in {}", settings.file));
@@ -104,7 +107,7 @@ mod heartbeat {
         }
     }
 
-    /// Returns the input of a turn, or `None` if there is nothing to do.
+    /// Returns the input of a turn; `None` if the file has no work and the message is empty.
     fn input_of(settings: &BeatSettings, message: &str) -> Result<Option<String>, Error> {
         let path = format!("workspace/{}", settings.file);
         let text = match files::read(&path, 0, MAX_FILE_BYTES) {

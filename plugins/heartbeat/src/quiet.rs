@@ -1,21 +1,21 @@
-//! Quiet hours: a time of the day in a time zone, which may go over midnight.
+//! Parses quiet hours: a range of the day in a time zone, which may cross midnight.
 
 use jiff::Timestamp;
 use jiff::civil::Time;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use rind_sdk::types::Error;
 
-/// Hours in which nothing is done.
+/// Hours of the day in which no turn is run.
 pub(crate) struct QuietHours {
-    /// Start (inclusive) and end (exclusive).
+    /// Start (inclusive) and end (exclusive); `None` without quiet hours.
     hours: Option<(Time, Time)>,
     zone: TimeZone,
 }
 
 impl QuietHours {
-    /// Reads `22:00-07:00`. An empty text has no quiet hours.
+    /// Parses a range such as `22:00-07:00`. An empty text means no quiet hours.
     pub(crate) fn parse(text: &str, zone: &str) -> Result<Self, Error> {
-        // Not those of the file system, which for a plugin is the workspace.
+        // Not the zones of the file system: a plugin sees its workspace there.
         let zone = TimeZoneDatabase::bundled()
             .get(zone)
             .map_err(|error| Error::InvalidInput(format!("`timezone`: {error}")))?;

@@ -1,4 +1,4 @@
-//! Turns and quiet hours, with a file and a clock in memory.
+//! Tests of turns and quiet hours, with a simulated file and clock.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,13 +13,13 @@ use rind_sdk::{LoopOutcome, store};
 use crate::heartbeat::run;
 use crate::quiet::QuietHours;
 
-/// Time of 2026-01-15 at this hour and minute in UTC, in milliseconds.
+/// Returns the time on 2026-01-15 at this hour and minute in UTC, in milliseconds since 1970.
 fn at(hour: u64, minute: u64) -> u64 {
     1_768_435_200_000 + (hour * 60 + minute) * 60_000
 }
 
-/// Sets the plugin up with a file and settings, and an answer of the model. Returns the inputs of
-/// the turns.
+/// Sets the plugin up with the text of its file, its quiet hours and the model's answer. Returns
+/// the inputs of the turns that it runs.
 fn set_up(file: &str, quiet: &str, answer: &str) -> Rc<RefCell<Vec<String>>> {
     testing::reset();
     testing::set_config(json!({
@@ -83,10 +83,10 @@ fn a_turn_is_run_once_per_interval_with_the_text_of_the_file() {
     assert_eq!(reason(), "I answered it.");
     assert_eq!(testing::status(), "I answered it.");
     assert!(inputs.borrow()[0].starts_with("# Work\n- answer the mail\n\nLook after"));
-    // The next one is not due yet.
+    // The next turn is not due yet.
     assert_eq!(reason(), "the host ends");
     assert_eq!(inputs.borrow().len(), 1);
-    // A clock that was set back does not keep it from beating.
+    // A time in the future, from before the clock was set back, does not prevent the next turn.
     store::set_json("last", &u64::MAX).unwrap();
     assert_eq!(reason(), "I answered it.");
 }

@@ -1,17 +1,19 @@
-//! Finds invisible characters: counts them, and removes them so that they do not hide words.
+//! Removes invisible characters from texts, so that they cannot hide words, and weighs them as a
+//! sign of injection.
 
 use std::borrow::Cow;
 
 /// A text without hidden characters, and their weight as a sign of injection.
 pub(crate) struct RevealedText<'a> {
-    /// The text; words that were spelt in tag characters are at its end.
+    /// The text without hidden characters. Words that were encoded in Unicode tag characters are
+    /// appended.
     pub(crate) text: Cow<'a, str>,
-    /// Weight as a sign, from 0 to 1.
+    /// Weight of the hidden characters as a sign, from 0 to 1.
     pub(crate) weight: f32,
 }
 
-/// Whether a character is counted or removed. Right-to-left letters are only looked for in a text
-/// with such a character.
+/// Whether [`reveal_text`] counts, removes or replaces a character. Only texts with such a
+/// character are searched for right-to-left letters.
 fn is_special(character: char) -> bool {
     !character.is_ascii()
         && matches!(
@@ -28,7 +30,8 @@ fn is_special(character: char) -> bool {
         )
 }
 
-/// Takes hidden characters out of a text.
+/// Removes invisible characters from a text, decodes tag characters, and maps full-width letters to
+/// ASCII.
 pub(crate) fn reveal_text(text: &str) -> RevealedText<'_> {
     if text.is_ascii() || !text.chars().any(is_special) {
         return RevealedText {
@@ -45,7 +48,8 @@ pub(crate) fn reveal_text(text: &str) -> RevealedText<'_> {
     while let Some(character) = characters.next() {
         match character {
             '\u{1f3f4}' => {
-                // The flags of England, Scotland and Wales are this one and tag characters.
+                // The flags of England, Scotland and Wales consist of this character and tag
+                // characters that hide no words.
                 in_flag = true;
                 clean.push(character);
                 continue;
@@ -59,7 +63,8 @@ pub(crate) fn reveal_text(text: &str) -> RevealedText<'_> {
                 continue;
             }
             '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{ad}' => {
-                // Between Latin letters they have no use; in other scripts and emoji they do.
+                // Zero-width characters have no use between Latin letters or digits; other scripts
+                // and emoji need them.
                 let next = characters.peek().is_some_and(char::is_ascii_alphanumeric);
                 n_between +=
                     usize::from(next && clean.ends_with(|last: char| last.is_ascii_alphanumeric()));

@@ -31,7 +31,7 @@ mod injection_guard {
     /// The name of this plugin.
     const OWN: &str = "injection-guard";
 
-    /// The most that can be asked for.
+    /// Maximum number of messages that the host returns.
     const ALL: u32 = 1000;
 
     #[hook]
@@ -39,8 +39,8 @@ mod injection_guard {
         let settings = config::shared::<Settings>()?;
         let found = match request.purpose {
             Purpose::Step => look_at_new(&settings)?,
-            // A question outside of the conversation is about the same texts; the new ones are
-            // examined before the next step.
+            // Examine nothing for a request outside of the conversation, such as one for a summary:
+            // it contains texts of the conversation, which are examined before the next step.
             _ => Vec::new(),
         };
         let known = match settings.mode.as_str() {
@@ -62,7 +62,8 @@ mod injection_guard {
         Ok(outcome)
     }
 
-    /// A summary is in the middle of the conversation and replaces messages that were examined.
+    /// Resets the position, so that all messages are examined again: the summary may be inserted
+    /// before messages that were already examined.
     #[hook]
     fn after_compact(_slice: &Slice) -> Result<(), Error> {
         AgentPosition::of_caller().go_to("");
@@ -75,7 +76,8 @@ mod injection_guard {
         Ok(())
     }
 
-    /// Returns the finds in the conversation, earlier ones included, that are not the user's.
+    /// Returns descriptions of the finds in the conversation, including those of earlier steps,
+    /// except finds in the user's own text.
     fn known_finds() -> Result<Vec<String>, Error> {
         AgentMemory::view_memory(|memory| match memory.has_finds() {
             true => memory.finds_in(&session::messages(ALL)),
@@ -83,7 +85,8 @@ mod injection_guard {
         })
     }
 
-    /// Looks at the messages that are new since the last step, and returns what is found in them.
+    /// Examines the messages that were added since the last step, and returns the finds in them
+    /// that were not reported before.
     fn look_at_new(settings: &Settings) -> Result<Vec<InjectionFind>, Error> {
         let position = AgentPosition::of_caller();
         let messages = session::messages_after(&position.last_message());
@@ -94,7 +97,7 @@ mod injection_guard {
                 found.push((&message.id, finds));
             }
         }
-        // Most messages hold nothing, and then nothing is asked for either.
+        // Access the state only if there are finds: most messages have none.
         if !found.is_empty() {
             AgentMemory::change_memory(|memory| {
                 found.retain(|(id, _)| !memory.knows_message(id));
@@ -104,15 +107,17 @@ mod injection_guard {
             })?;
         }
         let found = found.into_iter().flat_map(|(_, finds)| finds).collect();
-        // Goes on only when the finds are stored: the messages are looked at again otherwise.
+        // Advance only after the finds are stored, so that the messages are examined again after an
+        // error.
         if let Some(last) = messages.last() {
             position.go_to(&last.id);
         }
         Ok(found)
     }
 
-    /// Returns the finds of one message. The model's own text is not examined; all other text is, in
-    /// any role in which the model reads it. The guard's own warnings are its own words.
+    /// Returns the finds of one message. The model's own text, the guard's own warnings and results
+    /// of tools in `skip_tools` are not examined; all other text is, whatever role the message has
+    /// for the model.
     fn finds_of(message: &Message, settings: &Settings) -> Vec<InjectionFind> {
         let place = match &message.origin {
             Origin::User => TextOrigin::User,
@@ -138,7 +143,7 @@ mod injection_guard {
         find.into_iter().collect()
     }
 
-    /// Returns the text of a result, without a copy where it is a single one.
+    /// Returns the text of a result, borrowed if the result is a single text.
     fn result_text(result: &ToolResult) -> Cow<'_, str> {
         match &result.parts[..] {
             [Part::Text(text)] => Cow::Borrowed(text),

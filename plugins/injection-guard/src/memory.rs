@@ -1,5 +1,5 @@
-//! Progress through the conversation, kept as long as this instance, and the finds in it, kept in
-//! the session's state for each agent.
+//! Remembers how far the conversation was examined, as long as this plugin instance lives, and the
+//! finds per agent, in the session's state.
 
 use rind_sdk::prelude::{Error, Message, caller, data, state};
 use std::cell::RefCell;
@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use crate::report::InjectionFind;
 
-/// Maximum number of messages whose finds are remembered; the oldest are forgotten first, by their
-/// ids.
+/// Maximum number of messages whose finds are remembered. The ones with the smallest ids, the
+/// oldest, are dropped first.
 const MAX_FINDS: usize = 500;
 
 /// Maximum number of agents whose positions are remembered.
@@ -18,16 +18,16 @@ const MAX_POSITIONS: usize = 64;
 #[data]
 #[derive(Default)]
 pub(crate) struct AgentMemory {
-    /// Ids of the messages in which something was found, with the foreign part of each: none where
-    /// the user was speaking.
+    /// Ids of the messages with finds. The value describes the finds that are foreign to the user;
+    /// `None` if all are in the user's own text.
     finds: BTreeMap<String, Option<String>>,
 }
 
 thread_local! {
     static MEMORY: state::Cached<AgentMemory> = const { state::Cached::new() };
-    /// Ids of the last messages that were looked at, by session and agent. Not in the state, which
-    /// would be written in each step: an instance without a position looks at all messages again,
-    /// and reports no find that it remembers.
+    /// Id of the last examined message, by session and agent. Not in the state, which would then be
+    /// written in every step: a new instance examines all messages again, and skips the finds that
+    /// [`AgentMemory`] has.
     static POSITIONS: RefCell<BTreeMap<(String, String), String>> = RefCell::default();
 }
 
@@ -48,13 +48,13 @@ impl AgentPosition {
         Self { agent }
     }
 
-    /// Returns the id of the last message that was looked at; empty before the first.
+    /// Returns the id of the last examined message; empty if there is none.
     pub(crate) fn last_message(&self) -> String {
         let last = |positions: &BTreeMap<_, String>| positions.get(&self.agent).cloned();
         POSITIONS.with_borrow(last).unwrap_or_default()
     }
 
-    /// Goes on to a message. The empty id starts anew.
+    /// Records this message as the last examined one. The empty id makes all messages new again.
     pub(crate) fn go_to(self, id: &str) {
         POSITIONS.with_borrow_mut(|positions| {
             if !positions.contains_key(&self.agent) && positions.len() >= MAX_POSITIONS {
@@ -66,12 +66,12 @@ impl AgentPosition {
 }
 
 impl AgentMemory {
-    /// Changes the memory of the calling agent, which is empty at first, and stores it.
+    /// Changes the memory of the calling agent, or an empty one if there is none, and stores it.
     pub(crate) fn change_memory<R>(change: impl FnOnce(&mut Self) -> R) -> Result<R, Error> {
         MEMORY.with(|cached| cached.change(&memory_key(), change))
     }
 
-    /// Shows the memory of the calling agent.
+    /// Passes the memory of the calling agent to a function.
     pub(crate) fn view_memory<R>(view: impl FnOnce(&Self) -> R) -> Result<R, Error> {
         MEMORY.with(|cached| cached.view(&memory_key(), view))
     }
@@ -92,12 +92,12 @@ impl AgentMemory {
         }
     }
 
-    /// Whether anything foreign was found.
+    /// Whether there are finds that are foreign to the user.
     pub(crate) fn has_finds(&self) -> bool {
         self.finds.values().any(Option::is_some)
     }
 
-    /// Returns the finds in `messages`, earlier ones included, that are not the user's.
+    /// Returns the foreign finds in `messages`, including those of earlier steps.
     pub(crate) fn finds_in(&self, messages: &[Message]) -> Vec<String> {
         let found = messages
             .iter()

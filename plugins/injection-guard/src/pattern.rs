@@ -1,13 +1,15 @@
-//! Patterns over words: `ignore|forget ..3 previous|all ..2 instruction*`.
+//! Matches patterns against the words of a text, such as
+//! `ignore|forget ..3 previous|all ..2 instruction*`.
 //!
-//! Alternatives are separated by `|`; `*` at the end of an alternative matches any ending, except
-//! in the first step; `..N` lets up to N words stand between. A match stays within a sentence.
+//! Alternatives are separated by `|`. A `*` at the end of an alternative matches any ending, but is
+//! not supported in the first step. `..N` allows up to N words in between. A match never crosses
+//! the end of a sentence.
 
 use std::borrow::Cow;
 
 use crate::words::TextWord;
 
-/// A pattern taken apart.
+/// A parsed pattern.
 pub(crate) struct PhrasePattern {
     steps: Vec<PatternStep>,
 }
@@ -19,7 +21,7 @@ struct PatternStep {
 }
 
 impl PhrasePattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     pub(crate) fn new(source: &'static str) -> Self {
         let mut steps = Vec::new();
         let mut gap = 0;
@@ -41,7 +43,7 @@ impl PhrasePattern {
         Self { steps }
     }
 
-    /// The words that a match can start with.
+    /// Returns the words that a match can start with.
     pub(crate) fn first_words(&self) -> impl Iterator<Item = &'static str> {
         self.steps
             .iter()
@@ -49,8 +51,8 @@ impl PhrasePattern {
             .flat_map(|step| step.alternatives.iter().copied())
     }
 
-    /// The index of the last word of a match that starts at `index`, whose word is known to be one
-    /// of the first.
+    /// Returns the index of the last word of a match that starts at `index`. The caller has checked
+    /// that the word there is one of [`Self::first_words`].
     pub(crate) fn match_end(
         &self,
         words: &(impl TextSentences + ?Sized),

@@ -1,4 +1,4 @@
-//! Messages for the model and the person.
+//! Writes the messages about finds for the model and the person.
 
 use crate::score::TextSuspicion;
 
@@ -10,30 +10,30 @@ pub(crate) enum TextOrigin {
     Plugin(String),
     /// Summary that replaces earlier messages.
     Summary,
-    /// Reason for which an answer was sent back.
+    /// Reason why reflection sent an answer back.
     Reflection,
-    /// Task that another agent gave.
+    /// Task from the parent agent.
     Task,
     /// Text of the user.
     User,
 }
 
-/// A find.
+/// A suspicious text and its origin.
 pub(crate) struct InjectionFind {
     /// Origin of the text.
     pub(crate) place: TextOrigin,
-    /// Suspicion.
+    /// Result of [`judge_text`](crate::score::judge_text).
     pub(crate) suspicion: TextSuspicion,
 }
 
 impl InjectionFind {
-    /// Whether the text is not the user's own: written by others, or hidden from the user in a text
-    /// that they passed on.
+    /// Whether the find is not the user's own text: another author wrote it, or the user passed it
+    /// on without seeing its invisible characters.
     pub(crate) fn is_foreign(&self) -> bool {
         !matches!(self.place, TextOrigin::User) || self.suspicion.is_invisible
     }
 
-    /// Describes origin and reasons.
+    /// Describes the origin and the reasons of the find.
     pub(crate) fn in_words(&self) -> String {
         format!("{}: {}", self.place(), self.suspicion.reasons.join(", "))
     }
@@ -50,8 +50,8 @@ impl InjectionFind {
     }
 }
 
-/// Returns the warning for the model in `warn` mode. It quotes nothing, so as not to repeat the
-/// injection.
+/// Returns the warning for the model in `warn` mode. It does not quote the text, which would repeat
+/// the injection.
 pub(crate) fn warning_text(finds: &[&InjectionFind]) -> String {
     let mut text = String::from("Text that may be an attempt at manipulation was found:\n");
     for find in finds {

@@ -1,7 +1,7 @@
-//! Phrases of prompt injections, as data. A finding needs a weight of 1 within a short stretch of
-//! text.
+//! Lists phrases of prompt injections. A text is suspicious if the signs within a short stretch of
+//! it have a total weight of about 1.
 
-/// Kind of sign that a rule finds. Within a stretch, each kind counts once.
+/// Kind of sign that a rule finds. Each kind counts once within a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignKind {
     /// Telling the model to drop its instructions.
@@ -22,7 +22,7 @@ pub(crate) enum SignKind {
     Authority,
     /// Orders that must be decoded first.
     Encoded,
-    /// Inside a comment that a reader does not see.
+    /// Signs inside an HTML comment, which a reader does not see.
     Comment,
     /// Invisible characters.
     Hidden,
@@ -56,9 +56,10 @@ pub(crate) struct InjectionRule {
     pub(crate) kind: SignKind,
     /// Weight of the sign.
     pub(crate) weight: f32,
-    /// Whether it counts in full only as an order ("ignore …", not "models ignore …").
+    /// Whether the full weight requires that the phrase is an order ("ignore …", not "models ignore
+    /// …").
     pub(crate) is_order: bool,
-    /// Regular expression of the rule.
+    /// Pattern of words, as in [`PhrasePattern`](crate::pattern::PhrasePattern).
     pub(crate) pattern: &'static str,
 }
 
@@ -82,7 +83,7 @@ const fn phrase_rule(kind: SignKind, weight: f32, pattern: &'static str) -> Inje
 
 use SignKind::{Addressed, Authority, Conceal, Encoded, Orders, Override, Persona, Secrets};
 
-/// The rules over words.
+/// Rules that match words.
 pub(crate) const RULES: &[InjectionRule] = &[
     order_rule(
         Override,
@@ -284,7 +285,7 @@ pub(crate) const RULES: &[InjectionRule] = &[
     ),
 ];
 
-/// Strings that chat formats are made of, in lower case.
+/// Markers of chat formats with their weights, in lower case.
 pub(crate) const MARKS: &[(f32, &str)] = &[
     (0.7, "<|im_start|>"),
     (0.7, "<|im_end|>"),
@@ -309,7 +310,7 @@ pub(crate) const MARKS: &[(f32, &str)] = &[
     (0.6, "--- end of tool output ---"),
 ];
 
-/// Beginnings of lines that pose as a turn, in lower case.
+/// Prefixes of lines that pose as a turn of the conversation, in lower case.
 pub(crate) const TURNS: &[&str] = &[
     "system:",
     "assistant:",
@@ -322,7 +323,7 @@ pub(crate) const TURNS: &[&str] = &[
     "instruction:",
 ];
 
-/// Prefixes of words that occur in texts about such attacks, but not in an attack.
+/// Prefixes of words that are typical of texts about injections and rare in injections.
 pub(crate) const DISCUSSION: &[&str] = &[
     "inject*",
     "jailbreak*",

@@ -1,4 +1,4 @@
-//! Adds the signs in a text up.
+//! Judges texts by the total weight of the signs of injection in them.
 
 use crate::hidden;
 use crate::pattern::{PhrasePattern, is_match};
@@ -12,32 +12,33 @@ use std::sync::LazyLock;
 /// Maximum number of bytes of a text that are examined.
 const MAX_BYTES: usize = 512 * 1024;
 
-/// Maximum distance of signs that are added up, in bytes.
+/// Maximum distance in bytes between the first and the last sign that are added up.
 const STRETCH: usize = 700;
 
-/// Number of words around a sign that decide whether it is quoted.
+/// Number of words before a sign that decide whether the text discusses attacks; half as many after
+/// it.
 const CONTEXT: usize = 25;
 
-/// Number of characters of an excerpt that is shown to the user.
+/// Length in characters of the excerpt that the user is shown.
 const EXCERPT: usize = 100;
 
 /// A text that looks like an injection.
 #[derive(Debug)]
 pub(crate) struct TextSuspicion {
-    /// Reasons, strongest first.
+    /// Reasons, the strongest first; a hint at hidden characters precedes them.
     pub(crate) reasons: Vec<&'static str>,
-    /// Prefix of the stretch.
+    /// Beginning of the suspicious stretch of the text.
     pub(crate) excerpt: String,
-    /// Whether a reader of the text does not see it.
+    /// Whether a reader of the text does not see the suspicious part.
     pub(crate) is_invisible: bool,
 }
 
-/// One sign.
+/// Sign of an injection in a text.
 struct SuspicionSign {
     at: usize,
     kind: SignKind,
     weight: f32,
-    /// Whether it is quoted, and whether the text around it is about attacks.
+    /// Whether the sign is within quotes, and whether the words around it discuss attacks.
     quoted: bool,
     discussed: bool,
 }
@@ -54,13 +55,13 @@ impl SuspicionSign {
     }
 }
 
-/// Judges a text: `None` if it is not suspicious.
+/// Judges a text; returns `None` if it is not suspicious.
 pub(crate) fn judge_text(text: &str) -> Option<TextSuspicion> {
     let text = &text[..text.floor_char_boundary(MAX_BYTES)];
     let revealed = hidden::reveal_text(text);
     let mut text = revealed.text;
     if text.contains('\\') {
-        // In JSON, a line break is written out.
+        // JSON escapes line breaks as `\n`.
         text = Cow::Owned(text.replace("\\n", "\n "));
     }
     let mut signs = Vec::new();
@@ -106,14 +107,15 @@ pub(crate) fn judge_text(text: &str) -> Option<TextSuspicion> {
     })
 }
 
-/// Returns the beginning of a text, with a mark where it continues.
+/// Returns the first [`EXCERPT`] characters of a text, followed by `…` if the text is longer.
 fn text_excerpt(text: &str) -> String {
     let start: String = text.chars().take(EXCERPT).collect();
     let goes_on = start.len() < text.len();
     start + if goes_on { "…" } else { "" }
 }
 
-/// The sum of a stretch and its kinds, strongest first. A kind counts once.
+/// Returns the total weight of the signs in a stretch, and their kinds, strongest first. Each kind
+/// counts once.
 fn add_up<'a>(stretch: impl Iterator<Item = &'a SuspicionSign> + Clone) -> (f32, Vec<SignKind>) {
     let plain = stretch
         .clone()
@@ -123,7 +125,8 @@ fn add_up<'a>(stretch: impl Iterator<Item = &'a SuspicionSign> + Clone) -> (f32,
         .count_ones();
     let mut best = [(0.0, SignKind::Override); SignKind::COUNT];
     for sign in stretch {
-        // Several signs outside of quotes are an attack that calls itself an example.
+        // Signs that are discussed weigh less. Several kinds of unquoted signs weigh more again:
+        // they may be an attack that calls itself an example.
         let factor = match (sign.discussed, sign.quoted) {
             (false, _) => 1.0,
             (true, true) => 0.25,
@@ -141,17 +144,18 @@ fn add_up<'a>(stretch: impl Iterator<Item = &'a SuspicionSign> + Clone) -> (f32,
     (sum, kinds.map(|(_, kind)| *kind).collect())
 }
 
-/// The patterns of all rules, taken apart.
+/// Parsed patterns of all rules.
 struct RulePatterns {
     patterns: Vec<PhrasePattern>,
-    /// The words that a pattern may start with, grouped by prefix, each with the indices of its
+    /// First words of the patterns, grouped by [`word_start`], each with the indices of its
     /// patterns.
     groups: Vec<Vec<(&'static str, Vec<usize>)>>,
-    /// Group of each [`word_start`]; group 0 is empty, and most words of a text are in it.
+    /// Index of the group for each [`word_start`]. Group 0 is empty, and most words of a text map
+    /// to it.
     group_of: [u8; N_STARTS],
 }
 
-/// Patterns of the rules, made once by each instance.
+/// Patterns of the rules, parsed once per plugin instance.
 static PATTERNS: LazyLock<RulePatterns> = LazyLock::new(|| {
     let patterns = RULES.iter().map(|rule| PhrasePattern::new(rule.pattern));
     let patterns: Vec<PhrasePattern> = patterns.collect();
@@ -178,13 +182,13 @@ static PATTERNS: LazyLock<RulePatterns> = LazyLock::new(|| {
 });
 
 impl RulePatterns {
-    /// Returns the group of a text that begins with a word.
+    /// Returns the group of the word with which a text begins.
     fn group_at(&self, text: &[u8]) -> &[(&'static str, Vec<usize>)] {
         &self.groups[usize::from(self.group_of[word_start(text)])]
     }
 
-    /// Whether a pattern may start with the word at this position. A word with a non-ASCII
-    /// character may be a disguised match.
+    /// Whether a pattern may start with the word at this position. A non-ASCII character may be a
+    /// look-alike letter of such a word.
     fn may_begin(&self, text: &[u8], start: usize) -> bool {
         let word = &text[start..];
         let is_beyond = |byte: Option<&u8>| byte.is_some_and(|byte| !byte.is_ascii());
@@ -200,7 +204,7 @@ impl RulePatterns {
         })
     }
 
-    /// Indices of the patterns that a word, in letters of either case, may be the first of.
+    /// Returns the indices of the patterns that can start with a word, regardless of case.
     fn starting_with(&self, word: &str) -> &[usize] {
         let found = self
             .group_at(word.as_bytes())
@@ -210,8 +214,8 @@ impl RulePatterns {
     }
 }
 
-/// Whether the text contains a word that the detailed rules need. Most texts do not, and are not
-/// examined further: `starts` has then passed all of the text.
+/// Whether a pattern matches somewhere in the text, sentence boundaries ignored. If none does,
+/// which is usual, `starts` is exhausted and the text is not split into words.
 fn may_speak(text: &str, starts: &mut WordStarts<'_>) -> bool {
     let all = &*PATTERNS;
     starts.any(|start| {
@@ -226,7 +230,7 @@ fn may_speak(text: &str, starts: &mut WordStarts<'_>) -> bool {
     })
 }
 
-/// Finds signs in the meaning of the words.
+/// Adds the signs that the rules over words find.
 fn spoken_signs(words: &[TextWord], text: &str, signs: &mut Vec<SuspicionSign>) {
     let all = &*PATTERNS;
     for (index, word) in words.iter().enumerate() {
@@ -253,7 +257,7 @@ fn spoken_signs(words: &[TextWord], text: &str, signs: &mut Vec<SuspicionSign>) 
     }
 }
 
-/// The weight of a match of a rule.
+/// Returns the weight of a match of a rule, which depends on the words around the match.
 fn match_weight(
     rule: &InjectionRule,
     words: &[TextWord],
@@ -267,7 +271,8 @@ fn match_weight(
         weight *= 0.3;
     }
     if end > index && words[index + 1..=end].iter().all(|word| word.joined) {
-        // The name of a function or a file, more likely than a sentence.
+        // Words joined as in `snake_case` are more likely the name of a function or a file than a
+        // sentence.
         weight *= 0.7;
     }
     let near = &after[..after.floor_char_boundary(300)];
@@ -298,7 +303,7 @@ fn is_order(words: &[TextWord], index: usize) -> bool {
         || (before(1) == Some("to") && before(2).is_some_and(|word| OBLIGING.contains(&word)))
 }
 
-/// Whether the surrounding words discuss attacks.
+/// Whether the words around the one at `index` show that the text discusses attacks.
 fn is_discussed(words: &[TextWord], index: usize) -> bool {
     let around = &words[index.saturating_sub(CONTEXT)..(index + CONTEXT / 2).min(words.len())];
     around
@@ -312,7 +317,8 @@ fn is_discussed(words: &[TextWord], index: usize) -> bool {
         })
 }
 
-/// Whether there is a long run of base64: 20 letters or more, of both cases or with digits.
+/// Whether a text contains a run of at least 20 base64 characters with upper and lower case
+/// letters, and with a digit or a final `=`.
 fn has_blob(text: &str) -> bool {
     let runs = text.split(|it: char| !it.is_ascii_alphanumeric() && !"+/=".contains(it));
     runs.filter(|run| run.len() >= 20).any(|run| {
@@ -323,10 +329,10 @@ fn has_blob(text: &str) -> bool {
     })
 }
 
-/// Signs in how a text is marked up: chat formats.
+/// Adds a sign for each marker of a chat format.
 fn marked_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
     for (at, pair) in text.as_bytes().windows(2).enumerate() {
-        // The first characters of all marks.
+        // Every marker begins with one of these characters.
         if matches!(pair[0], b'<' | b'[' | b'-') {
             let second = pair[1].to_ascii_lowercase();
             let marks = MARKS
@@ -338,7 +344,7 @@ fn marked_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
     }
 }
 
-/// Signs in lines that pose as turns.
+/// Adds a sign for each line that poses as a turn of the conversation.
 fn turn_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -351,19 +357,19 @@ fn turn_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
     }
 }
 
-/// Whether a text begins with a word in small letters, in letters of either case.
+/// Whether a text begins with a lower-case word, regardless of the text's case.
 fn begins_with(text: &[u8], word: &str) -> bool {
     let start = text.get(..word.len());
     start.is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// Returns a line without the characters that may stand before the name of a turn.
+/// Returns a line without the leading characters that may precede the name of a speaker.
 fn without_ornament(line: &str) -> &str {
     line.trim_start_matches(|it: char| it.is_whitespace() || "#*>-[(\"".contains(it))
 }
 
-/// Whether a line begins with the name of a turn, in letters of either case. Few lines do, and only
-/// these are examined further.
+/// Whether a line begins with the name of a speaker, such as `system`, regardless of case. Only
+/// these lines, which are few, are examined further.
 fn begins_as_turn(line: &str) -> bool {
     let line = without_ornament(line).as_bytes();
     let Some(first) = line.first().map(u8::to_ascii_lowercase) else {
@@ -373,8 +379,8 @@ fn begins_as_turn(line: &str) -> bool {
     turns.any(|turn| turn.as_bytes()[0] == first && begins_with(line, turn))
 }
 
-/// Finds the position in a line, in small letters, at which a name begins that then speaks to the
-/// model as if it were their turn.
+/// Returns the position of a speaker's name in a lower-case line that poses as a turn: the text
+/// after the name addresses the model.
 fn turn_mark(line: &str) -> Option<usize> {
     let trimmed = without_ornament(line);
     let said = TURNS.iter().find_map(|turn| {
@@ -391,7 +397,8 @@ fn turn_mark(line: &str) -> Option<usize> {
     speaks.then(|| line.len() - trimmed.len())
 }
 
-/// Makes other signs weigh more where they are in an HTML comment. They must be in order.
+/// Adds a sign for each HTML comment that contains other signs. The signs must be sorted by
+/// position.
 fn comment_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
     let mut comments = Vec::new();
     let (mut from, mut next) = (0, 0);

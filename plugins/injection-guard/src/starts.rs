@@ -1,11 +1,11 @@
-//! Finds the words of a text that a pattern may begin with, eight bytes at a time: this runs over
-//! everything that the model reads.
+//! Finds the words of a text with which a pattern may begin. Runs over everything that the model
+//! reads, so it examines eight bytes at a time.
 
-/// Number of different [`word_start`]s.
+/// Number of different values of [`word_start`].
 pub(crate) const N_STARTS: usize = 1 << 10;
 
-/// Returns the lower five bits of the first two bytes of a word as a number: the same for letters of
-/// either case.
+/// Returns a hash of the first two bytes of a word: the lower five bits of each, which are equal
+/// for upper and lower case letters.
 pub(crate) fn word_start(word: &[u8]) -> usize {
     let byte = |at: usize| word.get(at).copied().unwrap_or(0);
     number_start(byte(0), byte(1))
@@ -18,34 +18,34 @@ fn number_start(first: u8, second: u8) -> usize {
 /// Number of bytes that are examined together.
 const LANES: usize = 8;
 
-/// The highest bit of each byte. ASCII characters have it free, so masks of bytes are made of it.
+/// The highest bit of each byte. It is 0 in ASCII, so the masks in this module mark bytes by it.
 const HIGH: u64 = repeat_byte(0x80);
 
 const fn repeat_byte(byte: u8) -> u64 {
     u64::from_le_bytes([byte; LANES])
 }
 
-/// Returns a mask of the bytes that are in a range. All bytes must be ASCII.
+/// Returns a mask of the bytes in a range. All bytes must be ASCII.
 const fn mask_range(bytes: u64, first: u8, last: u8) -> u64 {
     let from_first = bytes + repeat_byte(0x80 - first);
     let beyond_last = bytes + repeat_byte(0x7f - last);
     from_first & !beyond_last & HIGH
 }
 
-/// Returns a mask of the bytes that are a character. All bytes must be ASCII.
+/// Returns a mask of the bytes that equal a character. All bytes must be ASCII.
 const fn mask_byte(bytes: u64, character: u8) -> u64 {
     mask_range(bytes, character, character)
 }
 
-/// The positions at which those words of a text start that are looked for, and all words with a
-/// character beyond ASCII in the first two bytes.
+/// Iterator over the positions of the words that are sought, and of all words with a non-ASCII
+/// character among the first two bytes.
 pub(crate) struct WordStarts<'a> {
     text: &'a str,
-    /// Not 0 for each [`word_start`] that is looked for.
+    /// Table by [`word_start`]: not 0 if words with this value are sought.
     sought: &'a [u8; N_STARTS],
-    /// Position of the bytes after those that were examined.
+    /// Position of the first byte that was not examined yet.
     at: usize,
-    /// Position of the last examined bytes, and a mask of the words that start in them and were not
+    /// Position of the bytes examined last, and a mask of the words that start there and were not
     /// returned yet.
     last: (usize, u64),
     is_inside: bool,
@@ -66,22 +66,24 @@ impl<'a> WordStarts<'a> {
         }
     }
 
-    /// Whether one of the examined characters may begin a mark.
+    /// Whether a character examined so far may begin a marker of a chat format.
     pub(crate) fn has_marks(&self) -> bool {
         self.has_marks
     }
 
-    /// Whether one of the examined characters may stand after the name of a turn, or before it.
+    /// Whether an examined character is a `:` or `#`, one of which is in every line that poses as a
+    /// turn.
     pub(crate) fn has_turns(&self) -> bool {
         self.has_turns
     }
 
-    /// Examines the ASCII characters at the position, at most [`LANES`], or one other character.
+    /// Examines the ASCII characters at the current position, at most [`LANES`], or a single
+    /// non-ASCII one.
     fn examine_next(&mut self) {
         let rest = &self.text.as_bytes()[self.at..];
         let bytes = match rest.first_chunk::<LANES>() {
             Some(bytes) => *bytes,
-            // Zeros are no part of a word.
+            // Pads with zeros, which are no part of a word.
             None => std::array::from_fn(|lane| rest.get(lane).copied().unwrap_or(0)),
         };
         let bytes = u64::from_le_bytes(bytes);
@@ -92,13 +94,13 @@ impl<'a> WordStarts<'a> {
         }
     }
 
-    /// Examines `n` characters, the lowest byte first. The bytes above are 0.
+    /// Examines `n` ASCII characters, the first in the lowest byte. The bytes above them are 0.
     fn examine_ascii(&mut self, bytes: u64, n: usize) {
         let letters = mask_range(bytes | repeat_byte(0x20), b'a', b'z');
         let plain = letters | mask_range(bytes, b'0', b'9');
         let before = u64::from(self.is_inside) << 7;
         let mut words = plain;
-        // An apostrophe is part of a word and begins none.
+        // An apostrophe continues a word but begins none.
         let apostrophes = mask_byte(bytes, b'\'');
         if apostrophes != 0 {
             (0..LANES).for_each(|_| words |= apostrophes & (words << 8 | before));
@@ -111,7 +113,7 @@ impl<'a> WordStarts<'a> {
         self.at += n;
     }
 
-    /// Examines one character beyond ASCII.
+    /// Examines one non-ASCII character.
     fn examine_character(&mut self) {
         let character = self.text[self.at..].chars().next().unwrap_or_default();
         let is_word = character.is_alphanumeric() || (self.is_inside && character == '’');
@@ -121,7 +123,8 @@ impl<'a> WordStarts<'a> {
         self.at += character.len_utf8();
     }
 
-    /// Whether the word that starts at a position is looked for.
+    /// Whether the word that starts at this position is sought, or has a non-ASCII character among
+    /// its first two bytes.
     fn is_sought(&self, start: usize) -> bool {
         let bytes = self.text.as_bytes();
         let second = bytes.get(start + 1).copied().unwrap_or(0);
@@ -154,7 +157,7 @@ impl Iterator for WordStarts<'_> {
 mod tests {
     use super::*;
 
-    /// Finds the starts of words one character after the other.
+    /// Finds the starts of words character by character, as a reference.
     fn simple_starts(text: &str) -> Vec<usize> {
         let mut is_inside = false;
         let mut starts = Vec::new();

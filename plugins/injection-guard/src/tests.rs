@@ -1,4 +1,4 @@
-//! The corpus, and the hook on the host in memory.
+//! Tests of the judgement on the corpus, and of the hooks on the SDK's in-memory host.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,7 +9,7 @@ use rind_sdk::prelude::*;
 use rind_sdk::serde_json::json;
 use rind_sdk::testing;
 
-/// Begins a session of its own: positions outlast the host in memory.
+/// Begins a new session, because the positions of earlier tests outlive the reset of the host.
 fn start(mode: &str) {
     static SESSIONS: AtomicUsize = AtomicUsize::new(0);
     testing::reset();
@@ -91,7 +91,7 @@ fn an_attack_is_found_in_the_middle_of_a_long_text() {
 
 #[test]
 fn a_text_made_of_signs_takes_no_longer_than_another() {
-    // Were the guard slow with it, it would miss its deadline and be skipped.
+    // A guard that is slow on such a text would miss its deadline and be skipped.
     for part in [
         "<!--[inst]",
         "<!--[inst]-->",

@@ -1,5 +1,5 @@
-//! A text as words, with the relevant facts of their surroundings: where a sentence begins, which
-//! words are quoted.
+//! Splits a text into words and records their context: whether a sentence begins there, and whether
+//! they are quoted.
 
 use std::borrow::Cow;
 
@@ -8,27 +8,27 @@ use crate::pattern::TextSentences;
 /// One word.
 #[derive(Debug)]
 pub(crate) struct TextWord<'a> {
-    /// Text in lower case, look-alike letters replaced.
+    /// The word in lower case, with look-alike letters replaced by Latin ones.
     pub(crate) text: Cow<'a, str>,
-    /// Start in the text.
+    /// Byte offset of the word in the text.
     pub(crate) start: usize,
-    /// Whether a sentence, a quote or an item of a list starts with it.
+    /// Whether a sentence, a quote or a list item starts with this word.
     pub(crate) begins: bool,
-    /// Whether it is between quotes or backticks.
+    /// Whether the word is between quotes or backticks.
     pub(crate) quoted: bool,
-    /// Whether a comma stands before it.
+    /// Whether a comma precedes the word.
     pub(crate) after_comma: bool,
-    /// Whether a folder stands before it, as in `docs/name`.
+    /// Whether a folder precedes the word, as in `docs/name`.
     pub(crate) after_folder: bool,
-    /// Whether it is joined to the word before, as in `snake_case`.
+    /// Whether the word is joined to the previous one by `_` or `-`, as in `snake_case`.
     pub(crate) joined: bool,
 }
 
-/// Range of a word.
+/// Byte range of a word in a text.
 struct WordSpan {
     start: usize,
     end: usize,
-    /// Kinds of its characters, as bits.
+    /// Kinds of the word's characters, as bits such as [`SMALL`].
     seen: u8,
 }
 
@@ -48,8 +48,8 @@ impl WordSpan {
     }
 }
 
-/// The word that starts at a position, with an ASCII word in its original spelling, and the words
-/// after it.
+/// Returns the word that starts at this position, and the words after it. An ASCII word keeps its
+/// case.
 pub(crate) fn word_at(text: &str, start: usize) -> Option<(Cow<'_, str>, WordsAfter<'_>)> {
     let span = WordSpan::next(text, start)?;
     let word = match span.seen & BEYOND {
@@ -60,8 +60,8 @@ pub(crate) fn word_at(text: &str, start: usize) -> Option<(Cow<'_, str>, WordsAf
     Some((word, WordsAfter { text, from }))
 }
 
-/// The words after one, from 1. Treated as one sentence, since sentence boundaries are not known
-/// yet: a match may be none.
+/// The words after a given one; index 1 is the next word. They count as one sentence because
+/// sentence boundaries are not known yet, so a match may turn out wrong.
 pub(crate) struct WordsAfter<'a> {
     text: &'a str,
     from: usize,
@@ -69,7 +69,7 @@ pub(crate) struct WordsAfter<'a> {
 
 impl TextSentences for WordsAfter<'_> {
     fn next_word_in_sentence(&self, index: usize) -> Option<Cow<'_, str>> {
-        // Patterns look a few words ahead.
+        // Starts over at each call: patterns look only a few words ahead.
         let mut span = WordSpan::next(self.text, self.from)?;
         for _ in 1..index {
             span = WordSpan::next(self.text, span.end)?;
@@ -78,7 +78,7 @@ impl TextSentences for WordsAfter<'_> {
     }
 }
 
-/// The words of a text.
+/// Splits a text into its words.
 pub(crate) fn split_words(text: &str) -> Vec<TextWord<'_>> {
     let mut words: Vec<TextWord<'_>> = Vec::new();
     let mut quotes = OpenQuotes::default();
@@ -95,7 +95,7 @@ pub(crate) fn split_words(text: &str) -> Vec<TextWord<'_>> {
             after_folder: false,
             joined: false,
         };
-        // Most gaps between words are a single space, which carries no information.
+        // A single space, the most common gap, changes no context.
         if gap != " " {
             let seen = quotes.pass_gap(gap);
             word.begins |=
@@ -111,19 +111,19 @@ pub(crate) fn split_words(text: &str) -> Vec<TextWord<'_>> {
     words
 }
 
-/// Kinds of ASCII characters, as bits: a small letter or a digit, a capital, an apostrophe, or
-/// anything else. A word is [`INSIDE`], the gap between two of them [`OUTSIDE`]: an apostrophe may
-/// be part of a word and begins none.
+/// Kinds of ASCII characters, as bits: lower-case letter or digit, capital, apostrophe, anything
+/// else. The characters of a word are [`INSIDE`], those between two words [`OUTSIDE`]. An
+/// apostrophe is in both sets: it may be part of a word, but begins none.
 const SMALL: u8 = 1;
 const CAPITAL: u8 = 2;
 const APOSTROPHE: u8 = 4;
 const OTHER: u8 = 8;
 const INSIDE: u8 = SMALL | CAPITAL | APOSTROPHE;
 const OUTSIDE: u8 = OTHER | APOSTROPHE;
-/// Kind of all characters beyond ASCII.
+/// Kind of all non-ASCII characters.
 const BEYOND: u8 = 16;
 
-/// The bits of each byte.
+/// Kind of each byte.
 const KINDS: [u8; 256] = {
     let mut kinds = [BEYOND; 256];
     let mut byte = 0;
@@ -139,8 +139,8 @@ const KINDS: [u8; 256] = {
     kinds
 };
 
-/// Returns the end of the run of characters of these kinds from `from` on, those beyond ASCII
-/// judged by `is_one`, and the bits of the characters in it.
+/// Returns the end of the run, from `from` on, of ASCII characters of these kinds and non-ASCII
+/// characters that `is_one` accepts; and the kinds of all characters in the run.
 fn run_end(text: &str, from: usize, kinds: u8, is_one: impl Fn(char) -> bool) -> (usize, u8) {
     let (mut at, mut seen) = (from, 0);
     while let Some(byte) = text.as_bytes().get(at) {
@@ -160,17 +160,17 @@ fn run_end(text: &str, from: usize, kinds: u8, is_one: impl Fn(char) -> bool) ->
     (at, seen)
 }
 
-/// Properties of a word that depend on the characters before it.
+/// Context of a word that follows from the gap before it.
 #[derive(Default)]
 struct WordGap {
-    /// A sentence begins with the word.
+    /// Whether the gap shows that a sentence begins with the word.
     begins: bool,
-    /// The word is on another line. Prose is wrapped in the middle of a sentence; a line that
-    /// starts with a capital or a dash starts one.
+    /// Whether the word is on a new line. A line break alone begins no sentence, since prose is
+    /// wrapped; a capital or a dash at the start of the line does.
     goes_on_below: bool,
 }
 
-/// Open quotes.
+/// Kinds of quotes that are open.
 #[derive(Default)]
 struct OpenQuotes {
     straight: bool,
@@ -179,7 +179,8 @@ struct OpenQuotes {
 }
 
 impl OpenQuotes {
-    /// Processes the gap between two words.
+    /// Updates the open quotes with the gap between two words, and returns the context of the
+    /// second word.
     fn pass_gap(&mut self, gap: &str) -> WordGap {
         let mut seen = WordGap::default();
         let mut has_dash = false;
@@ -187,7 +188,7 @@ impl OpenQuotes {
         for character in gap.chars() {
             match character {
                 '\n' if last == '\n' => {
-                    // An unclosed quote ends with its paragraph.
+                    // A quote that was not closed ends with its paragraph.
                     *self = Self::default();
                     seen.begins = true;
                 }
@@ -199,7 +200,8 @@ impl OpenQuotes {
                 '”' | '»' => self.curly = false,
                 _ => {}
             }
-            // A full stop inside of `.env` or `a.b` ends nothing.
+            // Punctuation ends a sentence only before whitespace: the full stops in `.env` and
+            // `a.b` do not.
             seen.begins |= matches!(
                 character,
                 '"' | '“' | '”' | '`' | '(' | '{' | '[' | ']' | '}' | ')'
@@ -216,8 +218,8 @@ impl OpenQuotes {
     }
 }
 
-/// Lower case, and Latin letters for Cyrillic and Greek ones that look like them in a word that
-/// mixes both.
+/// Converts a word to lower case. In a word that mixes Latin letters with Cyrillic or Greek ones,
+/// look-alikes become Latin letters.
 fn fold_word(word: &str, seen: u8) -> Cow<'_, str> {
     if seen & BEYOND == 0 {
         return if seen & CAPITAL != 0 {

@@ -1,18 +1,18 @@
-//! Counts repetitions, and gives advice about them.
+//! Counts repeated calls and edits, and writes advice about them.
 
 use rind_sdk::data;
 
 /// The operator's settings.
 #[data]
 pub(crate) struct LoopSettings {
-    /// Warn from this edit of the same file on.
+    /// Number of edits of the same file from which the model is warned.
     pub(crate) edits: u32,
-    /// Warn from this identical call in a row on.
+    /// Number of identical calls in a row from which the model is warned.
     pub(crate) repeats: u32,
-    /// Refuse a call that was made this often already.
+    /// Number of repetitions after which further ones are refused; `None` refuses none.
     #[serde(default)]
     pub(crate) block_after: Option<u32>,
-    /// `session` or `turn`.
+    /// `turn` if edits are counted anew in each turn, else `session`.
     pub(crate) scope: String,
     /// Tools that edit a file.
     pub(crate) tools: Vec<String>,
@@ -25,20 +25,20 @@ impl LoopSettings {
     }
 }
 
-/// A call or edit, and the number of times in a row.
+/// A call, or an edit of a file, and how often it was repeated.
 #[data]
 #[derive(Default)]
 pub(crate) struct RepeatedCall {
-    /// Hash of the observed content.
+    /// Hash of the call or of the edited path.
     what: u64,
-    /// The turn it was seen in, if turns are counted separately.
+    /// Turn of the last repetition; `None` if repetitions are counted across turns.
     turn: Option<u32>,
-    /// Number of times.
+    /// Number of repetitions, the first one included.
     pub(crate) times: u32,
 }
 
 impl RepeatedCall {
-    /// Counts on if it is the same, and starts anew if it is not.
+    /// Adds one if the call or edit is the same and in the same turn; otherwise restarts at 1.
     pub(crate) fn seen_again(self, what: u64, turn: Option<u32>) -> Self {
         let same = self.times > 0 && self.what == what && self.turn == turn;
         Self {
@@ -63,7 +63,8 @@ pub(crate) struct LoopAdvice {
     pub(crate) refuse: bool,
 }
 
-/// Returns the advice after `times` times, counting this one.
+/// Returns the advice for a call or edit that has now been made `times` times; `None` if that is
+/// too few for a warning.
 pub(crate) fn loop_advice(
     what: &str,
     done: &str,

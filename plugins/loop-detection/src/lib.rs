@@ -1,4 +1,4 @@
-//! Detects a model that edits one file again and again, or repeats a call, and warns the model.
+//! Detects that the model repeats a call or edits one file again and again, and warns it.
 
 mod count;
 mod subject;
@@ -12,7 +12,8 @@ mod loop_detection {
     use rind_sdk::prelude::*;
 
     thread_local! {
-        /// Last call of the agent that called last.
+        /// Cache of the last call, and how often it was repeated, of the agent that made the latest
+        /// call.
         static LAST: state::Cached<RepeatedCall> = const { state::Cached::new() };
     }
 
@@ -50,7 +51,8 @@ mod loop_detection {
                 settings.edits,
                 &settings,
             );
-            // A single advice is enough, but a refusal must not be lost.
+            // Give only one advice: the one that refuses, and if both or neither do, the one about
+            // edits.
             advised = match (about_edits, advised) {
                 (Some(edits), Some(row)) if row.refuse && !edits.refuse => Some(row),
                 (edits, row) => edits.or(row),
@@ -68,7 +70,7 @@ mod loop_detection {
         Ok(outcome.notify(Level::Warn, advice.notice))
     }
 
-    /// Counts once more under a key and says how often that is.
+    /// Updates the stored count of repetitions under a key with `again`, and returns the new count.
     fn count(key: &str, again: impl Fn(RepeatedCall) -> RepeatedCall) -> Result<u32, Error> {
         let seen = again(state::get_json(key)?.unwrap_or_default());
         state::set_json(key, &seen)?;

@@ -1,16 +1,17 @@
-//! Subject of a call: a hash that is the same for the same call, and the file that it edits.
+//! Identifies what a call is about: a hash that is equal for equal calls, and the file that a call
+//! edits.
 
 use std::io;
 
 use rind_sdk::serde_json::{self, Value};
 use rind_sdk::types::ToolCall;
 
-/// FNV-1a: small, and an attacker gains nothing from a collision here.
+/// Returns the FNV-1a hash: it is small, and an attacker gains nothing from a collision here.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     HashedText::default().with_bytes(bytes).0
 }
 
-/// Hash of a text that is written to it.
+/// FNV-1a hash of the bytes that are written to it.
 struct HashedText(u64);
 
 impl Default for HashedText {
@@ -38,7 +39,7 @@ impl io::Write for HashedText {
     }
 }
 
-/// A hash of a call that does not depend on how its arguments are spaced and ordered.
+/// Returns a hash of a call that does not depend on whitespace in its arguments or on their order.
 ///
 /// For example:
 ///
@@ -50,15 +51,15 @@ pub(crate) fn call_fingerprint(name: &str, arguments: &str) -> u64 {
     let mut text = HashedText::default()
         .with_bytes(name.as_bytes())
         .with_bytes(b" ");
-    // Objects come back sorted by key. Text that is no JSON has no fingerprint of its own.
+    // Parsed objects are sorted by key. Arguments that are not JSON do not affect the hash.
     if let Ok(arguments) = serde_json::from_str::<Value>(arguments) {
-        // Writing cannot fail: the hash takes all bytes.
+        // Writing to a hash never fails.
         let _ = serde_json::to_writer(&mut text, &arguments);
     }
     text.0
 }
 
-/// The file that a call edits, if it is a call of one of `tools`.
+/// Returns the file that a call edits, if its tool is one of `tools`.
 pub(crate) fn edited_file(call: &ToolCall, tools: &[String]) -> Option<String> {
     if !tools.contains(&call.name) {
         return None;
@@ -70,7 +71,7 @@ pub(crate) fn edited_file(call: &ToolCall, tools: &[String]) -> Option<String> {
     Some(tidy_path(path))
 }
 
-/// The same path for `a/b`, `./a//b` and `a/c/../b`.
+/// Normalizes a path: `./a//b` and `a/c/../b` become `a/b`.
 fn tidy_path(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split(['/', '\\']) {

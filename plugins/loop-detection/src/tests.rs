@@ -1,4 +1,4 @@
-//! The hook on the host in memory.
+//! Tests of the hook on the SDK's in-memory host.
 
 use crate::loop_detection::__rind_hook_pre_tool as pre_tool;
 use rind_sdk::prelude::*;

@@ -1,4 +1,5 @@
-//! Learns which of the configured models does which kind of task well and cheaply, and picks it.
+//! Learns which of the configured models does which kind of task well and cheaply, and picks a
+//! model for each turn.
 
 mod pick;
 mod stats;
@@ -13,13 +14,13 @@ mod model_quartermaster {
     use crate::task::{self, RunningTurn};
     use rind_sdk::prelude::*;
 
-    /// Key of the statistics, across sessions.
+    /// Store key of the statistics of all sessions.
     const STATS: &str = "stats";
 
-    /// The most messages that can be asked for.
+    /// Maximum number of messages that the host returns.
     const ALL: u32 = 1000;
 
-    /// Returns the key of a running turn.
+    /// Returns the key, in the session's state, of the [`RunningTurn`] of the calling agent.
     fn key() -> String {
         format!("turn/{}", caller::agent())
     }
@@ -32,7 +33,7 @@ mod model_quartermaster {
     #[hook]
     fn pre_reason(request: ModelRequest) -> Result<RequestOutcome, Error> {
         let settings = config::shared::<PickSettings>()?;
-        // A question outside of the conversation already names the model that is to answer.
+        // Pick no model for a request outside of the conversation, which already names its model.
         if settings.models.is_empty() || !matches!(request.purpose, Purpose::Step) {
             return Ok(RequestOutcome::default());
         }
@@ -85,8 +86,8 @@ mod model_quartermaster {
         Ok(outcome)
     }
 
-    /// Tells the person about the choice for a kind of task, once in a session as long as it is the
-    /// same model.
+    /// Notifies the person of the choice for a kind of task, unless the last such notice in this
+    /// session named the same model.
     fn tell(
         outcome: RequestOutcome,
         what: &str,
@@ -135,7 +136,8 @@ mod model_quartermaster {
         let settings: PickSettings = config::all()?;
         (running.results, running.errors) = task::count_results(&session::messages(ALL));
         if let Some(seen) = running.observe_end(summary.stop) {
-            // Read again: another session may have written meanwhile.
+            // Read the statistics only now, because another session may have changed them during
+            // the turn.
             let mut stats: TaskStats = store::get_json(STATS)?.unwrap_or_default();
             stats.add_turn(&running.kind, &running.model, seen, &settings.names());
             store::set_json(STATS, &stats)?;

@@ -1,4 +1,4 @@
-//! The pick, and why.
+//! Picks a model for a task, and explains the pick.
 
 use std::cmp::Ordering;
 
@@ -39,14 +39,14 @@ impl PickSettings {
     }
 }
 
-/// Action on the model.
+/// Action on the model of the turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ModelAction {
-    /// Leave it as it is.
+    /// Keep the current model.
     Defer,
-    /// Say which one would be taken.
+    /// Keep the current model, and tell the person that this one would be better.
     Suggest(String),
-    /// Take this one.
+    /// Use this model.
     Enforce(String),
 }
 
@@ -61,8 +61,8 @@ fn defer_pick(why: String) -> ModelPick {
     ModelPick { action, why }
 }
 
-/// Decides on `current` for a task of this kind. `chance` is a number from 0 to 1 that decides
-/// whether to explore.
+/// Picks a model for a task of this kind whose current model is `current`. If `chance`, a random
+/// number from 0 to 1, is below the share of turns that explore, picks the least known model.
 pub(crate) fn pick_model(
     kind: &str,
     current: &str,
@@ -101,7 +101,7 @@ pub(crate) fn pick_model(
     let has_prices = good
         .iter()
         .all(|(model, stat)| expected_dollars(model, stat).is_some());
-    // Stable: of two that are the same the one that is listed first is taken.
+    // The sort is stable: of two models with equal cost, the one listed first comes first.
     good.sort_by(|a, b| compare_cost(a, b, has_prices));
     let Some((model, stat)) = good.first() else {
         return defer_pick(format!("{kind}: nothing is known"));
@@ -127,7 +127,7 @@ pub(crate) fn pick_model(
     ModelPick { action, why }
 }
 
-/// The model with the fewest turns of a kind.
+/// Returns the model with the fewest observed turns of a kind.
 fn least_known(kind: &str, stats: &TaskStats, settings: &PickSettings) -> Option<String> {
     let turns = |model: &&ModelCandidate| stats.stat_of(kind, &model.name).n;
     let least = settings
@@ -137,7 +137,7 @@ fn least_known(kind: &str, stats: &TaskStats, settings: &PickSettings) -> Option
     least.map(|model| model.name.clone())
 }
 
-/// Dollars of a turn, for a model whose prices are set.
+/// Returns the expected cost of a turn in US dollars; `None` if the model has no prices.
 fn expected_dollars(model: &ModelCandidate, stat: &ModelStat) -> Option<f64> {
     let (input, output) = (model.input_price?, model.output_price?);
     Some((stat.input * input + stat.output * output) / stat.n / 1_000_000.0)
@@ -147,7 +147,8 @@ fn expected_tokens(stat: &ModelStat) -> f64 {
     (stat.input + stat.output) / stat.n
 }
 
-/// Milliseconds of a request, learnt or as the operator says.
+/// Returns the expected time of a request in milliseconds: the observed mean, or else the
+/// operator's setting.
 fn expected_latency(model: &ModelCandidate, stat: &ModelStat) -> f64 {
     if stat.requests > 0.0 {
         stat.millis / stat.requests
@@ -156,7 +157,7 @@ fn expected_latency(model: &ModelCandidate, stat: &ModelStat) -> f64 {
     }
 }
 
-/// Orders by cost, in dollars where all have prices and in tokens otherwise, then by latency.
+/// Compares by cost, in dollars if all models have prices and in tokens otherwise, then by latency.
 fn compare_cost(
     a: &(&ModelCandidate, ModelStat),
     b: &(&ModelCandidate, ModelStat),
@@ -202,7 +203,8 @@ mod tests {
         }
     }
 
-    /// Builds statistics from each model's good turns, all turns and tokens per turn.
+    /// Builds statistics from tuples: model, number of good turns, number of all turns, input
+    /// tokens per turn.
     fn stats(of: &[(&str, u32, u32, u64)]) -> TaskStats {
         let mut stats = TaskStats::default();
         for (model, good, n, input) in of {
@@ -239,7 +241,7 @@ mod tests {
         let priced = settings(&[("a", Some(10.0)), ("b", Some(1.0))]);
         let unpriced = settings(&[("a", None), ("b", Some(1.0))]);
         for (known, settings, expected) in [
-            // Not enough turns of the kind.
+            // Not enough turns of the kind were observed.
             (
                 stats(&[("a", 20, 20, 9), ("b", 29, 29, 9)]),
                 &priced,
@@ -250,7 +252,7 @@ mod tests {
                 &priced,
                 enforce("b"),
             ),
-            // Cheaper by tokens where prices are not all there.
+            // Tokens decide if one of the models has no prices.
             (
                 stats(&[("a", 50, 50, 9), ("b", 50, 50, 10)]),
                 &unpriced,
@@ -261,25 +263,25 @@ mod tests {
                 &unpriced,
                 enforce("b"),
             ),
-            // Cheap and bad.
+            // Model b is cheaper, but too bad.
             (
                 stats(&[("a", 50, 50, 9), ("b", 25, 50, 9)]),
                 &priced,
                 ModelAction::Defer,
             ),
-            // Good enough to be spoken of.
+            // Model b is good enough to suggest, but not to enforce.
             (
                 stats(&[("a", 10, 50, 9), ("b", 45, 50, 9)]),
                 &priced,
                 ModelAction::Suggest("b".to_owned()),
             ),
-            // The best of bad ones.
+            // Model b is the better one, but not good enough to suggest.
             (
                 stats(&[("a", 10, 50, 9), ("b", 30, 50, 9)]),
                 &priced,
                 ModelAction::Defer,
             ),
-            // All is known of the one and nothing of the other.
+            // Only model b was observed.
             (stats(&[("b", 60, 60, 9)]), &priced, enforce("b")),
         ] {
             let pick = pick_model("k", "a", &known, settings, 0.9);

@@ -1,23 +1,23 @@
-//! Statistics of each model and kind of task, within bounds.
+//! Keeps statistics per kind of task and model, bounded in size.
 
 use std::collections::BTreeMap;
 
 use rind_sdk::data;
 
-/// Observations of a model and kind after which all its numbers are halved: old observations count
-/// less and less, and no number grows forever.
+/// Number of turns from which all sums of a model and kind are halved, so that old turns weigh less
+/// and no sum grows forever.
 const MAX_OBSERVED: f64 = 1000.0;
 
-/// z of a two-sided interval of 95 %.
+/// Quantile of the normal distribution for a two-sided confidence interval of 95 %.
 const Z: f64 = 1.96;
 
-/// Statistics of one model for one kind of task.
+/// Sums over the turns of one model for one kind of task. Halving makes them fractional.
 #[data]
 #[derive(Default, PartialEq)]
 pub(crate) struct ModelStat {
-    /// Turns.
+    /// Number of turns.
     pub(crate) n: f64,
-    /// Turns that went well.
+    /// Number of turns that went well.
     pub(crate) good: f64,
     pub(crate) input: f64,
     pub(crate) output: f64,
@@ -25,7 +25,7 @@ pub(crate) struct ModelStat {
     pub(crate) millis: f64,
 }
 
-/// One turn.
+/// Figures of one turn.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ObservedTurn {
     pub(crate) is_good: bool,
@@ -57,8 +57,8 @@ impl ModelStat {
         self.millis += seen.millis as f64;
     }
 
-    /// The least that its rate of success is likely to be, from 0 to 1: the lower end of Wilson's
-    /// interval.
+    /// Returns the rate of success, from 0 to 1, that the model has with confidence: the lower end
+    /// of the Wilson score interval.
     pub(crate) fn surely(&self) -> f64 {
         if self.n < 1.0 {
             return 0.0;
@@ -82,7 +82,7 @@ impl TaskStats {
         found.cloned().unwrap_or_default()
     }
 
-    /// Adds a turn, and forgets models that are not in the list.
+    /// Adds a turn of a listed model, and forgets models that are no longer listed.
     pub(crate) fn add_turn(
         &mut self,
         kind: &str,

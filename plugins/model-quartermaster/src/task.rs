@@ -1,32 +1,32 @@
-//! Classifies the task of a request, and follows its turn.
+//! Classifies tasks, and records what a turn does until it ends.
 
 use rind_sdk::data;
 use rind_sdk::prelude::*;
 
 use crate::stats::ObservedTurn;
 
-/// Bytes of an input up to which it is short, and up to which it is medium.
+/// Maximum size in bytes of a short and of a medium input. Longer ones are `long`.
 const SIZES: [(usize, &str); 2] = [(200, "short"), (2000, "medium")];
 
-/// A turn of an agent.
+/// Running turn of an agent.
 #[data]
 pub(crate) struct RunningTurn {
     pub(crate) turn: u32,
     pub(crate) kind: String,
-    /// Model that the turn uses.
+    /// Model that answered the latest request, or that is being asked.
     pub(crate) model: String,
-    /// The model that was picked, if one was.
+    /// Model that the plugin picked for the turn, if it did.
     pub(crate) picked: Option<String>,
-    /// Whether an answer is waited for.
+    /// Whether a request of the turn has no answer yet.
     pub(crate) is_asking: bool,
     pub(crate) requests: u64,
     pub(crate) input: u64,
     pub(crate) output: u64,
     pub(crate) millis: u64,
-    /// Tool results of the turn, and how many of them are errors.
+    /// Number of tool results in the turn, and number of these that are errors.
     pub(crate) results: u32,
     pub(crate) errors: u32,
-    /// Whether the last answer had neither text nor calls.
+    /// Whether the last answer had neither text nor tool calls.
     pub(crate) is_empty: bool,
 }
 
@@ -48,8 +48,8 @@ impl RunningTurn {
         }
     }
 
-    /// Returns whether the ended turn was a success of the model; `None` if the stop reason says
-    /// nothing about the model.
+    /// Returns the figures of the ended turn and whether it was a success of the model; `None` if
+    /// the stop reason says nothing about the model.
     pub(crate) fn observe_end(&self, stop: StopReason) -> Option<ObservedTurn> {
         let has_ended = match stop {
             StopReason::Done => true,
@@ -66,7 +66,8 @@ impl RunningTurn {
     }
 }
 
-/// The kind of a task: `short-plain`, `long-tools` and so on.
+/// Returns the kind of a task, such as `short-plain` or `long-tools`, from the size of the last
+/// input and whether tools were used.
 pub(crate) fn task_kind(messages: &[Message]) -> String {
     let input = messages
         .iter()
@@ -79,7 +80,7 @@ pub(crate) fn task_kind(messages: &[Message]) -> String {
     format!("{size}-{}", if has_tools { "tools" } else { "plain" })
 }
 
-/// Tool results since the input, and how many of them are errors.
+/// Counts the tool results since the last input, and the errors among them.
 pub(crate) fn count_results(messages: &[Message]) -> (u32, u32) {
     let since = messages
         .iter()
@@ -92,8 +93,9 @@ pub(crate) fn count_results(messages: &[Message]) -> (u32, u32) {
         })
 }
 
-/// A number from 0 to 1 that is the same for the same turn: FNV-1a, then the finish of MurmurHash3,
-/// because the turn's number comes last and FNV alone hardly spreads it.
+/// Returns a number from 0 to 1 that is the same for the same turn. It is an FNV-1a hash with the
+/// finalizer of MurmurHash3, because the turn's number comes last in the text and FNV-1a alone
+/// spreads the last bytes badly.
 pub(crate) fn random_chance() -> f64 {
     let text = format!(
         "{} {} {}",

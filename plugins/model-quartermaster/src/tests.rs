@@ -1,4 +1,4 @@
-//! The hooks on the host in memory.
+//! Tests of the hooks on the SDK's in-memory host.
 
 use crate::model_quartermaster::{
     __rind_hook_after_provider_response as after_response, __rind_hook_post_reason as post_reason,
@@ -16,7 +16,7 @@ fn start(models: Value) {
     }));
 }
 
-/// A whole turn; what became of the request.
+/// Runs a complete turn of one request, and returns the outcome of `pre_reason`.
 fn turn(number: u32, model: &str, stop: StopReason) -> RequestOutcome {
     testing::set_caller(Caller {
         turn: number,
@@ -36,7 +36,8 @@ fn turn(number: u32, model: &str, stop: StopReason) -> RequestOutcome {
     };
     let response = testing::wire_response("m", usage).with_latency_ms(7);
     after_response(&response).unwrap();
-    // A plugin's own question is no request of the turn.
+    // A second answer comes from a question by a plugin, and must not count as a request of the
+    // turn.
     after_response(&response).unwrap();
     let said = vec![Content::Text("done".to_owned())];
     let message = testing::message("m", Role::Assistant, said);

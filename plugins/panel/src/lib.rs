@@ -1,4 +1,5 @@
-//! Orders the turns of the agent: two models answer, and a third chooses.
+//! Runs the turns of the agent with a panel: two models answer each request, and a third chooses
+//! between the answers.
 
 #[cfg(test)]
 mod tests;
@@ -10,7 +11,7 @@ mod panel {
     use rind_sdk::agent_turn::{ModelAnswer, RequestOrder, TurnFinish};
     use rind_sdk::prelude::*;
 
-    /// Longest part of an answer that the judge reads, in bytes.
+    /// Maximum size in bytes of each answer that the judge is shown.
     const MAX_SHOWN: usize = 40_000;
 
     #[data]
@@ -28,7 +29,8 @@ mod panel {
         }
     }
 
-    /// Runs a turn: the first steps of each input by two models, the others by the first one.
+    /// Runs a turn. The first `steps` requests after each input are sent to both models, later ones
+    /// only to the first model; if `steps` is 0, all are sent to both.
     #[agent_loop]
     pub(crate) fn run() -> Result<(), Error> {
         let settings: PanelSettings = config::all()?;
@@ -55,7 +57,8 @@ mod panel {
         }
     }
 
-    /// Asks both models and has the judge choose. Returns whether the chosen answer has calls.
+    /// Requests an answer from both models, lets the judge choose, and adds the chosen answer to
+    /// the conversation. Returns whether that answer has tool calls.
     fn decide(settings: &PanelSettings) -> Result<bool, Error> {
         let first = candidate(&settings.first)?;
         let second = candidate(&settings.second)?;
@@ -71,8 +74,9 @@ mod panel {
         Ok(!chosen.calls.is_empty())
     }
 
-    /// Asks one model. The inner error is the reason why it gave no answer; any other error, such as
-    /// a model that the operator did not name, ends the turn.
+    /// Requests an answer from one model, outside of the conversation. The inner error is the
+    /// reason why the model gave no answer; any other error, such as a model that the operator does
+    /// not allow, ends the turn.
     fn candidate(model: &str) -> Result<Result<ModelAnswer, String>, Error> {
         match agent_turn::request(&order_of(model).aside()) {
             Ok(answer) => Ok(Ok(answer)),
@@ -107,7 +111,7 @@ mod panel {
         Ok(if number == Some('2') { second } else { first })
     }
 
-    /// Writes an answer for the judge.
+    /// Formats an answer and its tool calls for the judge.
     fn shown(answer: &ModelAnswer) -> String {
         let mut text = answer.text.clone();
         for call in &answer.calls {

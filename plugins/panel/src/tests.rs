@@ -1,4 +1,4 @@
-//! Choices of the judge, with models in memory.
+//! Tests of the judge's choices with simulated models.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,8 +10,8 @@ use rind_sdk::types::Error;
 
 use crate::panel::run;
 
-/// Runs a turn with these answers of the three models; one that is empty is a failure. Returns the
-/// primitives after the prompt, and the requests.
+/// Runs a turn in which the two models and the judge answer like this; an empty answer stands for a
+/// failure. Returns the primitives after `build_prompt`, and the requests.
 fn turn(first: &str, second: &str, judge: &str) -> (Vec<String>, Vec<RequestOrder>) {
     testing::reset();
     testing::set_config(json!({"first": "a", "second": "b", "judge": "c", "steps": 1}));

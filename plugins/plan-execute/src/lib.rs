@@ -1,4 +1,4 @@
-//! Orders the turns of the agent: first a plan with tools that only read, then its execution.
+//! Runs the turns of the agent in two phases: a plan with tools that only read, then its execution.
 
 #[cfg(test)]
 mod tests;
@@ -41,7 +41,8 @@ mod plan_execute {
         }
     }
 
-    /// Runs a turn: plans where that is wanted, then works until the answer goes out.
+    /// Runs a turn: makes a plan if the settings or the input ask for one, then sends requests
+    /// until the answer is accepted.
     #[agent_loop]
     pub(crate) fn run() -> Result<(), Error> {
         let settings: PlanSettings = config::all()?;
@@ -49,8 +50,9 @@ mod plan_execute {
         let input = agent_turn::take_input()?;
         agent_turn::build_prompt()?;
         match input {
-            // The turn may have ended before, in or after the plan: an answer that is there may be
-            // the plan alone.
+            // The turn may have been interrupted before, during or after planning, and an existing
+            // answer may be only the plan, so leave it to the model whether a plan is still
+            // missing.
             Some(input) if is_resumed && settings.wants_plan(&input) => agent_turn::inject(RESUME)?,
             Some(input) if !is_resumed => plan(&settings, &input)?,
             _ => {}
@@ -66,7 +68,8 @@ mod plan_execute {
         }
     }
 
-    /// Has the model look and write a plan, and asks it to carry the plan out.
+    /// Lets the model investigate and write a plan, then tells it to carry out the plan. Does
+    /// nothing if neither the settings nor the input ask for a plan.
     fn plan(settings: &PlanSettings, input: &TakenInput) -> Result<(), Error> {
         if !settings.wants_plan(input) {
             return Ok(());

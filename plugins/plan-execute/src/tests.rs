@@ -1,4 +1,4 @@
-//! The order of the primitives, with a model in memory.
+//! Tests of the order of requests with a simulated model.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,7 +10,8 @@ use rind_sdk::types::ToolCall;
 
 use crate::plan_execute::run;
 
-/// Runs a turn in which the first `n_looks` requests are answered with a call. Returns the requests.
+/// Runs a turn in which the model answers the first `n_looks` requests with a tool call. Returns
+/// the requests.
 fn turn(settings: &rind_sdk::serde_json::Value, n_looks: usize) -> Vec<RequestOrder> {
     testing::set_config(settings);
     let seen = Rc::new(RefCell::new(Vec::new()));

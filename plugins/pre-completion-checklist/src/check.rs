@@ -1,9 +1,9 @@
-//! Recognizes checks, by the operator's patterns.
+//! Recognizes checks in shell lines by the operator's patterns.
 
 use crate::command::line_commands;
 
-/// Whether a shell line runs a command that one of the patterns describes, and if so whether the
-/// line fails when the command does.
+/// Returns `None` if a shell line runs no command that matches a pattern; otherwise whether the
+/// line fails whenever such a command fails.
 pub(crate) fn check_line(line: &str, patterns: &[String]) -> Option<bool> {
     let commands = line_commands(line);
     let is_check = |words: &[String]| patterns.iter().any(|pattern| fits_pattern(words, pattern));
@@ -15,8 +15,8 @@ pub(crate) fn check_line(line: &str, patterns: &[String]) -> Option<bool> {
     Some(checks.all(|command| command.decides))
 }
 
-/// Whether a command starts with the words of a pattern. Options and `+toolchain` may stand between
-/// the words.
+/// Whether the first words of a command match those of a pattern. Options and `+toolchain` may come
+/// in between.
 fn fits_pattern(words: &[String], pattern: &str) -> bool {
     let mut words = words.iter();
     pattern

@@ -1,7 +1,8 @@
-//! Splits a shell line into the simple commands that it runs. Good enough to tell `cargo test` from
-//! `echo cargo test`; it is not a shell.
+//! Splits a shell line into the simple commands that it runs. Precise enough to tell `cargo test`
+//! from `echo cargo test`, but no complete shell parser.
 
-/// Programs that run the command after them. Options that take a separate word are not supported.
+/// Programs that run the command in their arguments. Options with a separate value that is not a
+/// number are not supported.
 const WRAPPERS: &[&str] = &[
     "command", "env", "exec", "nice", "nohup", "stdbuf", "sudo", "time", "timeout", "xvfb-run",
 ];
@@ -9,42 +10,42 @@ const WRAPPERS: &[&str] = &[
 /// Shell keywords that are followed by a command.
 const KEYWORDS: &[&str] = &["!", "(", "do", "else", "if", "then", "until", "while", "{"];
 
-/// Maximum nesting of `bash -c` that is followed.
+/// Maximum nesting depth of `bash -c` that is parsed.
 const DEEPEST: usize = 4;
 
-/// A simple command of a line.
+/// A simple command of a shell line.
 #[derive(Debug)]
 pub(crate) struct LineCommand {
-    /// Words without quotes, wrappers and assignments, with the program as its base name.
+    /// Words without quotes, wrappers and assignments. The first is the base name of the program.
     pub(crate) words: Vec<String>,
-    /// Whether the line fails when it fails.
+    /// Whether the complete line fails if this command fails.
     pub(crate) decides: bool,
 }
 
-/// Operator between a command and the next one.
+/// Operator after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CommandOperator {
-    /// `&&`, or the edge of a group.
+    /// `&&`, or a parenthesis or backtick at the edge of a group.
     And,
     /// `||`.
     Or,
     /// `|`.
     Pipe,
-    /// `;` or the end of the line of text.
+    /// `;` or a line break.
     Then,
     /// `&`.
     Background,
 }
 
-/// A command with its unprocessed words.
+/// A command with its words as they were written.
 #[derive(Debug, Default)]
 struct CommandPart {
     words: Vec<String>,
-    /// `None` at the end.
+    /// Operator after the command; `None` at the end of the line.
     after: Option<CommandOperator>,
 }
 
-/// The simple commands of a line.
+/// Returns the simple commands of a line.
 ///
 /// For example:
 ///
@@ -62,8 +63,8 @@ pub(crate) fn line_commands(line: &str) -> Vec<LineCommand> {
     found
 }
 
-/// Whether the exit code of the whole line shows that the command at `at` failed. False if that
-/// cannot be decided.
+/// Whether the exit code of the complete line shows that the command at `at` failed. False if that
+/// cannot be determined.
 fn decides_status(parts: &[CommandPart], at: usize) -> bool {
     const HIDING: [&str; 5] = ["!", "elif", "if", "until", "while"];
     let Some(part) = parts.get(at) else {
@@ -91,7 +92,7 @@ fn decides_status(parts: &[CommandPart], at: usize) -> bool {
             None => return true,
             Some(CommandOperator::And) => true,
             Some(CommandOperator::Pipe) => is_whole_pipe,
-            // `make || exit 1` fails as well.
+            // `make || exit 1` fails if `make` does.
             Some(CommandOperator::Or) => match words_of(n + 1) {
                 [first, ..] if first == "false" => return true,
                 [first, code, ..] if first == "exit" => return code != "0",
@@ -134,7 +135,7 @@ fn collect_commands(line: &str, depth: usize, is_decisive: bool, found: &mut Vec
                 collect_commands(inner, depth + 1, decides, found);
             }
             _ if is_shell && words.len() > 1 => {
-                // A script is a program like any other.
+                // A script is treated like any other program.
                 let script = words
                     .into_iter()
                     .skip(1)
@@ -148,14 +149,15 @@ fn collect_commands(line: &str, depth: usize, is_decisive: bool, found: &mut Vec
     found.retain(|command| !command.words.is_empty());
 }
 
-/// Returns a command without the words before its program, and its program as base name.
+/// Returns a command without the wrappers, keywords and assignments before its program, and with
+/// the program's base name.
 fn unwrap_words(words: Vec<String>) -> Vec<String> {
     let mut words = words.into_iter().peekable();
     let mut is_wrapped = false;
     while let Some(word) = words.peek() {
         let program = base_name(word);
         let is_wrapper = WRAPPERS.contains(&program);
-        // `timeout 60`, `nice -n 5`, `env A=b`.
+        // Arguments of a wrapper, as in `timeout 60` and `nice -n 5`.
         let is_of_wrapper = is_wrapped
             && (word.starts_with('-') || word.starts_with(|first: char| first.is_ascii_digit()));
         if !(is_wrapper
@@ -188,7 +190,7 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// The words of each simple command. Comments and heredocs are skipped.
+/// Splits a line into commands and these into words. Comments and heredocs are skipped.
 fn split_line(line: &str) -> Vec<CommandPart> {
     let mut all = vec![CommandPart::default()];
     let mut word: Option<String> = None;
@@ -207,7 +209,7 @@ fn split_line(line: &str) -> Vec<CommandPart> {
                 }
             }
             '\\' => {
-                // A line break after it joins two lines.
+                // A backslash before a line break joins the lines.
                 let next = characters.next().filter(|next| *next != '\n');
                 if let Some(next) = next {
                     word.get_or_insert_default().push(next);
@@ -231,7 +233,7 @@ fn split_line(line: &str) -> Vec<CommandPart> {
                 }
             }
             '>' | '<' => {
-                // `2>&1`, `&>file`: the text that follows belongs to the redirection.
+                // The next word belongs to the redirection, as in `2>&1` and `&>file`.
                 end_word(&mut word, &mut all);
                 while characters.next_if(|next| "&>|".contains(*next)).is_some() {}
                 word = Some(">".to_owned());
@@ -275,7 +277,7 @@ fn end_word(word: &mut Option<String>, all: &mut [CommandPart]) {
     }
 }
 
-/// Reads on until after the line that ends a heredoc.
+/// Skips the text of a heredoc and the line that ends it.
 fn skip_heredoc(characters: &mut std::iter::Peekable<std::str::Chars<'_>>, name: &str) {
     while characters.peek().is_some() {
         let line: String = characters

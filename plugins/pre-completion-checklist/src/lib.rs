@@ -30,8 +30,8 @@ mod pre_completion_checklist {
         let Some(objection) = progress.make_objection(&answer.text()) else {
             return Ok(ReplyOutcome::default());
         };
-        // Saved before the answer goes back: an objection that could not be saved would be repeated
-        // again and again.
+        // Saved before the answer is sent back. If saving fails, the answer is not sent back,
+        // because without the saved progress every later answer would be sent back as well.
         progress.save_progress(&caller::agent())?;
         Ok(ReplyOutcome::default()
             .inject(objection.to_model)

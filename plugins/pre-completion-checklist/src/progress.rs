@@ -1,14 +1,14 @@
-//! Tracks files that were edited in a turn and not checked since.
+//! Tracks the files that were edited in a turn and not checked since.
 
 use rind_sdk::prelude::{Error, FinishedCall, data, state};
 use rind_sdk::serde_json::Value;
 
 use crate::check::check_line;
 
-/// Maximum number of files that are named.
+/// Maximum number of files that an objection names.
 const MAX_FILES: usize = 20;
 
-/// Longest command that is quoted.
+/// Maximum length in characters of a command that an objection quotes.
 const MAX_COMMAND_CHARS: usize = 120;
 
 /// The operator's settings.
@@ -18,39 +18,39 @@ pub(crate) struct ChecklistSettings {
     pub(crate) edit_tools: Vec<String>,
     /// Tools that run a shell command.
     pub(crate) command_tools: Vec<String>,
-    /// Tools that are checks.
+    /// Tools that run a check.
     pub(crate) check_tools: Vec<String>,
-    /// Commands that are checks.
+    /// Patterns of shell commands that run a check.
     pub(crate) checks: Vec<String>,
-    /// Ends of paths that need no check.
+    /// Suffixes of the paths of files that need no check.
     pub(crate) exempt: Vec<String>,
 }
 
-/// Effect of a call on the work.
+/// Effect of a tool call on the progress of the turn.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CallEffect {
     /// An edit of this file.
     Edit(String),
     /// A check that passed.
     Check,
-    /// A check that does not show that the work is good.
+    /// A check that failed, or whose result is unknown.
     Unproven(UnprovenCheck),
     /// Neither an edit nor a check.
     Other,
 }
 
-/// A check that ran and proves nothing.
+/// A check that did not show that the work is good.
 #[data]
 #[derive(PartialEq, Eq)]
 pub(crate) struct UnprovenCheck {
-    /// The command, or the tool.
+    /// Command line, or name of the tool.
     what: String,
-    /// Whether it failed; else its exit code was not the exit code of the line.
+    /// Whether the check failed; otherwise the exit code of the line does not show whether it did.
     has_failed: bool,
 }
 
 impl CallEffect {
-    /// Returns the effect of a call that has ended. A call that was refused did nothing.
+    /// Returns the effect of a finished call. A refused call has none.
     pub(crate) fn effect_of(finished: &FinishedCall, settings: &ChecklistSettings) -> Self {
         let call = &finished.call();
         let is_error = finished.is_error();
@@ -100,7 +100,7 @@ pub(crate) struct TurnProgress {
     turn: u32,
     /// Files that were edited after the last check.
     unchecked: Vec<String>,
-    /// The last check after the last edit, if it proved nothing.
+    /// Last check after the last edit, if it failed or its result is unknown.
     #[serde(default)]
     unproven: Option<UnprovenCheck>,
     /// Whether an answer of this turn was sent back.
@@ -108,7 +108,7 @@ pub(crate) struct TurnProgress {
 }
 
 impl TurnProgress {
-    /// Loads the stored progress of an agent in this turn, or starts anew.
+    /// Loads the progress of an agent in this turn; empty if what is stored is of another turn.
     pub(crate) fn load_progress(agent: &str, turn: u32) -> Result<Self, Error> {
         let kept: Self = state::get_json(&progress_key(agent))?.unwrap_or_default();
         Ok(if kept.turn == turn {
@@ -126,7 +126,7 @@ impl TurnProgress {
         state::set_json(&progress_key(agent), self)
     }
 
-    /// Takes note of the effect of a call. False when that changes nothing.
+    /// Records the effect of a call. Returns false if it changes nothing.
     pub(crate) fn note_effect(&mut self, did: CallEffect) -> bool {
         match did {
             CallEffect::Edit(path) => {
@@ -149,8 +149,8 @@ impl TurnProgress {
         true
     }
 
-    /// Returns the objection to an answer, once a turn. A question is no claim that the work is
-    /// done.
+    /// Returns the objection to an answer, at most once a turn. An answer that asks a question does
+    /// not claim that the work is done, so it gets none.
     pub(crate) fn make_objection(&mut self, answer: &str) -> Option<AnswerObjection> {
         let answer =
             answer.trim_end_matches(|last: char| last.is_whitespace() || "*_`\"')".contains(last));
@@ -206,7 +206,7 @@ pub(crate) struct AnswerObjection {
     pub(crate) to_person: String,
 }
 
-/// A command in one line, cut when it is long.
+/// Formats a command as one line and truncates it.
 fn short_line(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let line = words.join(" ").replace('`', "'");

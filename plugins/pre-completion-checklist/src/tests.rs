@@ -1,4 +1,4 @@
-//! Tables of commands, and the hooks on the host in memory.
+//! Tests of the parsing of commands, and of the hooks on the SDK's in-memory host.
 
 use crate::check::check_line;
 use crate::command::line_commands;
@@ -9,7 +9,7 @@ use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{Value, json};
 use rind_sdk::testing::{self, Caller};
 
-/// The defaults of the manifest: they are what most operators run.
+/// Returns the default settings of the manifest, which most operators use.
 fn defaults() -> Value {
     let manifest = include_str!("../plugin.toml");
     let list = |key: &str| -> Vec<String> {
@@ -273,7 +273,8 @@ fn a_check_that_failed_or_whose_outcome_is_hidden_proves_nothing() {
         let said = answer("Done.").unwrap();
         assert!(said.contains(says), "{said}");
     }
-    // What failed before the last edit says nothing of it, and a later pass is one.
+    // A failure before the last edit says nothing about that edit, and a later pass replaces a
+    // failure.
     start(json!({}));
     edit("a.rs");
     run("make", true, 9);
@@ -286,7 +287,7 @@ fn a_check_that_failed_or_whose_outcome_is_hidden_proves_nothing() {
     run("make", false, 9);
     run("make", true, 9);
     assert_eq!(answer("Done."), None, "nothing was edited since it passed");
-    // A tool that is a check by itself.
+    // The tool itself is the check.
     start(json!({"check_tools": ["run_tests"]}));
     edit("a.rs");
     finish_as(at("main", 1), "run_tests", json!({}), true, 9);

@@ -1,4 +1,4 @@
-//! Keeps memories of each project in a file, and finds them by keyword.
+//! Stores memories of each project in a file, and finds them by keyword.
 
 mod notes;
 
@@ -7,7 +7,7 @@ mod project_notes {
     use crate::notes::{self, Note, NoteFile};
     use rind_sdk::prelude::*;
 
-    /// A search, as the plugin `memory` describes it.
+    /// Payload of the point `recall` of the plugin `memory`.
     #[data]
     struct Query {
         query: String,
@@ -25,7 +25,7 @@ mod project_notes {
         since: String,
     }
 
-    /// A memory at the gate of the plugin `memory`.
+    /// Payload of the gate `remember` of the plugin `memory`.
     #[data]
     struct Kept {
         phase: String,

@@ -1,14 +1,14 @@
-//! Notes of a project: their file, and the search for them.
+//! Reads, writes and searches the notes of a project.
 
 use rind_sdk::files;
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json;
 use std::collections::BTreeSet;
 
-/// Maximum number of notes of a project. More than that belong in a document in the project.
+/// Maximum number of notes of a project. More of them are better kept in a document of the project.
 const MAX_NOTES: usize = 500;
 
-/// Maximum number of projects whose folders have one name.
+/// Maximum number of projects whose folders have the same name.
 const MAX_NAMESAKES: usize = 50;
 
 /// One note.
@@ -16,11 +16,12 @@ const MAX_NAMESAKES: usize = 50;
 pub(crate) struct Note {
     /// Text of the note.
     pub(crate) text: String,
-    /// Day on which it was made, as in `2026-01-31`.
+    /// Day on which the note was added, such as `2026-01-31`.
     pub(crate) since: String,
 }
 
-/// File of one project: its first line names the folder of the project, each further line is a note.
+/// Note file of one project, as JSON lines. The first line names the project's folder, each other
+/// line is a note.
 pub(crate) struct NoteFile {
     path: String,
     workspace: String,
@@ -29,15 +30,16 @@ pub(crate) struct NoteFile {
     is_new: bool,
 }
 
-/// First line of a file.
+/// First line of a note file.
 #[data]
 struct FileHead {
     workspace: String,
 }
 
 impl NoteFile {
-    /// Reads the file of a project, which is named after its folder: `shop.jsonl`, or `shop-2.jsonl` if another project has that
-    /// name. A line that was cut by a crash is passed over.
+    /// Reads the note file of a project. The file has the name of the project's folder, such as
+    /// `shop.jsonl`, or `shop-2.jsonl` if the first is of another project with that name. A line
+    /// that a crash truncated is skipped.
     pub(crate) fn read_file(workspace: &str) -> Result<Self, Error> {
         let name = workspace.rsplit('/').next().unwrap_or_default();
         let is_plain = |c: &char| c.is_ascii_alphanumeric() || "-_".contains(*c);
@@ -75,7 +77,7 @@ impl NoteFile {
         )))
     }
 
-    /// Writes the file anew.
+    /// Rewrites the file with the current notes.
     pub(crate) fn write_file(&self) -> Result<(), Error> {
         let mut text = self.head_line()?;
         for note in &self.notes {
@@ -85,7 +87,7 @@ impl NoteFile {
         files::write(&self.path, text.as_bytes())
     }
 
-    /// Adds a note. The inner error is the reason why it is not kept.
+    /// Appends a note to the file. The inner error is the reason why the note is refused.
     pub(crate) fn add_note(&self, note: &Note) -> Result<Result<(), String>, Error> {
         if self.notes.iter().any(|known| known.text == note.text) {
             return Ok(Err("it is remembered already".to_owned()));
@@ -100,7 +102,7 @@ impl NoteFile {
         } else {
             String::new()
         };
-        // The line feed in front keeps a line that a crash cut from swallowing this one.
+        // The leading line feed separates the note from a line that a crash truncated.
         text += &format!("\n{}\n", serde_json::to_string(note)?);
         files::append(&self.path, text.as_bytes())?;
         Ok(Ok(()))
@@ -114,7 +116,7 @@ impl NoteFile {
     }
 }
 
-/// Today's date, as in `2026-01-31`.
+/// Returns today's date in UTC, such as `2026-01-31`.
 pub(crate) fn today() -> String {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let seconds = since.map_or(0, |since| since.as_secs());
@@ -124,13 +126,13 @@ pub(crate) fn today() -> String {
     now.map_or_else(String::new, |now| now.strftime("%Y-%m-%d").to_string())
 }
 
-/// Finds notes that contain words of the query; most matching words first, then newest first. An
-/// empty query returns all notes.
+/// Finds notes that contain words of the query. Those with the most matching words come first, then
+/// the newest. An empty query returns all notes.
 pub(crate) fn find_notes<'a>(all: &'a [Note], query: &str) -> Vec<&'a Note> {
     let wanted = words_of(query);
     let score = |note: &Note| {
         let own = words_of(&note.text);
-        // The beginning of a word is enough: `test` finds `tests`.
+        // A prefix of a word matches: `test` finds `tests`.
         let has = |word: &&String| own.iter().any(|own| own.starts_with(&**word));
         wanted.iter().filter(has).count()
     };
@@ -142,7 +144,7 @@ pub(crate) fn find_notes<'a>(all: &'a [Note], query: &str) -> Vec<&'a Note> {
     found.into_iter().map(|(_, note)| note).collect()
 }
 
-/// Words of a text in lower case; words of one or two letters are left out.
+/// Returns the words of a text in lower case, without those of one or two letters.
 fn words_of(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_alphanumeric());
     let long = words.filter(|word| word.chars().count() > 2);

@@ -1,27 +1,29 @@
-//! Counts which tool follows which, and suggests from the counts.
+//! Counts which tool follows which, and suggests the next tool from the counts. A *place* is the
+//! last one or two tools that were called.
 
 use std::collections::BTreeMap;
 
 use rind_sdk::data;
 
-/// Number of cases from which all counts are halved, so that recent habits outweigh old ones.
+/// Sum of the counts of a place at which all of them are halved, so that recent habits outweigh old
+/// ones.
 const HALVED_AT: u32 = 200;
 
-/// Maximum number of followers of one place; the most frequent are kept.
+/// Maximum number of tools that are counted after one place; the most frequent ones are kept.
 const MAX_FOLLOWERS: usize = 12;
 
 /// The operator's settings.
 #[data]
 pub(crate) struct FollowSettings {
-    /// Share of the cases, from 0 to 1.
+    /// Minimum share of the cases, from 0 to 1, for a suggestion.
     pub(crate) confidence: f64,
-    /// Least number of cases.
+    /// Minimum number of cases for a suggestion.
     pub(crate) observations: u32,
     /// Whether to show suggestions.
     pub(crate) suggest: bool,
 }
 
-/// Counts of the tools that came next.
+/// Number of times that each tool came next after a place.
 ///
 /// For example:
 ///
@@ -33,7 +35,7 @@ pub(crate) struct FollowSettings {
 #[serde(transparent)]
 pub(crate) struct ToolFollowers(BTreeMap<String, u32>);
 
-/// The tool that mostly came next.
+/// The tool that came next most often.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FavouriteTool {
     /// Name of the tool.
@@ -45,7 +47,7 @@ pub(crate) struct FavouriteTool {
 }
 
 impl ToolFollowers {
-    /// Counts the cases.
+    /// Returns the sum of all counts.
     pub(crate) fn total(&self) -> u32 {
         self.0
             .values()
@@ -64,7 +66,7 @@ impl ToolFollowers {
         }
     }
 
-    /// Counts cases of a tool, as if they were added one after the other.
+    /// Adds `times` to the count of a tool, with the same result as single additions.
     fn add_cases(&mut self, tool: &str, mut times: u32) {
         while times > 0 {
             if !self.0.contains_key(tool) && self.0.len() >= MAX_FOLLOWERS {
@@ -86,10 +88,10 @@ impl ToolFollowers {
         }
     }
 
-    /// The tool that came next most often.
+    /// Returns the tool that came next most often.
     pub(crate) fn favourite(&self) -> Option<FavouriteTool> {
-        // If two have the same count, the first by name is taken, so that the result does not
-        // depend on chance.
+        // Of tools with equal counts the first by name is taken, so that the result is
+        // deterministic.
         let (tool, times) = self.0.iter().rev().max_by_key(|(_, count)| **count)?;
         Some(FavouriteTool {
             tool: tool.clone(),
@@ -99,7 +101,7 @@ impl ToolFollowers {
     }
 }
 
-/// The tools before the next one, oldest first: at most two.
+/// Returns the places at the end of `before`: the last two tools, then the last one alone.
 pub(crate) fn trail_places(before: &[String]) -> impl Iterator<Item = &[String]> {
     let n = before.len();
     [2, 1]
@@ -108,8 +110,8 @@ pub(crate) fn trail_places(before: &[String]) -> impl Iterator<Item = &[String]>
         .map(move |length| &before[n - length..])
 }
 
-/// Returns the sentence for the model, if the counts allow one. It is based on the longest place
-/// that was seen often enough.
+/// Returns the suggestion for the model, if the counts support one. It is based on the longest
+/// place that was seen often enough.
 pub(crate) fn suggest_tool(
     before: &[String],
     settings: &FollowSettings,
@@ -121,7 +123,7 @@ pub(crate) fn suggest_tool(
     });
     let (place, FavouriteTool { tool, times, total }) = seen?;
     let is_sure = f64::from(times) / f64::from(total) >= settings.confidence;
-    // A tool that is used many times in a row needs no advice to be used again.
+    // A model that calls a tool many times in a row needs no suggestion to repeat it.
     if !is_sure || place.last() == Some(&tool) {
         return None;
     }

@@ -1,5 +1,5 @@
-//! Counts of all places, across sessions, in the plugin's store: one key for each tool, with the
-//! places that end with it. A turn mostly goes through few tools, so learning writes few files.
+//! Stores the counts of all places, across sessions. Each tool has one key, with the places that
+//! end with it; a turn uses few tools, so it writes few keys.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,14 +11,14 @@ use crate::follow::ToolFollowers;
 
 const PREFIX: &str = "after/";
 
-/// Maximum number of tools that are kept.
+/// Maximum number of tools in the store.
 const MAX_TOOLS: usize = 512;
 
-/// Maximum number of places of one tool that are kept.
+/// Maximum number of places per tool.
 const MAX_PLACES: usize = 64;
 
-/// Counts of the places that end with one tool, by the tool before it. The count of the place that
-/// has only this tool is under the empty name.
+/// Counts of the places that end with one tool, by the tool before it. The empty name stands for
+/// the place that consists of this tool alone.
 ///
 /// For example:
 ///
@@ -31,13 +31,14 @@ const MAX_PLACES: usize = 64;
 struct ToolPlaces(BTreeMap<String, ToolFollowers>);
 
 impl ToolPlaces {
-    /// Counts the cases of all places.
+    /// Returns the sum of the counts of all places.
     fn total(&self) -> u32 {
         let totals = self.0.values().map(ToolFollowers::total);
         totals.fold(0, u32::saturating_add)
     }
 
-    /// Adds the lessons of one place. If there are too many places, the one seen least goes.
+    /// Adds counts to those of one place. If there are too many places, the one with the smallest
+    /// sum is dropped.
     fn merge_place(&mut self, before: &str, more: &ToolFollowers) {
         if !self.0.contains_key(before) && self.0.len() >= MAX_PLACES {
             let rarest = self.0.iter().min_by_key(|(_, counts)| counts.total());
@@ -49,7 +50,7 @@ impl ToolPlaces {
     }
 }
 
-/// Counts per tool, as they were read at the start of a turn.
+/// Cache of the stored counts per tool during one turn.
 #[derive(Default)]
 struct SeenTools {
     session: String,
@@ -58,12 +59,12 @@ struct SeenTools {
 }
 
 thread_local! {
-    /// Spares reading files after every call. Lessons of other sessions meanwhile are seen a turn
-    /// later.
+    /// Avoids a read of the store after every call. Counts that other sessions add meanwhile are
+    /// seen from the next turn on.
     static SEEN: RefCell<SeenTools> = RefCell::default();
 }
 
-/// Adds the lessons of a turn: one write for each tool, however many calls there were.
+/// Adds the counts of a turn to the store, with one write for each tool.
 pub(crate) fn keep_learnt(learnt: BTreeMap<String, ToolFollowers>) -> Result<(), Error> {
     SEEN.take();
     let mut by_tool: BTreeMap<String, Vec<(String, ToolFollowers)>> = BTreeMap::new();
@@ -87,7 +88,8 @@ pub(crate) fn keep_learnt(learnt: BTreeMap<String, ToolFollowers>) -> Result<(),
     Ok(())
 }
 
-/// Returns the followers of these tools in the turn, including those that are not stored yet.
+/// Returns the counts after a place: those of the store, plus those that the turn has learnt but
+/// not stored yet.
 pub(crate) fn find_followers(
     place: &[String],
     learnt: &BTreeMap<String, ToolFollowers>,
@@ -102,7 +104,7 @@ pub(crate) fn find_followers(
     Ok(Some(followers))
 }
 
-/// Begins a turn: counts are read anew in it.
+/// Empties the cache if the turn is a new one.
 pub(crate) fn enter_turn(turn: u32) {
     let session = caller::session();
     SEEN.with_borrow_mut(|seen| {
@@ -116,7 +118,7 @@ pub(crate) fn enter_turn(turn: u32) {
     });
 }
 
-/// Returns the stored counts of a place. The store is read once a turn for each tool.
+/// Returns the stored counts of a place. The store is read at most once a turn for each tool.
 fn read_seen(key: &str) -> Result<Option<ToolFollowers>, Error> {
     let (before, tool) = split_key(key);
     SEEN.with_borrow_mut(|seen| {
@@ -130,13 +132,13 @@ fn read_seen(key: &str) -> Result<Option<ToolFollowers>, Error> {
 }
 
 fn read_places(key: &str) -> Result<Option<ToolPlaces>, Error> {
-    // A corrupt value is learned anew: a working plugin is worth more than the old counts.
+    // A corrupt value is discarded: old counts are not worth an error in every call.
     let text = store::get(key)?;
     Ok(text.and_then(|text| rind_sdk::serde_json::from_str(&text).ok()))
 }
 
-/// Removes the quarter of the tools that was seen least, once there are too many. A quarter, so
-/// that this is rare.
+/// Removes the least used quarter of the tools once there are too many. A quarter, so that this is
+/// rarely necessary.
 fn make_room() -> Result<(), Error> {
     let keys = store::keys(PREFIX)?;
     if keys.len() < MAX_TOOLS {
@@ -155,19 +157,19 @@ fn make_room() -> Result<(), Error> {
         .try_for_each(|(_, key)| store::remove(key))
 }
 
-/// Returns the key of a place. Names of tools hold no `/`.
+/// Returns the key of a place. Tool names contain no `/`.
 pub(crate) fn key_of(place: &[String]) -> String {
     format!("{PREFIX}{}", place.join("/"))
 }
 
-/// Splits the key of a place into the tool before the last one, empty if there is none, and the last
-/// one.
+/// Splits the key of a place into the tool before the last one (empty if there is none) and the
+/// last one.
 fn split_key(key: &str) -> (&str, &str) {
     let names = key.strip_prefix(PREFIX).unwrap_or(key);
     names.rsplit_once('/').unwrap_or(("", names))
 }
 
-/// Returns the store's key of a tool.
+/// Returns the store key of a tool.
 fn tool_key(tool: &str) -> String {
     format!("{PREFIX}{tool}")
 }

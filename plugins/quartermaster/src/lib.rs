@@ -1,5 +1,5 @@
-//! Learns across sessions which tool usually follows which, and suggests it to the model. It runs
-//! nothing.
+//! Learns across sessions which tool usually follows which, and suggests the next tool to the
+//! model. It calls no tool itself.
 
 mod follow;
 mod ledger;
@@ -14,12 +14,12 @@ mod quartermaster {
     use crate::trail::AgentTrail;
     use rind_sdk::prelude::*;
 
-    /// Number of the last messages that are read: the answer with the calls, and results of those
-    /// before.
+    /// Number of recent messages in which the model's last answer is searched. Results of the
+    /// answer's earlier tool calls may follow it.
     const LOOK_BACK: u32 = 32;
 
-    /// Learns from a call that ran, and suggests the next one. Calls that were refused, and names
-    /// that the model made up, are no habit.
+    /// Learns from a call that ran, and suggests the next tool. Refused calls and calls of tools
+    /// that do not exist are not counted.
     #[hook]
     fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
         if finished.is_refused() {
@@ -41,7 +41,8 @@ mod quartermaster {
             let known =
                 |place: &[String]| ledger::find_followers(place, trail.learnt()).ok().flatten();
             let text = follow::suggest_tool(trail.tools(), &settings, known)?;
-            // More calls of the same answer may follow, and then it is too early to speak.
+            // Suggest only after the last call of an answer: before that, the model has already
+            // chosen the next call.
             let is_time =
                 trail.has_room_for(step, &text) && is_last(&session::messages(LOOK_BACK), &call.id);
             is_time.then(|| {
@@ -61,12 +62,13 @@ mod quartermaster {
         if learnt.is_empty() {
             return Ok(());
         }
-        // The ledger is written first: a lesson counted twice is better than a lost one.
+        // Write the store before the trail is cleared: after a crash between the two, counting
+        // twice is better than losing counts.
         ledger::keep_learnt(learnt)?;
         AgentTrail::change_trail(caller::turn(), AgentTrail::forget_learnt)
     }
 
-    /// Whether a call is the last one of the model's last answer.
+    /// Whether a call is the last one in the model's last answer.
     pub(crate) fn is_last(messages: &[Message], call: &str) -> bool {
         let mut answers = messages
             .iter()

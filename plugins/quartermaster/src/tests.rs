@@ -1,4 +1,4 @@
-//! Counts and sentences, and what the hooks keep on the host in memory.
+//! Tests of counts and suggestions, and of the hooks on the SDK's in-memory host.
 
 use crate::follow::{FavouriteTool, FollowSettings, ToolFollowers, suggest_tool};
 use crate::ledger;
@@ -31,7 +31,7 @@ fn names(tools: &[&str]) -> Vec<String> {
     tools.iter().map(|tool| (*tool).to_owned()).collect()
 }
 
-/// A place and what came after it.
+/// A place, and the counts of the tools that came next.
 type Known<'a> = (&'a [&'a str], &'a [(&'a str, u32)]);
 
 /// Returns the suggestion after `before` when these counts are known.
@@ -179,7 +179,7 @@ fn start(suggest: bool) {
     testing::set_config(json!({"confidence": 0.6, "observations": 1, "suggest": suggest}));
 }
 
-/// A call of a tool that ran.
+/// Reports a finished call of a tool to the plugin.
 fn ask(caller: Caller, id: &str, tool: &str) {
     finish(caller, &testing::finished_call(tool, "").with_id(id));
 }
@@ -209,7 +209,7 @@ fn load(caller: Caller) -> AgentTrail {
     AgentTrail::view_trail(AgentTrail::clone).unwrap()
 }
 
-/// Returns how often one tool came after others, in ended and running turns.
+/// Returns how often a tool came after a place, with the counts that are not stored yet.
 fn times(before: &[&str], next: &str) -> u64 {
     let count = |followers: Option<&ToolFollowers>| {
         let counts = rind_sdk::serde_json::to_value(followers).unwrap();
@@ -229,7 +229,7 @@ fn what_a_turn_has_learnt_is_kept_when_it_ends_and_not_lost_when_it_breaks_off()
         ask(at("main", 1, step as u32), tool, tool);
     }
     assert_eq!(store::keys("").unwrap(), Vec::<String>::new());
-    // The first turn never ends.
+    // Turn 1 has no end, as after a crash.
     ask(at("main", 2, 1), "a", "grep");
     ask(at("main", 2, 2), "b", "bash");
     end(at("main", 2, 2));

@@ -1,4 +1,4 @@
-//! The last tools of one agent in one turn. Kept in the session's state.
+//! Tracks the last tools that an agent called in a turn, in the session's state.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,22 @@ use rind_sdk::prelude::{Error, caller, data, state};
 use crate::follow::{ToolFollowers, trail_places};
 use crate::ledger::key_of;
 
-/// Trail of an agent.
+/// Calls and suggestions of an agent in one turn.
 #[data]
 #[derive(Default)]
 pub(crate) struct AgentTrail {
-    /// The turn. A new one starts with no tool before it.
+    /// Number of the turn. The tools of an earlier turn do not count as predecessors.
     turn: u32,
-    /// Step and id of the last call. A hook that is dropped halfway is called again about its call.
+    /// Step and id of the last counted call. The host may call a hook again for the same call if it
+    /// was interrupted.
     last: (u32, String),
-    /// The last tools, oldest first: at most two.
+    /// Last tools, at most two, oldest first.
     tools: Vec<String>,
-    /// The step of the last suggestion.
+    /// Step of the last suggestion.
     suggested_in: u32,
-    /// Suggestions in this turn.
+    /// Texts of the suggestions in this turn.
     suggested: Vec<String>,
-    /// Learnt counts that are not in the store yet, by the keys of places.
+    /// Counts that are not in the store yet, by the keys of their places.
     #[serde(default)]
     learnt: BTreeMap<String, ToolFollowers>,
 }
@@ -31,7 +32,8 @@ thread_local! {
 }
 
 impl AgentTrail {
-    /// Changes the agent's trail in a turn, and stores it in the session's state.
+    /// Changes the agent's trail, which is reset first if the turn is a new one, and stores it in
+    /// the session's state.
     pub(crate) fn change_trail<R>(
         turn: u32,
         change: impl FnOnce(&mut Self) -> R,
@@ -43,12 +45,13 @@ impl AgentTrail {
         TRAIL.with(|cached| cached.change(&trail_key(), change))
     }
 
-    /// Shows the agent's trail, which may be of an earlier turn.
+    /// Passes the agent's trail to a function. It may be of an earlier turn.
     pub(crate) fn view_trail<R>(view: impl FnOnce(&Self) -> R) -> Result<R, Error> {
         TRAIL.with(|cached| cached.view(&trail_key(), view))
     }
 
-    /// Starts anew in a turn that is not the trail's. A turn that broke off has learnt as well.
+    /// Resets the trail if the turn is a new one. Counts that are not stored yet are kept, as those
+    /// of a turn that was interrupted.
     fn enter_turn(&mut self, turn: u32) {
         if self.turn != turn {
             *self = Self {
@@ -59,12 +62,12 @@ impl AgentTrail {
         }
     }
 
-    /// Whether the last call that was learnt is this one of a step.
+    /// Whether this call of a step was counted already.
     pub(crate) fn is_at(&self, step: u32, call: &str) -> bool {
         self.last.0 == step && self.last.1 == call
     }
 
-    /// Records that a tool was called.
+    /// Counts a tool as the next one after the current places.
     pub(crate) fn learn_tool(&mut self, tool: &str) {
         for place in trail_places(&self.tools) {
             self.learnt.entry(key_of(place)).or_default().add_tool(tool);
@@ -76,17 +79,17 @@ impl AgentTrail {
         &self.learnt
     }
 
-    /// Forgets the counts that are in the store now.
+    /// Forgets the counts, after they were stored.
     pub(crate) fn forget_learnt(&mut self) {
         self.learnt.clear();
     }
 
-    /// The tools so far, oldest first.
+    /// Returns the last tools, oldest first.
     pub(crate) fn tools(&self) -> &[String] {
         &self.tools
     }
 
-    /// Goes on to a call of a step.
+    /// Records a call of a step as the last one.
     pub(crate) fn go_to(&mut self, step: u32, call: &str, tool: &str) {
         self.last = (step, call.to_owned());
         self.tools.push(tool.to_owned());
@@ -94,12 +97,13 @@ impl AgentTrail {
         self.tools.drain(..old);
     }
 
-    /// Whether there is room for a suggestion in a step: one a step, and each once a turn.
+    /// Whether a suggestion may be made: at most one in a step, and the same text at most once in a
+    /// turn.
     pub(crate) fn has_room_for(&self, step: u32, text: &str) -> bool {
         self.suggested_in != step && self.suggested.iter().all(|said| said != text)
     }
 
-    /// Remembers that a suggestion was made in a step.
+    /// Records that a suggestion was made in a step.
     pub(crate) fn suggest_text(&mut self, step: u32, text: &str) {
         self.suggested_in = step;
         self.suggested.push(text.to_owned());

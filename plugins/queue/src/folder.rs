@@ -1,5 +1,5 @@
-//! The folder of the queue. Every change of it is a rename, so a crash leaves each job in exactly
-//! one place.
+//! Manages the folder of the queue. Jobs and results change place only by renames, so a crash
+//! leaves each job in exactly one place.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -11,13 +11,16 @@ use rind_sdk::serde_json::{self, Value};
 
 use crate::job::{RESULT_END, is_job_name, stem};
 
-/// Folder of jobs that were claimed.
+/// State of a job that succeeded, and subfolder of such jobs.
+pub(crate) const DONE: &str = "done";
+
+/// Subfolder of claimed jobs.
 const CLAIMED: &str = "claimed";
 
-/// Maximum number of jobs that are listed at once.
+/// Maximum number of entries that are read from a folder.
 const MAX_LISTED: usize = 10_000;
 
-/// Folders of the queue.
+/// Folder of the queue, with its subfolders.
 pub(crate) struct QueueFolder {
     root: PathBuf,
 }
@@ -25,9 +28,9 @@ pub(crate) struct QueueFolder {
 /// A job that was claimed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ClaimedJob {
-    /// Id that it was claimed under.
+    /// Id under which the job was claimed.
     pub(crate) id: String,
-    /// Name that its file had.
+    /// Original name of the job's file.
     pub(crate) name: String,
 }
 
@@ -48,21 +51,21 @@ pub(crate) struct JobResult {
 }
 
 impl QueueFolder {
-    /// Opens the queue, and makes its folders.
+    /// Opens the queue, and creates its subfolders.
     pub(crate) fn open(root: impl Into<PathBuf>) -> io::Result<Self> {
         let root = root.into();
-        for name in [CLAIMED, "done", "failed"] {
+        for name in [CLAIMED, DONE, "failed"] {
             fs::create_dir_all(root.join(name))?;
         }
         Ok(Self { root })
     }
 
-    /// Returns the jobs that were claimed and have no end yet, in the order of their ids.
+    /// Returns the claimed jobs that are not finished, in the order of their ids.
     pub(crate) fn claimed(&self) -> io::Result<Vec<ClaimedJob>> {
         let mut jobs = Vec::new();
         for entry in fs::read_dir(self.root.join(CLAIMED))?.take(MAX_LISTED) {
             let name = entry?.file_name();
-            // Results that are not in place yet have no `~`.
+            // A result that is still being written has no `~` in its name.
             let parts = name.to_str().and_then(|name| name.split_once('~'));
             jobs.extend(parts.map(|(id, name)| ClaimedJob {
                 id: id.to_owned(),
@@ -73,8 +76,8 @@ impl QueueFolder {
         Ok(jobs)
     }
 
-    /// Returns the name of the first job that has not changed for a while, or else the time after
-    /// which one may be taken.
+    /// Returns the name of the first job that has not changed for `settle`. If there is none, the
+    /// error is the time until a job is old enough; `None` without jobs.
     pub(crate) fn first_job(
         &self,
         settle: Duration,
@@ -89,7 +92,7 @@ impl QueueFolder {
             if !is_job_name(&name) {
                 continue;
             }
-            // A job that was removed meanwhile is skipped.
+            // The job may have been removed in the meantime.
             let Ok(metadata) = fs::symlink_metadata(entry.path()) else {
                 continue;
             };
@@ -105,7 +108,7 @@ impl QueueFolder {
         Ok(first.ok_or(left))
     }
 
-    /// Claims a job under an id. `None` if it is gone.
+    /// Claims a job under an id. Returns `None` if its file no longer exists.
     pub(crate) fn claim(&self, name: &str, id: &str) -> io::Result<Option<ClaimedJob>> {
         let job = ClaimedJob {
             id: id.to_owned(),
@@ -117,20 +120,20 @@ impl QueueFolder {
         }
     }
 
-    /// Returns the place of a claimed job.
+    /// Returns the path of a claimed job.
     pub(crate) fn path_of(&self, job: &ClaimedJob) -> PathBuf {
         let name = format!("{}~{}", job.id, job.name);
         self.root.join(CLAIMED).join(name)
     }
 
-    /// Whether the result of a claimed job is in place.
-    pub(crate) fn has_result(&self, job: &ClaimedJob) -> bool {
+    /// Returns the state in the result of a claimed job, if the result is already in the folder.
+    pub(crate) fn result_state(&self, job: &ClaimedJob) -> Option<String> {
         self.names_of_result(job)
             .iter()
-            .any(|name| is_result_of(&self.root.join(name), &job.id))
+            .find_map(|name| state_in(&self.root.join(name), &job.id))
     }
 
-    /// Puts the result of a claimed job in place.
+    /// Writes the result of a claimed job atomically into the folder.
     pub(crate) fn put_result(&self, job: &ClaimedJob, result: &JobResult) -> io::Result<()> {
         let [own, other] = self.names_of_result(job);
         let is_free = fs::symlink_metadata(self.root.join(&own)).is_err();
@@ -144,16 +147,16 @@ impl QueueFolder {
         fs::rename(draft, self.root.join(name))
     }
 
-    /// Moves a job whose result is in place to `done` or `failed`.
+    /// Moves a claimed job with a result to `done` or `failed`.
     pub(crate) fn finish(&self, job: &ClaimedJob, is_done: bool) -> io::Result<()> {
-        let to = self.root.join(if is_done { "done" } else { "failed" });
+        let to = self.root.join(if is_done { DONE } else { "failed" });
         fs::rename(
             self.path_of(job),
             to.join(format!("{}~{}", job.id, job.name)),
         )
     }
 
-    /// Names that the result of a job may have: the second where the first is taken.
+    /// Returns the possible file names of a job's result: the second is used if the first exists.
     fn names_of_result(&self, job: &ClaimedJob) -> [String; 2] {
         let stem = stem(&job.name);
         [
@@ -163,10 +166,10 @@ impl QueueFolder {
     }
 }
 
-/// Whether a file is the result of the job with this id.
-fn is_result_of(path: &Path, id: &str) -> bool {
+/// Returns the state in a file, if the file is the result of the job with this id.
+fn state_in(path: &Path, id: &str) -> Option<String> {
     let is_file = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
-    let text = is_file.then(|| fs::read(path).ok()).flatten();
-    let value = text.and_then(|text| serde_json::from_slice::<Value>(&text).ok());
-    value.is_some_and(|value| value["id"] == id)
+    let text = is_file.then(|| fs::read(path).ok()).flatten()?;
+    let value: Value = serde_json::from_slice(&text).ok()?;
+    (value["id"] == id).then(|| value["state"].as_str().unwrap_or_default().to_owned())
 }

@@ -1,4 +1,4 @@
-//! A job: its file, and the turn that it asks for.
+//! Parses the file of a job into a turn order.
 
 use std::fs;
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::path::Path;
 use rind_sdk::data;
 use rind_sdk::turns::TurnOrder;
 
-/// Largest job, in bytes.
+/// Maximum size of a job's file, in bytes.
 pub(crate) const MAX_JOB_BYTES: u64 = 1 << 20;
 
-/// End of the name of a result.
+/// Suffix of the names of results.
 pub(crate) const RESULT_END: &str = ".result.json";
 
-/// Settings that jobs may narrow.
+/// Default settings of jobs. A job may lower the cost limit, but not raise it.
 #[data]
 #[derive(Default)]
 pub(crate) struct QueueSettings {
@@ -22,7 +22,7 @@ pub(crate) struct QueueSettings {
     pub(crate) max_cost_usd: Option<f64>,
 }
 
-/// Job of a JSON file.
+/// Contents of a job in a JSON file.
 #[data]
 #[derive(Default)]
 #[serde(deny_unknown_fields)]
@@ -34,7 +34,7 @@ struct JobFile {
     max_cost_usd: Option<f64>,
 }
 
-/// Longest name of a job, in bytes: with its id it must still be the name of a file.
+/// Maximum length of a job's name in bytes, so that the name with an id is still a valid file name.
 const MAX_NAME_BYTES: usize = 180;
 
 /// Whether a file of this name is a job.
@@ -43,7 +43,7 @@ pub(crate) fn is_job_name(name: &str) -> bool {
     is_job && !name.starts_with('.') && !name.ends_with(RESULT_END) && name.len() <= MAX_NAME_BYTES
 }
 
-/// Returns the name of a job without its end.
+/// Returns the name of a job without its extension.
 pub(crate) fn stem(name: &str) -> &str {
     let stem = name.strip_suffix(".md").or(name.strip_suffix(".json"));
     stem.unwrap_or(name)
@@ -56,7 +56,7 @@ pub(crate) fn read_job(
     id: &str,
     settings: &QueueSettings,
 ) -> Result<TurnOrder, String> {
-    // Not opened before its type is known: a pipe would wait for its other end.
+    // The type is checked before the file is opened: opening a pipe would block.
     let metadata = fs::symlink_metadata(path).map_err(|error| error.to_string())?;
     if !metadata.is_file() {
         return Err("a job is a file, and no link, pipe or folder".to_owned());

@@ -1,4 +1,4 @@
-//! Runs a turn for each job in a folder, at least once, and puts the result beside it.
+//! Runs a turn for each job file in a folder, at least once, and writes the result beside the job.
 
 mod folder;
 mod job;
@@ -9,34 +9,35 @@ mod tests;
 mod queue {
     use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-    use crate::folder::{ClaimedJob, JobResult, QueueFolder};
+    use crate::folder::{ClaimedJob, DONE, JobResult, QueueFolder};
     use crate::job::{QueueSettings, read_job};
     use rind_sdk::prelude::*;
     use rind_sdk::turns::{TurnOrder, TurnReport};
     use rind_sdk::waiting::{WakeConditions, Wakeup};
 
-    /// Folder of the queue, as `files` and `waiting` name it.
+    /// Path of the queue's folder in the host interfaces `files` and `waiting`.
     const FOLDER: &str = "workspace/queue";
 
-    /// Longest time between two looks at the folder.
+    /// Maximum wait before the folder is read again.
     const LOOK: Duration = Duration::from_secs(60);
 
-    /// Pause after a refusal that passes, such as the limit of turns in a minute.
+    /// Pause before a turn that could not be run is tried again, for example because too many turns
+    /// were started in this minute.
     const RETRY: Duration = Duration::from_secs(5);
 
-    /// Times that a job is tried whose turn fails before it begins.
+    /// Number of failed attempts to run a job's turn after which the job fails.
     const MAX_TRIES: u32 = 3;
 
-    /// End of the turn of a job.
+    /// Result of the turn of a job.
     enum JobEnd {
         Report(TurnReport),
-        /// The turn could not be started or has no report, for this reason.
+        /// The job is invalid, or its turn could not be run, for this reason.
         Failed(String),
-        /// The host ends; the job continues at the next start.
+        /// The host shuts down; the job continues after the next start.
         Later,
     }
 
-    /// Path of the folder for a standard library.
+    /// Returns the path of the queue's folder in `std::fs`.
     fn folder_path() -> String {
         match cfg!(target_family = "wasm") {
             true => "/workspace/queue".to_owned(),
@@ -44,7 +45,7 @@ mod queue {
         }
     }
 
-    /// Does the next job, after a wait.
+    /// Waits for a job, runs it, and returns.
     #[run_loop]
     pub(crate) fn run() -> Result<LoopOutcome, Error> {
         let settings: QueueSettings = config::all()?;
@@ -71,7 +72,7 @@ mod queue {
         }
     }
 
-    /// Returns an id that grows with time and that no other job has.
+    /// Returns a unique id that sorts by time.
     fn new_id() -> String {
         use std::hash::{BuildHasher, RandomState};
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -80,16 +81,17 @@ mod queue {
         format!("{ms:012x}{:08x}", random & 0xffff_ffff)
     }
 
-    /// Does a job that was claimed, in this run or before a crash.
+    /// Runs a claimed job. `is_recovered` means that an earlier run of the loop claimed the job.
     fn do_job(
         folder: &QueueFolder,
         job: &ClaimedJob,
         settings: &QueueSettings,
         is_recovered: bool,
     ) -> Result<LoopOutcome, Error> {
-        if is_recovered && folder.has_result(job) {
-            folder.finish(job, true)?;
-            return again(&format!("{} was done before", job.name));
+        if let Some(state) = folder.result_state(job).filter(|_| is_recovered) {
+            folder.finish(job, state == DONE)?;
+            store::remove(&job.id)?;
+            return again(&format!("{} ended before: {state}", job.name));
         }
         let order = read_job(&folder.path_of(job), &job.name, &job.id, settings);
         let end = match order {
@@ -108,17 +110,17 @@ mod queue {
             },
         };
         folder.put_result(job, &result)?;
-        folder.finish(job, result.state == "done")?;
+        folder.finish(job, result.state == DONE)?;
         store::remove(&job.id)?;
         let first = result.answer.trim().lines().next().unwrap_or_default();
         again(&format!("{} {}: {first}", job.name, result.state))
     }
 
-    /// Runs the turn of a job. Its input has an id, so that the session takes it once: a turn that
-    /// a crash cut off continues, and one that ended is not run again.
+    /// Runs the turn of a job. The turn's input has an id, which the session accepts only once: an
+    /// interrupted turn continues after a crash, and a turn that ended is not repeated.
     fn run_turn(order: TurnOrder, job: &ClaimedJob, is_recovered: bool) -> Result<JobEnd, Error> {
-        // Number of the try, which the id of the input has: one that the end of the host
-        // interrupted has ended, and its id is taken.
+        // Number of the attempt, which is part of the input's id: a turn that the shutdown of the
+        // host cancelled has ended, so another attempt needs a new id.
         let mut n = store::get_json::<u32>(&job.id)?.unwrap_or(1);
         let (mut n_failed, mut is_known) = (0, is_recovered);
         loop {
@@ -131,8 +133,9 @@ mod queue {
                     if is_over(Duration::ZERO)? {
                         return Ok(JobEnd::Later);
                     }
-                    // Before the crash the end of the host may have interrupted it; else a person
-                    // did just now.
+                    // Try again once in a recovered job, because the shutdown of the host may have
+                    // cancelled the turn in the earlier run. Otherwise, a person cancelled the turn
+                    // just now.
                     if !std::mem::take(&mut is_known) {
                         return Ok(JobEnd::Report(report));
                     }
@@ -140,7 +143,7 @@ mod queue {
                 }
                 Err(Error::Limit(_)) => None,
                 Err(Error::Failed(why)) => Some(why),
-                // A mistake of the job, which another try does not mend.
+                // The job itself is invalid, so another attempt would fail as well.
                 Err(error) => return Ok(JobEnd::Failed(error.message().to_owned())),
             };
             if let Some(why) = why {
@@ -155,7 +158,7 @@ mod queue {
         }
     }
 
-    /// Waits for a time. Returns whether the host ends.
+    /// Waits for `time`. Returns true if the host shuts down.
     fn is_over(time: Duration) -> Result<bool, Error> {
         let until = WakeConditions::new().timeout(time);
         Ok(matches!(waiting::wait(&until)?, Wakeup::Shutdown))

@@ -1,4 +1,4 @@
-//! The queue on real folders, with turns that end as a test says.
+//! Tests of the queue on real folders with simulated turns.
 
 use std::cell::RefCell;
 use std::fs;
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use crate::folder::QueueFolder;
 use crate::queue::run;
 
-/// A queue in a folder of its own, and the orders of its turns.
+/// A queue in a temporary folder, and the turns that it ordered.
 struct Queue {
     folder: TempDir,
     orders: Rc<RefCell<Vec<TurnOrder>>>,
@@ -74,7 +74,7 @@ impl Queue {
         from_slice(&fs::read(self.path(name)).unwrap()).unwrap()
     }
 
-    /// Names in one of its folders.
+    /// Returns the names in a subfolder of the queue.
     fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(folder)).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -134,32 +134,32 @@ fn a_second_job_of_the_same_name_does_not_overwrite_the_result_of_the_first() {
 #[test]
 fn a_crash_at_any_place_loses_no_job_and_puts_no_result_twice() {
     let root = |queue: &Queue| QueueFolder::open(queue.path("")).unwrap();
-    // After the claim.
+    // A crash after the claim.
     let queue = Queue::new();
     queue.job("a.md", "work");
     root(&queue).claim("a.md", "1").unwrap().unwrap();
     assert_eq!(reason(), "a.md done: did: work");
     assert_eq!(queue.orders.borrow()[0].input_id.as_deref(), Some("1.1"));
-    // While the result was written.
+    // A crash while the result was written.
     let queue = Queue::new();
     queue.job("a.md", "work");
     root(&queue).claim("a.md", "1").unwrap().unwrap();
     fs::write(queue.path("claimed/1.result"), "{\"id\": ").unwrap();
     assert_eq!(reason(), "a.md done: did: work");
     assert_eq!(queue.result("a.result.json")["id"], "1");
-    // After the result was put in place: no turn is run again.
-    let queue = Queue::new();
-    queue.job("a.md", "work");
-    root(&queue).claim("a.md", "1").unwrap().unwrap();
-    fs::write(
-        queue.path("a.result.json"),
-        r#"{"id": "1", "state": "done"}"#,
-    )
-    .unwrap();
-    assert_eq!(reason(), "a.md was done before");
-    assert!(queue.orders.borrow().is_empty());
-    assert!(queue.names("claimed").is_empty());
-    // The result of another job of that name does not count.
+    // A crash after the result was in place: the turn is not repeated.
+    for state in ["done", "failed"] {
+        let queue = Queue::new();
+        queue.job("a.md", "work");
+        root(&queue).claim("a.md", "1").unwrap().unwrap();
+        let result = format!(r#"{{"id": "1", "state": "{state}"}}"#);
+        fs::write(queue.path("a.result.json"), result).unwrap();
+        assert_eq!(reason(), format!("a.md ended before: {state}"));
+        assert!(queue.orders.borrow().is_empty());
+        assert!(queue.names("claimed").is_empty());
+        assert_eq!(queue.names(state), ["1~a.md"]);
+    }
+    // A result with the same name but another job's id does not count.
     let queue = Queue::new();
     queue.job("a.md", "work");
     root(&queue).claim("a.md", "2").unwrap().unwrap();
@@ -266,7 +266,7 @@ fn a_file_that_is_still_written_is_not_taken() {
         folder.first_job(Duration::ZERO).unwrap(),
         Ok("a.md".to_owned())
     );
-    // Names that would be too long with an id, hidden files and results are no jobs.
+    // Hidden files, results, and names that would be too long with an id are not jobs.
     fs::remove_file(queue.path("a.md")).unwrap();
     for name in [".a.md", "a.result.json", &format!("{}.md", "x".repeat(200))] {
         queue.job(name, "x");

@@ -1,9 +1,9 @@
-//! The conversation as text, in parts that fit into a question.
+//! Formats a conversation as text, in chunks that fit into a question.
 
 use rind_sdk::prelude::*;
 
-/// The messages as text, cut between messages into parts of at most `chunk_bytes`. A single message
-/// that is longer keeps its beginning and its end.
+/// Formats messages as text, split between messages into chunks of at most `chunk_bytes`. Of a
+/// message that is longer, only the beginning and the end are kept.
 pub(crate) fn split_chunks(
     messages: &[Message],
     chunk_bytes: usize,
@@ -20,7 +20,7 @@ pub(crate) fn split_chunks(
     chunks
 }
 
-/// A message as text. Reasoning is left out: its conclusions are in the words and the calls.
+/// Formats a message as text. Reasoning is omitted: its conclusions are in the text and the calls.
 fn message_text(message: &Message, result_bytes: usize) -> String {
     let who = match message.role {
         Role::User => "user",
@@ -47,7 +47,7 @@ fn message_text(message: &Message, result_bytes: usize) -> String {
     lines
 }
 
-/// Shortens a text that is longer than `limit` bytes to its two ends.
+/// Shortens a text that is longer than `limit` bytes to its beginning and its end.
 fn shorten_text(text: &str, limit: usize) -> String {
     const GAP: &str = "\n[…]\n";
     if text.len() <= limit {

@@ -1,4 +1,4 @@
-//! Asks the model for the summary that takes the place of old messages.
+//! Asks a model for the summary that replaces old messages.
 
 mod chunk;
 mod summary;
@@ -13,7 +13,8 @@ mod summarization {
 
     #[hook]
     fn before_compact(slice: &Slice) -> Result<SliceOutcome, Error> {
-        // The summary of another plugin stays; the host asks again about it once it is there.
+        // Keep the summary of another plugin. The host calls this hook again if a hook that runs
+        // later sets a summary.
         if !slice.summary().trim().is_empty() {
             return Ok(SliceOutcome::default());
         }

@@ -1,11 +1,12 @@
-//! The questions to the model and the assembly of its answers.
+//! Asks the model for summaries of the chunks of a conversation, each of which continues the
+//! previous one.
 
 use rind_sdk::model::Question;
 use rind_sdk::prelude::*;
 
 use crate::chunk;
 
-/// Maximum number of questions about one conversation: they share the deadline of the hook.
+/// Maximum number of questions about one conversation, all of which share the deadline of the hook.
 const MAX_CHUNKS: usize = 8;
 
 const SYSTEM: &str = "\
@@ -32,7 +33,7 @@ pub(crate) struct SummarySettings {
     pub(crate) result_bytes: usize,
 }
 
-/// The summary of messages, by as many questions as it takes.
+/// Summarizes messages, with one question for each chunk.
 pub(crate) fn write_summary(
     messages: &[Message],
     settings: &SummarySettings,
@@ -46,7 +47,8 @@ pub(crate) fn write_summary(
             settings.chunk_bytes
         )));
     }
-    // No author of a message knew this id, so no message can contain the closing tag.
+    // The tag contains a message id that no author could know in advance, so no message can contain
+    // the closing tag.
     let tag = messages.first().map_or("", |message| message.id.as_str());
     let mut summary = String::new();
     for chunk in &chunks {

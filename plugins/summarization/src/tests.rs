@@ -1,4 +1,5 @@
-//! The summary with a model that is a closure, and the hook where it asks nobody.
+//! Tests of the summary with a simulated model, and of the hook where another plugin has written
+//! the summary.
 
 use crate::chunk::split_chunks;
 use crate::summarization::__rind_hook_before_compact as before_compact;

@@ -1,4 +1,4 @@
-//! Asks a model for the title of a session, once, after its first finished turn.
+//! Asks a model for a title of each session, once, after the session's first finished turn.
 
 mod title;
 
@@ -9,16 +9,16 @@ mod titles {
     use rind_sdk::prelude::*;
     use rind_sdk::session;
 
-    /// Key of the mark that the session has its title.
+    /// State key that is set once a title was requested.
     const KEY: &str = "titled";
 
-    /// Name of the entry from which the host takes the title.
+    /// Name of the session entry that the host shows as the title.
     const ENTRY: &str = "title";
 
     /// Maximum number of tokens of an answer.
     const MAX_TOKENS: u32 = 60;
 
-    /// Messages among which the first input is looked for.
+    /// Number of messages that are searched for the first input.
     const MAX_MESSAGES: u32 = 1000;
 
     const SYSTEM: &str = "You name conversations. Answer with a title alone: no quotes, no full stop, in the language of the \
@@ -42,7 +42,7 @@ mod titles {
         let Some(first) = first else {
             return Ok(Observed::default());
         };
-        // Set first: a model that fails is not asked again after every turn.
+        // Set before the request, so that a model that fails is not asked again after every turn.
         state::set(KEY, "1")?;
         let reply = model::ask(&Question {
             system: SYSTEM.to_owned(),

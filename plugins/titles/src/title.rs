@@ -1,12 +1,12 @@
-//! The question for a title, and the title in the answer.
+//! Writes the question for a title, and extracts the title from the answer.
 
-/// Longest part of each text that the question shows, in characters.
+/// Maximum length in characters of the input and of the answer in the question.
 const MAX_SHOWN: usize = 2000;
 
-/// Longest title, in characters.
+/// Maximum length of a title, in characters.
 const MAX_TITLE: usize = 80;
 
-/// Returns the question about a first input and its answer.
+/// Returns the question for a title of this first input and its answer.
 pub(crate) fn question_text(input: &str, output: &str, max_words: u32) -> String {
     let cut = |text: &str| text.chars().take(MAX_SHOWN).collect::<String>();
     format!(
@@ -16,8 +16,8 @@ pub(crate) fn question_text(input: &str, output: &str, max_words: u32) -> String
     )
 }
 
-/// Returns the title in an answer: its first line with words, without quotes, cut. `None` if there is
-/// none.
+/// Returns the title in a model's answer: the first line that has a letter or digit, without
+/// quotes, truncated. `None` if there is no such line.
 pub(crate) fn clean_title(answer: &str, max_words: u32) -> Option<String> {
     let mut lines = answer.lines().map(str::trim);
     let line = lines.find(|line| line.chars().any(char::is_alphanumeric))?;

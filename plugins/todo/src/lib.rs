@@ -1,13 +1,13 @@
-//! List of tasks that the model keeps during a longer piece of work and the person sees.
+//! Keeps a list of tasks that the model writes during longer work and the person sees.
 
 #[rind_sdk::plugin]
 mod todo {
     use rind_sdk::prelude::*;
 
-    /// Key of the list in the state of the session.
+    /// State key of the list.
     const KEY: &str = "tasks";
 
-    /// Maximum number of tasks. A longer list is not read.
+    /// Maximum number of tasks; a longer list is refused.
     const MAX_TASKS: usize = 50;
 
     /// Maximum length of a task, in characters.
@@ -70,13 +70,15 @@ mod todo {
         Ok(list_tasks(&args.tasks))
     }
 
-    /// Reminds the model of the list in each turn, so that it outlives the compaction of older messages.
+    /// Adds the open tasks to the system prompt of each turn, so that the model knows them after
+    /// older messages were compacted.
     #[hook]
     fn system_prompt(about: PromptContext) -> Result<PromptOutcome, Error> {
         let tasks = read_tasks()?;
         show_status(&tasks);
         let is_open = tasks.iter().any(|task| task.status != TaskStatus::Done);
-        // A subagent has work of its own. Where the tool is switched off the list cannot be kept.
+        // Only for the main agent, since a subagent has its own work, and only with the tool by
+        // which the list is updated.
         let has_tool = about.tools.iter().any(|name| name == "todo_write");
         if caller::depth() > 0 || !is_open || !has_tool {
             return Ok(PromptOutcome::default());
@@ -144,7 +146,8 @@ mod todo {
         tasks.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// One line without control characters, cut at the maximum length.
+    /// Joins the words of a text into one line without control characters, truncated to the maximum
+    /// length.
     fn one_line(text: &str) -> String {
         let words = text.split(|c: char| c.is_whitespace() || c.is_control());
         let line = words

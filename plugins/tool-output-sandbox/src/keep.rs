@@ -1,5 +1,5 @@
-//! Keeping results in the session's state under short handles; the oldest go first when there is no
-//! room.
+//! Stores tool results in the session's state under short handles. The oldest are removed when the
+//! state is full.
 
 use rind_sdk::prelude::{Error, state};
 
@@ -8,10 +8,10 @@ const PREFIX: &str = "out/";
 /// Maximum size of one value in the state, in bytes.
 const MAX_BYTES: usize = 16 << 20;
 
-/// Stores a text and returns its handle, or why it could not be stored.
+/// Stores a text and returns its handle. The oldest texts are removed if there is no room.
 pub(crate) fn keep_output(text: &str) -> Result<String, Error> {
     if text.len() > MAX_BYTES {
-        // Nothing that is thrown away would make room for it.
+        // Removing other texts would not help.
         return Err(Error::Limit(format!(
             "one output may have {MAX_BYTES} bytes"
         )));
@@ -20,7 +20,7 @@ pub(crate) fn keep_output(text: &str) -> Result<String, Error> {
     state::set_json("next", &(next + 1))?;
     let mut kept = state::keys(PREFIX).into_iter();
     loop {
-        // Keys are sorted, and so the first is the oldest.
+        // Keys are sorted by number, so the first is the oldest.
         match (state::set(&output_key(next), text), kept.next()) {
             (Ok(()), _) => return Ok(format!("out-{next}")),
             (Err(Error::Limit(_)), Some(oldest)) => state::remove(&oldest)?,
@@ -29,7 +29,7 @@ pub(crate) fn keep_output(text: &str) -> Result<String, Error> {
     }
 }
 
-/// The text of a handle.
+/// Returns the text of a handle.
 pub(crate) fn get(handle: &str) -> Result<String, Error> {
     let number = handle
         .strip_prefix("out-")
@@ -48,7 +48,7 @@ pub(crate) fn get(handle: &str) -> Result<String, Error> {
     )))
 }
 
-/// The handles of all texts that are kept, the oldest first.
+/// Returns the handles of all stored texts, the oldest first.
 pub(crate) fn handles() -> Vec<String> {
     let handle = |key: &String| format!("out-{}", key[PREFIX.len()..].trim_start_matches('0'));
     state::keys(PREFIX).iter().map(handle).collect()

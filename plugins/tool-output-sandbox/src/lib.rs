@@ -1,5 +1,5 @@
-//! Keeps large tool results aside: the model gets a part and a handle, and reads on with
-//! `read_output`.
+//! Stores large tool results outside of the conversation: the model gets an excerpt and a handle,
+//! and reads the rest with the tool `read_output`.
 
 mod keep;
 mod read;
@@ -40,7 +40,7 @@ mod tool_output_sandbox {
         let kept = keep::keep_output(&content);
         let notice = format!("{} bytes of {name} kept aside", content.len());
         let mut parts = vec![Part::Text(rows::preview_output(&content, &kept, &settings))];
-        // Images are no text that could be kept aside: the model still sees them.
+        // Images cannot be stored as text; the model still gets them.
         parts.extend(finished.parts().filter(|part| part.as_blob().is_some()));
         Ok(ResultOutcome::replace_parts(parts).log(Level::Info, notice))
     }

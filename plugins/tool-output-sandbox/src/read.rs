@@ -1,24 +1,24 @@
-//! Answers `read_output`.
+//! Answers calls of the tool `read_output`.
 
 use crate::keep;
 use crate::rows::{OutputRow, split_rows};
 use rind_sdk::prelude::Error;
 
-/// Maximum number of rows of one answer.
+/// Maximum number of rows in one answer.
 const MAX_ROWS: usize = 2000;
 
-/// Request of the tool.
+/// Arguments of `read_output`, without the handle.
 pub(crate) struct Request<'a> {
-    /// First row, from 1.
+    /// First row, counted from 1.
     pub(crate) offset: usize,
-    /// Maximum number of rows.
+    /// Maximum number of rows to return.
     pub(crate) limit: usize,
-    /// Text that rows must contain.
+    /// Text that the returned rows must contain.
     pub(crate) search: Option<&'a str>,
 }
 
-/// Rows of all outputs that contain the text, those of the newest output first, as many as fit in
-/// `bytes`.
+/// Searches all outputs, the newest first, for rows that contain the text, and returns as many as
+/// fit in `bytes`.
 pub(crate) fn search_all(
     handles: Vec<String>,
     request: &Request<'_>,
@@ -32,7 +32,7 @@ pub(crate) fn search_all(
     let needle = search.to_ascii_lowercase();
     let (mut found, mut n_more) = (String::new(), 0);
     for handle in handles.iter().rev() {
-        // An output that makes room for another meanwhile is gone.
+        // The output may have been removed in the meantime to make room for another.
         let Ok(text) = keep::get(handle) else {
             continue;
         };
@@ -59,7 +59,8 @@ pub(crate) fn search_all(
     Ok(found.trim_end_matches('\n').to_owned())
 }
 
-/// The requested rows, as many as fit in `bytes`, with the size of the whole and how to continue.
+/// Returns the requested rows, as many as fit in `bytes`, after a line with the total number of
+/// rows and the offset to continue from.
 pub(crate) fn read_rows(text: &str, handle: &str, request: &Request<'_>, bytes: usize) -> String {
     let total = split_rows(text).count();
     let offset = request.offset.max(1);
@@ -110,7 +111,7 @@ pub(crate) fn read_rows(text: &str, handle: &str, request: &Request<'_>, bytes: 
     format!("{head}\n{body}").trim_end_matches('\n').to_owned()
 }
 
-/// Whether the text starts in this row; it may go on in the next row of the same line.
+/// Whether the text starts in this row. It may extend into the next row of the same line.
 fn contains_text(row: &OutputRow<'_>, needle: &str) -> bool {
     let end = (row.text.len() + needle.len()).saturating_sub(1);
     let window = &row.rest[..row.rest.ceil_char_boundary(end)];

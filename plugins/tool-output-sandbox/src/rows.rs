@@ -1,4 +1,4 @@
-//! Rows of a text, and the preview that the model is shown at first.
+//! Splits a text into rows, and builds the preview that the model gets in place of a large result.
 
 use rind_sdk::prelude::{Error, data};
 use std::fmt::Write;
@@ -9,15 +9,15 @@ pub(crate) const ROW: usize = 1000;
 /// The operator's settings.
 #[data]
 pub(crate) struct SandboxSettings {
-    /// Results with more bytes are kept aside.
+    /// Size in bytes above which a result is replaced by a preview.
     pub(crate) threshold: usize,
-    /// Maximum number of rows from the start.
+    /// Maximum number of rows from the start in a preview.
     pub(crate) head: usize,
-    /// Maximum number of rows from the end.
+    /// Maximum number of rows from the end in a preview.
     pub(crate) tail: usize,
 }
 
-/// A row and where it is.
+/// A row of a text: a line, or a part of a long line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutputRow<'a> {
     /// Text of the row.
@@ -26,7 +26,7 @@ pub(crate) struct OutputRow<'a> {
     pub(crate) rest: &'a str,
 }
 
-/// The rows of a text. Cuts are between characters.
+/// Splits a text into rows. A long line is cut at character boundaries.
 pub(crate) fn split_rows(text: &str) -> impl Iterator<Item = OutputRow<'_>> {
     text.lines().flat_map(|line| {
         let mut rest = Some(line);
@@ -50,8 +50,8 @@ pub(crate) fn preview_output(
     settings: &SandboxSettings,
 ) -> String {
     let all: Vec<OutputRow<'_>> = split_rows(text).collect();
-    // A row has a line break too. The share keeps the whole well below the threshold for rows of
-    // any length.
+    // Line breaks are counted as well. The two shares of the threshold keep the preview far below
+    // it.
     let head = fitting_rows(all.iter(), settings.head, settings.threshold / 4);
     let tail = fitting_rows(
         all[head..].iter().rev(),
@@ -91,7 +91,8 @@ pub(crate) fn preview_output(
     shown
 }
 
-/// Counts rows up to `most`, or up to more than `bytes` bytes. One fits always.
+/// Returns the number of leading rows that fit in `bytes` with their line breaks, at least 1 and at
+/// most `most`.
 fn fitting_rows<'a>(
     rows: impl Iterator<Item = &'a OutputRow<'a>>,
     most: usize,

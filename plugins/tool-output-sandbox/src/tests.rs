@@ -1,4 +1,4 @@
-//! The hook and the tool on the host in memory.
+//! Tests of the hook and the tool on the SDK's in-memory host.
 
 use crate::rows::{ROW, split_rows};
 use crate::tool_output_sandbox::{__rind_call_tool, __rind_hook_post_tool};

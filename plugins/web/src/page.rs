@@ -1,14 +1,16 @@
-//! Text of a page: converts HTML to Markdown, keeps other text, and refuses everything else.
+//! Extracts the text of a page: converts HTML to Markdown, returns other text as it is, and refuses
+//! everything else.
 
 use rind_sdk::http::Response;
 use rind_sdk::prelude::*;
 
-/// Elements that hold no text of the page.
+/// HTML elements that are skipped, because they do not contain the main text of a page.
 const SKIPPED: [&str; 10] = [
     "script", "style", "noscript", "template", "svg", "iframe", "nav", "footer", "form", "head",
 ];
 
-/// Reads the text of a page. A status other than success is an error that quotes the beginning of the answer.
+/// Returns the text of a page. A status other than 2xx is an error that quotes the beginning of the
+/// answer.
 pub(crate) fn read_page(response: &Response) -> Result<String, Error> {
     let kind = response_kind(response);
     let text = decode_text(&kind, &response.body);
@@ -34,7 +36,8 @@ pub(crate) fn read_page(response: &Response) -> Result<String, Error> {
     Ok(to_markdown(&kind, &text))
 }
 
-/// Media type of an answer in lower case, without parameters; that of HTML if the server does not say.
+/// Returns the media type of an answer in lower case, without parameters; `text/html` if the server
+/// does not send one.
 fn response_kind(response: &Response) -> String {
     let header = response.headers.iter();
     let header = header.filter(|header| header.name.eq_ignore_ascii_case("content-type"));
@@ -50,7 +53,7 @@ fn response_kind(response: &Response) -> String {
         .to_ascii_lowercase()
 }
 
-/// Returns the text of a body; `None` if its media type is not a text. Invalid UTF-8 is replaced.
+/// Decodes a body as text; `None` if its media type is not textual. Invalid UTF-8 is replaced.
 fn decode_text(kind: &str, body: &[u8]) -> Option<String> {
     let is_text = kind.starts_with("text/")
         || ["json", "xml", "javascript", "yaml", "toml"]
@@ -72,7 +75,7 @@ fn to_markdown(kind: &str, text: &str) -> String {
     }
 }
 
-/// Leaves one of several blank lines.
+/// Collapses several blank lines into one.
 fn collapse_blank_lines(text: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
     for line in text.lines().map(str::trim_end) {

@@ -1,10 +1,10 @@
-//! Requests to search engines, and their answers.
+//! Builds requests to search engines, and parses their answers.
 
 use rind_sdk::http::{Request, Response};
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{self, Value};
 
-/// Engine that is asked.
+/// Configured search engine.
 #[data]
 #[derive(Copy, PartialEq)]
 #[serde(rename_all = "lowercase")]
@@ -13,11 +13,11 @@ pub(crate) enum SearchEngine {
     None,
     /// The API of Brave Search.
     Brave,
-    /// A server of SearXNG.
+    /// A SearXNG server.
     Searxng,
 }
 
-/// Creates the request of a search. The key is added by the host.
+/// Builds the request for a search. The host adds the API key.
 pub(crate) fn search_request(
     engine: SearchEngine,
     searxng_url: &str,
@@ -43,7 +43,7 @@ pub(crate) fn search_request(
     Ok(Request::get(url).header("accept", "application/json"))
 }
 
-/// Reads at most `count` results as Markdown: title, address, excerpt.
+/// Formats at most `count` results as Markdown: title, URL, excerpt.
 pub(crate) fn read_results(
     engine: SearchEngine,
     response: &Response,
@@ -75,7 +75,7 @@ fn show_result(result: &Value, excerpt: &str) -> String {
     )
 }
 
-/// Encodes a text for the query of a URL (RFC 3986, unreserved characters stay).
+/// Percent-encodes a text for the query of a URL; the unreserved characters of RFC 3986 are kept.
 fn encode_query(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let encode = |byte: u8| match byte {

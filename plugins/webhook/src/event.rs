@@ -1,9 +1,10 @@
-//! Events: each names the session, and the text that the model gets for its turn.
+//! Turns a received event into the session and the input of a turn.
 
 use rind_sdk::data;
 use rind_sdk::serde_json::{self, Value};
 
-/// Longest name of a session of a loop, in bytes. Only hashes are so long.
+/// Maximum length in bytes of the session name of a loop. Longer values are hashed to a name of
+/// exactly this length.
 const NAME_BYTES: usize = 40;
 
 /// Settings of the plugin.
@@ -19,17 +20,17 @@ pub(crate) struct WebhookSettings {
     pub(crate) max_cost_usd: f64,
 }
 
-/// An event that runs a turn.
+/// An event for which a turn is run.
 #[derive(Debug, PartialEq)]
 pub(crate) struct AcceptedEvent {
     pub(crate) input: String,
-    /// Name of the session that it continues.
+    /// Name of the session in which the turn runs; `None` for a new session.
     pub(crate) session: Option<String>,
-    /// Id that makes the receiver accept the event only once.
+    /// Id by which a repeated event is recognized.
     pub(crate) id: Option<String>,
 }
 
-/// Reads an event. The error is the reason why it runs no turn.
+/// Parses an event. The error is the reason why no turn is run.
 pub(crate) fn accept(text: &str, settings: &WebhookSettings) -> Result<AcceptedEvent, String> {
     let event: Option<Value> = serde_json::from_str(text).ok();
     let find = |pointer: &str| -> Result<Option<String>, String> {
@@ -56,7 +57,7 @@ pub(crate) fn accept(text: &str, settings: &WebhookSettings) -> Result<AcceptedE
     })
 }
 
-/// Returns a text, a number or a truth value as text.
+/// Returns a string, a number or a boolean as text.
 fn scalar_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -65,8 +66,9 @@ fn scalar_text(value: &Value) -> Option<String> {
     }
 }
 
-/// Makes a name of a value, another one for each value. Names have letters a to z, digits and `-`:
-/// other bytes become `-` and two hexadecimal digits, and a name that is too long becomes a hash.
+/// Converts a value into a session name that is unique to it. Names consist of a to z, digits and
+/// `-`: any other byte becomes `-` and two hexadecimal digits, and a name that is too long becomes
+/// a hash.
 fn session_name(value: &str) -> String {
     let mut name = String::new();
     for byte in value.bytes() {
@@ -82,7 +84,8 @@ fn session_name(value: &str) -> String {
     name
 }
 
-/// Returns the input of a turn. The event stands in a fence that it cannot end.
+/// Returns the input of a turn: the prompt, and the event in a code fence that is longer than any
+/// in the event.
 fn input_of(prompt: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);

@@ -13,19 +13,20 @@ mod webhook {
     use rind_sdk::turns::{TurnOrder, TurnReport};
     use rind_sdk::waiting::{WakeConditions, Wakeup};
 
-    /// Key of the ids of events that were taken, the oldest first.
+    /// Store key of the ids of accepted events, the oldest first.
     const TAKEN: &str = "taken";
 
-    /// Ids that are kept.
+    /// Maximum number of ids in the store.
     const MAX_TAKEN: usize = 1000;
 
-    /// Pause after a refusal that passes, such as the limit of turns in a minute.
+    /// Pause before a turn that could not be run is tried again, for example because too many turns
+    /// were started in this minute.
     const RETRY: Duration = Duration::from_secs(5);
 
-    /// Times that an event is tried whose turn fails before it begins.
+    /// Maximum number of attempts to run the turn of an event.
     const MAX_TRIES: u32 = 3;
 
-    /// Waits for an event and runs its turn.
+    /// Waits for an event, runs its turn, and returns.
     #[run_loop]
     pub(crate) fn run() -> Result<LoopOutcome, Error> {
         let settings: WebhookSettings = config::all()?;
@@ -41,7 +42,8 @@ mod webhook {
             return again("no turn: the event was taken before");
         }
         let report = run_turn(&event, &settings)?;
-        // After the turn: an event whose turn could not run may be sent again.
+        // Stored after the turn, so that the sender may send an event again if its turn could not
+        // be run.
         if let Some(id) = event.id {
             taken.push(id);
             taken.drain(..taken.len().saturating_sub(MAX_TAKEN));

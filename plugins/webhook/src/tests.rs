@@ -1,4 +1,4 @@
-//! Events that run turns, with messages and answers in memory.
+//! Tests of the loop with simulated events and turns.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use rind_sdk::waiting::{LoopMessage, Wakeup};
 
 use crate::webhook::run;
 
-/// Sets the plugin up with changed settings. Returns the orders of its turns.
+/// Sets the plugin up with these changes of its settings. Returns the turns that it orders.
 fn set_up(changes: Value) -> Rc<RefCell<Vec<TurnOrder>>> {
     testing::reset();
     let mut settings = json!({
@@ -41,7 +41,7 @@ fn set_up(changes: Value) -> Rc<RefCell<Vec<TurnOrder>>> {
     orders
 }
 
-/// Sends an event; returns the reason for the next run.
+/// Sends an event, and returns the reason that the loop reports for its next run.
 fn send(text: &str) -> String {
     let text = text.to_owned();
     testing::answer_waits(move |until| {

@@ -1,6 +1,6 @@
-//! A plugin with one of everything that can be exported, and how a plugin tests itself natively.
+//! A plugin that exports one of everything, with native tests of it.
 //!
-//! `cargo build -p rind-sdk --example everything --target wasm32-wasip2` makes a component of it.
+//! `cargo build -p rind-sdk --example everything --target wasm32-wasip2` builds its component.
 
 #[rind_sdk::plugin]
 mod everything {
@@ -158,7 +158,7 @@ mod everything {
         }
     }
 
-    /// Runs the built-in order with the tools of a preset.
+    /// Runs turns in the built-in order, with the tools of a preset.
     #[agent_loop]
     fn order() -> Result<(), Error> {
         agent_turn::take_input()?;

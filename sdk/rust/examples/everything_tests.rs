@@ -1,4 +1,4 @@
-//! Calls the plugin as the host would, on the host in memory.
+//! Tests of the plugin, called as the host would, on the SDK's in-memory host.
 
 use super::everything::*;
 use rind_sdk::prelude::*;

@@ -1,7 +1,7 @@
-//! One hook for each point, each with a typical use of the point. A plugin needs only a few of
-//! them: copy those.
+//! One hook for each extension point, each with a typical use of the point. A plugin needs only a
+//! few of them: copy those.
 //!
-//! `cargo build -p rind-sdk --example points --target wasm32-wasip2` makes a component of it.
+//! `cargo build -p rind-sdk --example points --target wasm32-wasip2` builds its component.
 
 #[rind_sdk::plugin]
 mod points {
@@ -19,7 +19,7 @@ mod points {
             .log(Level::Info, kind))
     }
 
-    /// Says how long the session was.
+    /// Logs how many messages the session had.
     #[hook]
     fn session_end(session: SessionInfo) {
         log::info(format_args!("{} messages", session.messages));
@@ -43,7 +43,7 @@ mod points {
         }
     }
 
-    /// Has the user asked first when the input speaks of deleting.
+    /// Asks the user first if the input mentions deleting.
     #[hook]
     fn post_assess(assessment: Assessment) -> AssessmentOutcome {
         if !assessment.input.contains("delete") {
@@ -56,14 +56,14 @@ mod points {
         })
     }
 
-    /// Adds a rule of the house, the same for the whole session.
+    /// Adds a part to the system prompt that stays the same for the whole session.
     #[hook]
     fn system_prompt(about: PromptContext) -> PromptOutcome {
         let text = format!("You have {} tools.", about.tools.len());
         PromptOutcome::part(PromptPart::new(Tier::Stable, "tools", text))
     }
 
-    /// Removes a part that another plugin added.
+    /// Removes the parts that a plugin added under the key `chatter`.
     #[hook]
     fn before_system_prompt(parts: Vec<PromptPart>) -> PartsOutcome {
         let chatty = parts
@@ -75,7 +75,7 @@ mod points {
         }
     }
 
-    /// Takes trailing spaces off the finished system prompt.
+    /// Trims trailing whitespace from the finished system prompt.
     #[hook]
     fn after_system_prompt(text: &str) -> TextOutcome {
         match text.trim_end() {
@@ -84,8 +84,8 @@ mod points {
         }
     }
 
-    /// Reminds the model of the task at the end of a long conversation. The messages stay with the
-    /// host until they are read.
+    /// Reminds the model of the task at the end of a long conversation. Only the messages that the
+    /// hook reads are copied from the host.
     #[hook]
     fn context(messages: &Conversation) -> ContextOutcome {
         if messages.len() < 100 {
@@ -95,7 +95,7 @@ mod points {
         ContextOutcome::default().append_message(format!("The task: {}", first.unwrap_or_default()))
     }
 
-    /// Sends short conversations to a small model.
+    /// Sends short conversations to a small model, and limits every answer.
     #[hook]
     fn pre_reason(request: ModelRequest) -> RequestOutcome {
         RequestOutcome {
@@ -113,8 +113,8 @@ mod points {
         Ok(WireOutcome::replace(body.to_string()))
     }
 
-    /// Hides a code name while the answer streams. The last word may be incomplete, so it is held
-    /// back.
+    /// Hides a code name while the answer streams. The last word of a delta may be incomplete, so
+    /// it is held back.
     #[hook]
     fn output_delta(delta: TextDelta) -> DeltaOutcome {
         let last = delta.text.rfind(' ').map_or(0, |space| space + 1);
@@ -133,7 +133,7 @@ mod points {
         Observed::default().metric("provider.seconds", seconds)
     }
 
-    /// Asks for another step when the model only promises to do something.
+    /// Requests another step if the model only promises to do something.
     #[hook]
     fn post_reason(message: Message) -> ReplyOutcome {
         if message.text().ends_with("I will do that now.") {
@@ -149,7 +149,7 @@ mod points {
         Observed::default().metric("message.words", words as f64)
     }
 
-    /// Refuses to write lock files, and asks before anything runs.
+    /// Refuses to write lock files, and asks the user before a program runs.
     #[hook]
     fn pre_tool(call: ProposedCall) -> CallOutcome {
         if call.call.arguments.contains(".lock\"") {
@@ -161,7 +161,7 @@ mod points {
         }
     }
 
-    /// Cuts a long result. Only its size is asked for until it is long.
+    /// Truncates a long result. The text of a short one is not copied from the host.
     #[hook]
     fn post_tool(finished: &FinishedCall) -> ResultOutcome {
         if finished.size() < 100_000 {
@@ -179,7 +179,7 @@ mod points {
         SteeringOutcome::default()
     }
 
-    /// States the criteria of a good answer.
+    /// Adds a criterion for a good answer if a tool call failed; otherwise declares the turn done.
     #[hook]
     fn pre_reflect(turn: Reflection) -> ReflectionOutcome {
         if turn.tools.iter().any(|tool| tool.is_error) {
@@ -188,7 +188,7 @@ mod points {
         ReflectionOutcome::done()
     }
 
-    /// Keeps reflection from asking for another step because of style.
+    /// Overrides a reflection that asks for another step only because of style.
     #[hook]
     fn post_reflect(verdict: ReflectVerdict) -> VerdictOutcome {
         match verdict.continue_because {
@@ -197,7 +197,7 @@ mod points {
         }
     }
 
-    /// Holds back an answer that names the code name.
+    /// Blocks an answer that contains the code name.
     #[hook]
     fn pre_output(output: &str) -> OutputOutcome {
         if output.contains("Bluebird") {
@@ -219,7 +219,7 @@ mod points {
         Observed::default().notify(Level::Info, text)
     }
 
-    /// Writes the summary instead of the model's, from the first and the last message.
+    /// Summarizes from the first and the last message, in place of the model.
     #[hook]
     fn before_compact(slice: &Slice) -> SliceOutcome {
         match (slice.message(0), slice.last()) {
@@ -236,7 +236,7 @@ mod points {
         Observed::default().metric("compacted.messages", slice.len().into())
     }
 
-    /// Keeps short turns out of the archive.
+    /// Prevents the archiving of short conversations.
     #[hook]
     fn before_archive(slice: &Slice) -> SliceOutcome {
         if slice.len() < 4 {
@@ -245,7 +245,7 @@ mod points {
         SliceOutcome::default()
     }
 
-    /// Says why a turn was archived.
+    /// Logs the reason for archiving.
     #[hook]
     fn after_archive(slice: &Slice) {
         log::info(format_args!("archived: {}", slice.reason()));
@@ -266,7 +266,7 @@ mod points {
         Observed::default()
     }
 
-    /// Tells the person which tools a skill leaves.
+    /// Tells the person which tools an active skill allows.
     #[hook]
     fn skill_activated(skill: SkillInfo) -> Observed {
         match skill.allow {
@@ -281,7 +281,7 @@ mod points {
         log::info(format_args!("{} ended: {}", skill.id, skill.reason));
     }
 
-    /// Counts failures by where they happened.
+    /// Counts failures by the place where they happened.
     #[hook]
     fn error(failure: Failure) -> Observed {
         let place = failure.where_.replace('-', "_");

@@ -1,7 +1,8 @@
-//! Primitives of the turn that a loop of the agent runs. Needs the side effect `external` and
-//! `[external] agent_loop = true`, and `loop` under `[agent]` in the operator's settings.
+//! Primitives with which an agent loop runs a turn. Needs the side effect `external`,
+//! `[external] agent_loop = true`, and the plugin's name as `loop` under `[agent]` in the
+//! operator's settings.
 //!
-//! The built-in order, with which a loop can begin:
+//! This loop runs the built-in order, and is a good start for another one:
 //!
 //! ```no_run
 //! #[rind_sdk::plugin]
@@ -35,15 +36,16 @@ use crate::bindings::rind::plugin::agent_turn as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::agent_turn_host as host;
 
-/// Whether the turn goes on with one that was interrupted.
+/// Whether the turn continues one that was interrupted.
 ///
 /// # Errors
-/// The plugin's loop of the agent does not run.
+/// The plugin's agent loop is not running.
 pub fn is_resumed() -> Result<bool, Error> {
     host::is_resumed()
 }
 
-/// Takes the input of the turn, and steering at later calls.
+/// Takes the input of the turn. Later calls return what the user has said since then; `None` if
+/// nothing.
 ///
 /// # Errors
 /// As [`is_resumed`].
@@ -51,7 +53,7 @@ pub fn take_input() -> Result<Option<TakenInput>, Error> {
     host::take_input()
 }
 
-/// Makes the system prompt of the turn, once.
+/// Builds the system prompt of the turn. To be called once.
 ///
 /// # Errors
 /// As [`is_resumed`].
@@ -59,24 +61,24 @@ pub fn build_prompt() -> Result<(), Error> {
     host::build_prompt()
 }
 
-/// Asks the model, which is one step of the turn.
+/// Sends a request to the model, which is one step of the turn.
 ///
 /// # Errors
-/// The operator lets no loop ask this model, there is no such preset, or a model that was asked
-/// aside gave no answer.
+/// The operator does not allow agent loops to use this model, the preset does not exist, or a model
+/// that was asked with `aside` gave no answer.
 pub fn request(order: &RequestOrder) -> Result<ModelAnswer, Error> {
     host::request(order)
 }
 
-/// Makes an answer that was asked for aside a part of the conversation.
+/// Adds an answer that was requested with `aside` to the conversation.
 ///
 /// # Errors
-/// There is none of this number, or the conversation went on since.
+/// There is no such answer, or the conversation has continued since.
 pub fn accept(id: u32) -> Result<(), Error> {
     host::accept(id)
 }
 
-/// Runs the calls of the last answer, and returns how each ended.
+/// Runs the tool calls of the last answer, and returns how each ended.
 ///
 /// # Errors
 /// As [`is_resumed`].
@@ -84,7 +86,7 @@ pub fn run_calls() -> Result<Vec<CallReport>, Error> {
     host::run_calls()
 }
 
-/// Adds a message of the plugin to the conversation.
+/// Adds a message to the conversation, which reaches the model as a user message from this plugin.
 ///
 /// # Errors
 /// The text is empty or too long.
@@ -92,7 +94,7 @@ pub fn inject(text: &str) -> Result<(), Error> {
     host::inject(text)
 }
 
-/// Reflects on the last answer: the reason why another request is needed, or `None`.
+/// Reflects on the last answer. Returns the reason why another request is needed, or `None`.
 ///
 /// # Errors
 /// As [`is_resumed`].
@@ -100,7 +102,8 @@ pub fn reflect() -> Result<Option<String>, Error> {
     host::reflect()
 }
 
-/// Gives the last answer out, after reflection.
+/// Gives out the last answer after reflection and the hooks on the output, or returns why another
+/// request is needed.
 ///
 /// # Errors
 /// As [`is_resumed`].
@@ -108,8 +111,8 @@ pub fn finish() -> Result<TurnFinish, Error> {
     host::finish()
 }
 
-/// Asks the model and runs the calls of its answers until an answer has no calls, and returns that
-/// answer. The first request is `order`; the further ones are the same without its note.
+/// Sends requests and runs the calls of their answers until an answer has no calls; returns that
+/// answer. The first request is `order`; later ones omit its note.
 ///
 /// # Errors
 /// As [`request`].
@@ -126,7 +129,7 @@ pub fn request_to_end(order: &RequestOrder) -> Result<ModelAnswer, Error> {
 }
 
 impl RequestOrder {
-    /// A request with all tools whose answer becomes a part of the conversation.
+    /// Creates a request with all tools, whose answer becomes a part of the conversation.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -137,14 +140,14 @@ impl RequestOrder {
         }
     }
 
-    /// Asks this model.
+    /// Sets the model to ask.
     #[must_use]
     pub fn model(mut self, name: impl Into<String>) -> Self {
         self.model = Some(name.into());
         self
     }
 
-    /// Keeps to the tools that a preset of subagents selects.
+    /// Limits the request to the tools that a preset of subagents selects.
     #[must_use]
     pub fn preset(mut self, name: impl Into<String>) -> Self {
         self.preset = Some(name.into());
@@ -158,7 +161,7 @@ impl RequestOrder {
         self
     }
 
-    /// Keeps the answer outside of the conversation.
+    /// Keeps the answer outside of the conversation, unless it is accepted with [`accept`].
     #[must_use]
     pub fn aside(mut self) -> Self {
         self.aside = true;

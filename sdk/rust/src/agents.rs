@@ -1,4 +1,4 @@
-//! Running subagents. Needs the side effect `external` and `[external] agents = true`.
+//! Runs subagents. Needs the side effect `external` and `[external] agents = true`.
 
 pub use crate::bindings::rind::plugin::agents::{Order, Preset, Report, Task};
 use crate::types::Error;
@@ -16,7 +16,7 @@ pub fn run(task: &Task) -> Result<String, Error> {
     host::run(task)
 }
 
-/// Returns the presets of this session.
+/// Returns the presets of subagents in this session.
 ///
 /// # Errors
 /// No turn is running.
@@ -24,7 +24,7 @@ pub fn presets() -> Result<Vec<Preset>, Error> {
     host::presets()
 }
 
-/// Starts a subagent and returns its id at once. It ends with the turn at the latest.
+/// Starts a subagent and returns its id at once. The subagent ends with the turn at the latest.
 ///
 /// # Errors
 /// A policy or a limit refused it, or there is no such preset or tool.
@@ -32,7 +32,8 @@ pub fn start(order: &Order) -> Result<String, Error> {
     host::start(order)
 }
 
-/// Gives a subagent of this plugin that has ended a further message, and returns at once.
+/// Sends a further message to a subagent of this plugin that has ended, which continues it. Returns
+/// at once.
 ///
 /// # Errors
 /// The plugin has no such subagent, it still runs, or a limit refused it.
@@ -40,7 +41,7 @@ pub fn resume(id: &str, message: &str) -> Result<(), Error> {
     host::resume(id, message)
 }
 
-/// Waits until subagents of this plugin have ended, at most for `timeout_ms`, and returns their
+/// Waits at most `timeout_ms` until these subagents of this plugin have ended, and returns their
 /// states.
 ///
 /// # Errors
@@ -49,7 +50,7 @@ pub fn wait(ids: &[String], timeout_ms: u64) -> Result<Vec<Report>, Error> {
     host::wait(ids, timeout_ms)
 }
 
-/// Stops a subagent of this plugin. It can be continued.
+/// Stops a subagent of this plugin. [`resume`] can continue it.
 ///
 /// # Errors
 /// The plugin has no such subagent, or it does not stop in time.
@@ -58,7 +59,7 @@ pub fn stop(id: &str) -> Result<Report, Error> {
 }
 
 impl Order {
-    /// Work for a subagent of a preset, with all tools that the preset has here.
+    /// Creates an order for a subagent of this preset, with all tools that the preset has here.
     #[must_use]
     pub fn new(preset: impl Into<String>, prompt: impl Into<String>) -> Self {
         Self {
@@ -71,7 +72,7 @@ impl Order {
 }
 
 impl Task {
-    /// A task without tools, done in at most 8 steps.
+    /// Creates a task without tools and with at most 8 steps.
     #[must_use]
     pub fn new(prompt: impl Into<String>) -> Self {
         Self {

@@ -1,7 +1,8 @@
-//! Asking the user at the terminal: yes or no, one of several options, a line of text. Never ask
-//! for a secret.
+//! Asks the user at the terminal: yes or no, one of several options, a line of text. Never ask for
+//! a secret.
 //!
-//! The default counts where there is no person: give the one that is right without supervision.
+//! The default is the answer if nobody can be asked: pass the one that is right without
+//! supervision.
 
 use crate::types::Error;
 
@@ -18,7 +19,7 @@ pub fn confirm(text: &str, default: bool) -> Result<bool, Error> {
     host::confirm(text, default)
 }
 
-/// Asks to choose one of 2 to 9 options, and returns its place in the list, from 0.
+/// Asks the user to choose one of 2 to 9 options, and returns its index from 0.
 ///
 /// # Errors
 /// As [`confirm`], and when there are too few or too many options.

@@ -1,7 +1,7 @@
 //! Bindings to every interface that a plugin may import, generated from `wit/`.
 //!
-//! They are made once, here. A plugin generates only its exports and shares these types, so that a
-//! payload that a hook is given and the functions of this crate speak of the same `Message`.
+//! They are generated once, in this crate. A plugin generates only its exports and shares these
+//! types, so that the payload of a hook and the functions of this crate use the same `Message`.
 //! Imports that a plugin never calls do not get into its component.
 
 #![allow(

@@ -1,8 +1,8 @@
-//! Caller of the hook, tool, command or implementation that runs: session, turn and agent, and what
-//! the turn has used.
+//! Returns the session, turn and agent of the running hook, tool, command or implementation, and
+//! what the turn has used.
 //!
-//! Each function asks the host, which costs less than a microsecond; values that are never asked
-//! for cost nothing. In the plugin's own tests it answers with the values of
+//! Each function asks the host, which takes less than a microsecond; a value that is not asked for
+//! costs nothing. In native tests the functions return the values of
 //! [`testing::set_caller`](crate::testing::set_caller).
 
 use crate::types::Usage;

@@ -1,5 +1,5 @@
-//! The operator's settings for this plugin, checked against the manifest's `[config]` with its
-//! defaults filled in.
+//! Reads the operator's settings for this plugin, which the host has checked against the manifest's
+//! `[config]` and completed with its defaults.
 
 use crate::types::Error;
 use serde::de::DeserializeOwned;
@@ -12,15 +12,15 @@ use crate::bindings::rind::plugin::config as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::config as host;
 
-/// Last read: its text and the value.
+/// Settings as they were last read: as JSON text and parsed.
 type Read = Option<(String, Rc<dyn Any>)>;
 
 thread_local! {
-    /// Cache of the settings: hooks ask for them at every call, and they never change.
+    /// Cache of the parsed settings, since hooks read them at every call and they never change.
     static LAST: RefCell<Read> = const { RefCell::new(None) };
 }
 
-/// Returns all settings of the plugin as a value of the author's own type, which `#[data]` marks.
+/// Returns all settings of the plugin as a value of a type that the author marks with `#[data]`.
 ///
 /// # Errors
 /// The settings do not fit the type: the type and `[config]` in `plugin.toml` differ.
@@ -28,7 +28,7 @@ pub fn all<T: DeserializeOwned + Clone + 'static>() -> Result<T, Error> {
     shared::<T>().map(Rc::unwrap_or_clone)
 }
 
-/// Returns all settings like [`all`], without a copy of lists and texts in them.
+/// Returns all settings like [`all`], but shared instead of cloned.
 ///
 /// # Errors
 /// As [`all`].
@@ -49,13 +49,13 @@ pub fn shared<T: DeserializeOwned + 'static>() -> Result<Rc<T>, Error> {
     })
 }
 
-/// Whether the settings are still these: always in a component, for new settings come with new
-/// instances. Tests set others.
+/// Whether the cached settings are current. Always true in a component, because new settings start
+/// new instances; tests may set others.
 fn is_current(read: &str) -> bool {
     cfg!(target_family = "wasm") || host::all() == read
 }
 
-/// One setting, if it is set or has a default.
+/// Returns one setting, if it is set or has a default.
 ///
 /// # Errors
 /// When it does not fit the type.

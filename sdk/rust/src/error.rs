@@ -1,20 +1,20 @@
-//! Making and reading errors: a plugin's functions end with `?` for any error inside.
+//! Creates and reads errors, and converts common error types for `?`.
 
 use crate::types::Error;
 use std::fmt::Display;
 
 impl Error {
-    /// An error that says no more than its text.
+    /// Creates an error without a more specific kind.
     pub fn other(text: impl Display) -> Self {
         Self::Failed(text.to_string())
     }
 
-    /// The caller passed something that makes no sense.
+    /// Creates an error for invalid input from the caller.
     pub fn invalid(text: impl Display) -> Self {
         Self::InvalidInput(text.to_string())
     }
 
-    /// The text, without its kind.
+    /// Returns the text of the error, without its kind.
     #[must_use]
     pub fn message(&self) -> &str {
         match self {
@@ -39,8 +39,8 @@ impl From<&str> for Error {
     }
 }
 
-// A generic implementation for every error type is not possible: `Error` is an error type itself,
-// and would collide with `From<T> for T`.
+// A blanket `impl<E: std::error::Error> From<E>` is not possible: `Error` implements that trait
+// itself, so it would conflict with `From<T> for T`.
 macro_rules! from {
     ($($error:ty),* $(,)?) => {$(
         impl From<$error> for Error {

@@ -1,4 +1,5 @@
-//! Files in the folders that the plugin was granted. Needs the side effect `filesystem`.
+//! Reads and writes files in the folders that the plugin was granted. Needs the side effect
+//! `filesystem`.
 //!
 //! Paths start with the name of a grant, `workspace/` or `data/`.
 
@@ -10,10 +11,10 @@ use crate::bindings::rind::plugin::files as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::files_host as host;
 
-/// Bytes that are read at once.
+/// Number of bytes per read in [`read_all`].
 const CHUNK: u32 = 1 << 20;
 
-/// Reads a file from `offset`, at most `length` bytes; fewer at its end.
+/// Reads at most `length` bytes of a file from `offset` on; fewer at the end of the file.
 ///
 /// # Errors
 /// When the host refused it or could not read it.
@@ -21,7 +22,7 @@ pub fn read(path: &str, offset: u64, length: u32) -> Result<Vec<u8>, Error> {
     host::read(path, offset, length)
 }
 
-/// Writes a whole file in one step, making it if needed. Folders must be there.
+/// Writes a complete file atomically, and creates it if needed. Its folder must exist.
 ///
 /// # Errors
 /// When the host refused it or could not write it.
@@ -29,7 +30,7 @@ pub fn write(path: &str, content: &[u8]) -> Result<(), Error> {
     host::write(path, content)
 }
 
-/// Adds to the end of a file, making it if needed. Folders must be there.
+/// Appends to a file, and creates it if needed. Its folder must exist.
 ///
 /// # Errors
 /// When the host refused it or could not write it.
@@ -61,7 +62,7 @@ pub fn remove(path: &str) -> Result<(), Error> {
     host::remove(path)
 }
 
-/// Reads a whole file.
+/// Reads a complete file.
 ///
 /// # Errors
 /// When the host refused it or could not read it.
@@ -76,7 +77,7 @@ pub fn read_all(path: &str) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// Reads a whole file of UTF-8 text.
+/// Reads a complete file of UTF-8 text.
 ///
 /// # Errors
 /// As [`read_all`], and when the file is not UTF-8.

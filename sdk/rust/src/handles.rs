@@ -1,7 +1,7 @@
-//! Payloads that a hook reads in parts: each method is a call to the host, so a hook pays only for
+//! Payloads that a hook reads in parts. Each method is a call to the host, so a hook pays only for
 //! the parts that it reads.
 //!
-//! The host lends a handle for one call. In the plugin's own tests they are made with
+//! The host lends a handle for one call. Native tests create handles with
 //! [`testing`](crate::testing).
 
 use crate::types::{Message, Part};
@@ -13,10 +13,10 @@ pub use crate::bindings::rind::plugin::handles::{
 #[cfg(not(target_family = "wasm"))]
 pub use crate::testing::handles::{Conversation, FinishedCall, Slice, WireRequest, WireResponse};
 
-/// Bytes that are asked for at once; the host gives no more.
+/// Number of bytes per read, which is the host's maximum.
 const CHUNK_BYTES: u64 = 1 << 20;
 
-/// Reads a whole text in parts.
+/// Reads a complete text in parts.
 fn whole(size: u64, read: impl Fn(u64, u64) -> String) -> String {
     let mut text = String::with_capacity(usize::try_from(size).unwrap_or_default());
     loop {
@@ -37,13 +37,14 @@ macro_rules! messages {
                 self.len() == 0
             }
 
-            /// The last message.
+            /// Returns the last message.
             #[must_use]
             pub fn last(&self) -> Option<Message> {
                 self.message(self.len().checked_sub(1)?)
             }
 
-            /// The messages, oldest first, each read when it is reached.
+            /// Iterates over the messages, oldest first. Each is read from the host when the
+            /// iterator reaches it.
             pub fn iter(&self) -> impl DoubleEndedIterator<Item = Message> {
                 (0..self.len()).filter_map(|index| self.message(index))
             }
@@ -55,7 +56,7 @@ messages!(Conversation, Slice);
 macro_rules! texts {
     ($($name:ident: $part:ident;)*) => {$(
         impl $name {
-            /// The whole text.
+            /// Returns the complete text.
             #[must_use]
             pub fn text(&self) -> String {
                 whole(self.size(), |offset, length| self.$part(offset, length))
@@ -64,7 +65,7 @@ macro_rules! texts {
     )*};
 }
 impl FinishedCall {
-    /// The parts of the result.
+    /// Iterates over the parts of the result.
     pub fn parts(&self) -> impl Iterator<Item = Part> {
         (0..self.len()).filter_map(|index| self.part(index))
     }

@@ -1,6 +1,6 @@
-//! HTTP requests to the hosts that the plugin was granted. Needs the side effect `network`.
+//! Sends HTTP requests to the hosts that the plugin was granted. Needs the side effect `network`.
 //!
-//! Credentials named in the manifest are put in by the host; the plugin never sees them.
+//! The host inserts the credentials that the manifest names; the plugin never sees them.
 
 pub use crate::bindings::rind::plugin::http::{Header, Request, Response};
 use crate::types::Error;
@@ -11,7 +11,7 @@ use crate::bindings::rind::plugin::http as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::http as host;
 
-/// Sends a request and waits for the whole answer. Redirects are followed.
+/// Sends a request and waits for the complete answer. Redirects are followed.
 ///
 /// # Errors
 /// When the host refused it, or no answer came.
@@ -20,7 +20,7 @@ pub fn send(request: &Request) -> Result<Response, Error> {
 }
 
 impl Request {
-    /// A request without headers and body.
+    /// Creates a request without headers and body.
     #[must_use]
     pub fn new(method: impl Into<String>, url: impl Into<String>) -> Self {
         Self {
@@ -31,13 +31,13 @@ impl Request {
         }
     }
 
-    /// A GET request.
+    /// Creates a GET request.
     #[must_use]
     pub fn get(url: impl Into<String>) -> Self {
         Self::new("GET", url)
     }
 
-    /// A POST request with a JSON body.
+    /// Creates a POST request with a JSON body.
     ///
     /// # Errors
     /// When the value cannot be written as JSON.
@@ -70,13 +70,13 @@ impl Response {
         (200..300).contains(&self.status)
     }
 
-    /// The body as text; bytes that are not UTF-8 are replaced.
+    /// Returns the body as text; bytes that are not UTF-8 are replaced.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body as a type of the plugin's own, or as [`serde_json::Value`].
+    /// Parses the body as a type of the plugin, or as [`serde_json::Value`].
     ///
     /// # Errors
     /// When the body does not fit the type.

@@ -66,8 +66,8 @@ pub mod websocket;
 #[doc(hidden)]
 pub mod macros;
 
-/// Functions of the host as they are in the contract. Those that plugins use often have modules of
-/// their own, which also work in tests that run natively.
+/// Host functions exactly as in the contract. Common ones also have a module in this crate, which
+/// works in native tests too.
 #[cfg(target_family = "wasm")]
 pub use bindings::rind::plugin as imports;
 pub use bindings::rind::plugin::{outcomes, payloads, types};
@@ -83,8 +83,7 @@ pub use {schemars, serde, serde_json};
 
 /// Items that a plugin usually needs: `use rind_sdk::prelude::*;`.
 pub mod prelude {
-    // `payloads` and `outcomes` refer to some types of other interfaces as well; these are those
-    // types.
+    // Types of other interfaces to which `payloads` and `outcomes` refer.
     pub use crate::handles::{Conversation, FinishedCall, Slice, WireRequest, WireResponse};
     pub use crate::outcomes::*;
     pub use crate::payloads::*;

@@ -1,4 +1,5 @@
-//! The host's log: what an operator sees of the plugin. For an author's eyes only, [`debug`].
+//! Writes to the host's log, which the operator reads. Lines of [`debug`] are for the plugin's
+//! author.
 
 use crate::types::Level;
 use std::fmt::Display;

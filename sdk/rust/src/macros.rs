@@ -1,5 +1,5 @@
-//! Support code for the expansion of the attribute macros. Not for authors, and no part of the
-//! stable API.
+//! Support code for the expansion of the attribute macros. Plugins must not use it: it is no part
+//! of the stable API.
 
 pub use wit_bindgen;
 
@@ -9,31 +9,31 @@ use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::Recursiv
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// A tool as the macro found it. The generated code converts it to the component's own type.
+/// A tool as the macro collects it. The generated code converts it to the component's own type.
 pub struct Tool {
     /// Name of the tool.
     pub name: &'static str,
     /// Description of the tool.
     pub description: &'static str,
-    /// JSON Schema of its arguments.
+    /// JSON Schema of the tool's arguments.
     pub parameters: String,
-    /// Class of the tool's effects.
+    /// Effect class of the tool.
     pub effect: EffectClass,
 }
 
-/// Schema of a tool that takes no arguments.
+/// Returns the JSON Schema of a tool without arguments.
 pub fn no_arguments() -> String {
     r#"{"type":"object","properties":{},"additionalProperties":false}"#.to_owned()
 }
 
-/// A slash command, as the component lists it.
+/// A slash command as the component lists it.
 #[derive(Debug)]
 pub struct Command {
     /// Name without the slash.
     pub name: &'static str,
     /// Description, one line.
     pub description: &'static str,
-    /// JSON Schema of its arguments; `None` for the text after its name.
+    /// JSON Schema of the arguments; `None` if the command takes the text after its name.
     pub arguments: Option<String>,
 }
 
@@ -48,8 +48,8 @@ pub trait Arguments: JsonSchema + DeserializeOwned {}
 #[diagnostic::do_not_recommend]
 impl<T: JsonSchema + DeserializeOwned> Arguments for T {}
 
-/// The schema of a type, without references, its title left out: the model has the tool's name
-/// already.
+/// Returns the JSON Schema of a type, with all references inlined. The title is removed, because
+/// the model knows the tool's name.
 pub fn schema<T: Arguments>() -> String {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -66,8 +66,7 @@ pub fn schema<T: Arguments>() -> String {
     schema.as_value().to_string()
 }
 
-/// Takes out formats such as `uint32`: no standard knows them, and some providers refuse a schema
-/// that has them.
+/// Removes formats such as `uint32`: they are not standard, and some providers refuse them.
 fn without_rust_formats(schema: &mut Schema) {
     let format = schema.get("format").and_then(|format| format.as_str());
     if format.is_some_and(|format| {
@@ -79,7 +78,7 @@ fn without_rust_formats(schema: &mut Schema) {
     }
 }
 
-/// Removes `null` from the types of optional properties, where the derive for `Option` adds it.
+/// Removes `null` from the types of optional properties, to which the derive for `Option` adds it.
 /// Some providers refuse a list of types. The host treats `null` for such a property as absent.
 fn without_optional_nulls(schema: &mut Schema) {
     let required = schema.get("required").cloned().unwrap_or_default();
@@ -123,41 +122,41 @@ fn without_null(schema: &mut Map<String, Value>) {
     }
 }
 
-/// The arguments of a call, or a description of their fault in terms that the model can act on.
+/// Parses the arguments of a call. The error describes what the model has to correct.
 pub fn arguments<T: Arguments>(tool: &str, text: &str) -> Result<T, Error> {
     serde_json::from_str(text)
         .map_err(|error| Error::InvalidInput(format!("arguments of {tool}: {error}")))
 }
 
-/// A tool's answer.
+/// Converts the return value of a tool into an answer.
 pub fn answer(value: impl IntoAnswer) -> Result<Answer, Error> {
     Ok(value.into_answer())
 }
 
-/// Converts a tool's return value into an answer or an error.
+/// Converts a tool's `Result` into an answer or an error.
 pub fn result_answer<E: Into<Error>>(value: Result<impl IntoAnswer, E>) -> Result<Answer, Error> {
     value.map(IntoAnswer::into_answer).map_err(Into::into)
 }
 
-/// The payload of a point that the plugin implements.
+/// Parses the payload of a point that the plugin implements.
 pub fn payload<T: DeserializeOwned>(point: &str, text: &str) -> Result<T, Error> {
     serde_json::from_str(text)
         .map_err(|error| Error::InvalidInput(format!("payload of {point}: {error}")))
 }
 
-/// The outcome of a point's implementation.
+/// Converts the return value of a point's implementation into an outcome.
 pub fn point_answer<Kind>(value: impl IntoPointOutcome<Kind>) -> Result<PointOutcome, Error> {
     value.into_point_outcome()
 }
 
-/// The outcome of a point's implementation, or why there is none.
+/// Converts the `Result` of a point's implementation into an outcome or an error.
 pub fn result_point_answer<Kind, E: Into<Error>>(
     value: Result<impl IntoPointOutcome<Kind>, E>,
 ) -> Result<PointOutcome, Error> {
     value.map_err(Into::into)?.into_point_outcome()
 }
 
-/// Creates the error for a name that the plugin does not have.
+/// Returns the error for a tool, command or implementation that the plugin does not have.
 pub fn unknown<T>(what: &str, name: &str) -> Result<T, Error> {
     Err(Error::NotFound(format!("no {what} {name:?} here")))
 }

@@ -1,4 +1,4 @@
-//! Asking a model. Needs the side effect `external` and `[external] model = true`.
+//! Asks a model. Needs the side effect `external` and `[external] model = true`.
 
 pub use crate::bindings::rind::plugin::model::{Question, Reply};
 use crate::types::Error;
@@ -17,7 +17,7 @@ pub fn ask(question: &Question) -> Result<Reply, Error> {
 }
 
 impl Question {
-    /// A question to the session's model, answered in at most 1,024 tokens.
+    /// Creates a question to the session's model, answered in at most 1,024 tokens.
     #[must_use]
     pub fn new(prompt: impl Into<String>) -> Self {
         Self {

@@ -1,5 +1,5 @@
-//! Making outcomes: a default that changes nothing, short constructors, and builders for the
-//! optional parts.
+//! Creates outcomes of hooks: defaults that change nothing, short constructors, and builder methods
+//! for the optional parts.
 
 use crate::outcomes::{
     AssessmentOutcome, CallOutcome, CallVerdict, ContextOutcome, CountChange, DeltaOutcome,
@@ -12,21 +12,22 @@ use crate::payloads::{Assessment, PromptPart, Tier};
 use crate::types::{Effect, Injection, Level, LogLine, Metric, Part, Stored};
 use std::fmt::Display;
 
-// A link to the contract: cargo would note a path out of this folder with the place of the plugin that is compiled first.
+// This file is a symlink to the contract: with a path out of this folder, cargo would record the
+// location of the plugin that is compiled first.
 include!("outcomes.in");
 
-/// Gives every outcome a default and the part that every outcome may carry: effects.
+/// Implements for each outcome a default and builder methods for effects, which every outcome has.
 macro_rules! outcomes {
     ($($name:ident { $($field:ident $(: $way:ident $what:literal)?),* };)*) => {$(
         impl Default for $name {
-            /// Changes nothing.
+            /// Returns an outcome that changes nothing.
             fn default() -> Self {
                 Self { $($field: Default::default(),)* effects: Vec::new() }
             }
         }
 
         impl $name {
-            /// Adds a line to the log.
+            /// Adds a line to the host's log.
             #[must_use]
             pub fn log(mut self, level: Level, text: impl Display) -> Self {
                 self.effects.push(Effect::Log(LogLine { level, text: text.to_string() }));
@@ -40,14 +41,14 @@ macro_rules! outcomes {
                 self
             }
 
-            /// Adds a recorded value. The name ends with its unit, such as `review.seconds`.
+            /// Adds a metric. Its name ends with the unit, such as `review.seconds`.
             #[must_use]
             pub fn metric(mut self, name: impl Into<String>, value: f64) -> Self {
                 self.effects.push(Effect::Metric(Metric { name: name.into(), value }));
                 self
             }
 
-            /// Adds a value to be stored in the plugin's store, once the outcome was accepted.
+            /// Sets a key of the plugin's store once the host has accepted the outcome.
             #[must_use]
             pub fn store(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
                 self.effects.push(Effect::Store(Stored { key: key.into(), value: value.into() }));
@@ -62,7 +63,7 @@ for_each_outcome!(outcomes);
 macro_rules! injecting {
     ($($name:ident),*) => {$(
         impl $name {
-            /// Adds a message that stays in the session.
+            /// Adds a message to the conversation, where it stays.
             #[must_use]
             pub fn inject(mut self, text: impl Into<String>) -> Self {
                 self.inject.push(Injection { text: text.into(), keep: true });
@@ -89,7 +90,7 @@ injecting!(
 macro_rules! blocking {
     ($($name:ident),*) => {$(
         impl $name {
-            /// Refuses, for this reason.
+            /// Refuses the input, request, reply or output, for this reason.
             #[must_use]
             pub fn block(reason: impl Into<String>) -> Self {
                 Self { block: Some(reason.into()), ..Self::default() }
@@ -99,7 +100,7 @@ macro_rules! blocking {
 }
 blocking!(InputOutcome, RequestOutcome, ReplyOutcome, OutputOutcome);
 
-/// One constructor for each way to fill one field of an outcome.
+/// Defines constructors that set one field of an outcome.
 macro_rules! constructors {
     ($($name:ident { $($(#[$doc:meta])* $method:ident($argument:ident: $type:ty) => $field:ident: $value:expr;)* })*) => {$(
         impl $name {$(
@@ -118,7 +119,7 @@ constructors! {
         replace(text: impl Into<String>) => text: Some(text.into());
     }
     TextOutcome {
-        /// Puts a text in place.
+        /// Replaces the finished system prompt.
         replace(text: impl Into<String>) => text: Some(text.into());
     }
     ReplyOutcome {
@@ -130,32 +131,32 @@ constructors! {
         replace(text: impl Into<String>) => text: Some(text.into());
     }
     DeltaOutcome {
-        /// Puts a text in place.
+        /// Replaces the complete text of the delta, including what was held back before.
         replace(text: impl Into<String>) => text: Some(text.into());
         /// Stops the answer, for this reason.
         stop(reason: impl Into<String>) => stop: Some(reason.into());
     }
     ResultOutcome {
-        /// Replaces the tool's answer with a text.
+        /// Replaces the result of the tool with a text.
         replace(text: impl Into<String>) => content: Some(vec![Part::Text(text.into())]);
-        /// Replaces the answer of the tool with these parts. Blobs must be among those of the
-        /// answer.
+        /// Replaces the result of the tool with these parts. Blobs must be among those of the
+        /// original result.
         replace_parts(parts: Vec<Part>) => content: Some(parts);
     }
     WireOutcome {
-        /// Sends this body, JSON text, instead.
+        /// Replaces the body of the request with this JSON text.
         replace(body: impl Into<String>) => body: Some(body.into());
     }
     AssessmentOutcome {
-        /// Puts an assessment in place.
+        /// Replaces the assessment of the input.
         replace(assessment: Assessment) => assessment: Some(assessment);
     }
     ReflectionOutcome {
-        /// Puts a draft in place.
+        /// Replaces the draft of the answer.
         replace(draft: impl Into<String>) => draft: Some(draft.into());
         /// Adds a criterion for a good answer.
         criterion(text: impl Into<String>) => criteria: vec![text.into()];
-        /// Asks for another step, for this reason, instead of the built-in reflection.
+        /// Requests another step for this reason; the built-in reflection is skipped.
         again(reason: impl Into<String>) => verdict: VerdictChange::Again(reason.into());
     }
     PromptOutcome {
@@ -163,17 +164,17 @@ constructors! {
         part(part: PromptPart) => parts: vec![part];
     }
     VerdictOutcome {
-        /// Asks for another step, for this reason.
+        /// Requests another step, for this reason.
         again(reason: impl Into<String>) => verdict: VerdictChange::Again(reason.into());
     }
     SteeringOutcome {
-        /// Takes this text instead.
+        /// Replaces the text that the user sent.
         replace(text: impl Into<String>) => action: SteeringAction::Replace(text.into());
-        /// Leaves the text out, for this reason.
+        /// Drops the text that the user sent, for this reason.
         drop(reason: impl Into<String>) => action: SteeringAction::Drop(reason.into());
     }
     CallOutcome {
-        /// Runs the call with these arguments, JSON text.
+        /// Runs the call with these arguments (JSON text) instead.
         change(arguments: impl Into<String>) => verdict: CallVerdict::Change(arguments.into());
         /// Asks the user first, for this reason.
         ask(reason: impl Into<String>) => verdict: CallVerdict::Ask(reason.into());
@@ -181,15 +182,15 @@ constructors! {
         block(reason: impl Into<String>) => verdict: CallVerdict::Block(reason.into());
     }
     SliceOutcome {
-        /// Does not compact or archive, for this reason.
+        /// Prevents the compaction or archiving, for this reason.
         cancel(reason: impl Into<String>) => verdict: SliceVerdict::Cancel(reason.into());
-        /// Compacts or archives with this summary.
+        /// Compacts or archives the messages with this summary.
         summary(text: impl Into<String>) => verdict: SliceVerdict::Summary(text.into());
     }
 }
 
 impl CallOutcome {
-    /// Lets the call pass.
+    /// Lets the call run unchanged.
     #[must_use]
     pub fn pass() -> Self {
         Self::default()
@@ -204,7 +205,7 @@ impl CallOutcome {
 }
 
 impl DeltaOutcome {
-    /// Holds the last `bytes` of the text back, until more of it comes.
+    /// Holds back the last `bytes` of the text; the next delta begins with them.
     #[must_use]
     pub fn keep(mut self, bytes: usize) -> Self {
         self.keep = u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -215,7 +216,7 @@ impl DeltaOutcome {
 macro_rules! finishing {
     ($($name:ident),*) => {$(
         impl $name {
-            /// Says that the turn is done, regardless of the verdict of the built-in reflection.
+            /// Declares the turn done, in place of the verdict of the built-in reflection.
             #[must_use]
             pub fn done() -> Self {
                 Self { verdict: VerdictChange::Done, ..Self::default() }
@@ -226,14 +227,14 @@ macro_rules! finishing {
 finishing!(ReflectionOutcome, VerdictOutcome);
 
 impl ContextOutcome {
-    /// Removes the message with this id.
+    /// Removes the message with this id from the request.
     #[must_use]
     pub fn drop_message(mut self, id: impl Into<String>) -> Self {
         self.edits.push(MessageEdit::Drop(id.into()));
         self
     }
 
-    /// Replaces a message's text or a tool result's content.
+    /// Replaces the text of a message, or the content of a tool result.
     #[must_use]
     pub fn replace_message(mut self, id: impl Into<String>, text: impl Into<String>) -> Self {
         let replacement = Replacement {
@@ -244,7 +245,7 @@ impl ContextOutcome {
         self
     }
 
-    /// Adds a message at the end.
+    /// Appends a message to the request.
     #[must_use]
     pub fn append_message(mut self, text: impl Into<String>) -> Self {
         self.edits.push(MessageEdit::Append(text.into()));
@@ -253,7 +254,7 @@ impl ContextOutcome {
 }
 
 impl PromptPart {
-    /// A part of the system prompt. The host fills in where it is from.
+    /// Creates a part of the system prompt. The host fills in its origin.
     #[must_use]
     pub fn new(tier: Tier, key: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
@@ -268,7 +269,7 @@ impl PromptPart {
 macro_rules! choices {
     ($($name:ident { $neutral:ident $(, $other:ident)*; $($rest:tt)* };)*) => {$(
         impl Default for $name {
-            /// Changes nothing.
+            /// Returns the variant that changes nothing.
             fn default() -> Self {
                 Self::$neutral
             }

@@ -1,4 +1,5 @@
-//! Reading the payloads of hooks: the text of a message, the arguments of a call.
+//! Reads payloads of hooks, such as the text of a message and the arguments of a call, and builds
+//! answers of tools.
 
 use crate::types::{
     Answer, AnswerPart, Blob, Bytes, Content, Error, Message, Part, ToolCall, ToolResult, Usage,
@@ -8,7 +9,8 @@ use serde::de::DeserializeOwned;
 use std::fmt;
 
 impl Message {
-    /// The message's text parts, joined with line breaks. Reasoning and tool parts are left out.
+    /// Returns the text parts of the message, joined with line breaks. Reasoning, calls and results
+    /// are omitted.
     #[must_use]
     pub fn text(&self) -> String {
         let texts = self.content.iter().filter_map(|part| match part {
@@ -18,7 +20,7 @@ impl Message {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// The blobs of the message and of its tool results.
+    /// Iterates over the blobs of the message and of its tool results.
     pub fn blobs(&self) -> impl Iterator<Item = &Blob> {
         self.content.iter().flat_map(|content| {
             let (own, parts) = match content {
@@ -31,7 +33,7 @@ impl Message {
         })
     }
 
-    /// The tool calls in the message.
+    /// Iterates over the tool calls in the message.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(|part| match part {
             Content::ToolCall(call) => Some(call),
@@ -39,7 +41,7 @@ impl Message {
         })
     }
 
-    /// The tool results in the message.
+    /// Iterates over the tool results in the message.
     pub fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
         self.content.iter().filter_map(|part| match part {
             Content::ToolResult(result) => Some(result),
@@ -49,14 +51,14 @@ impl Message {
 }
 
 impl ToolResult {
-    /// The result as one text: JSON as it is written, a blob as its type and size.
+    /// Returns the result as one text: JSON as it was written, a blob as its type and size.
     #[must_use]
     pub fn text(&self) -> String {
         text_of(&self.parts)
     }
 }
 
-/// The parts of a result as one text: JSON as it is written, a blob as its type and size.
+/// Formats the parts of a result as one text: JSON as it was written, a blob as its type and size.
 #[must_use]
 pub fn text_of(parts: &[Part]) -> String {
     let texts: Vec<String> = parts.iter().map(ToString::to_string).collect();
@@ -84,21 +86,21 @@ impl fmt::Display for Part {
 }
 
 impl Answer {
-    /// An answer of one text.
+    /// Creates an answer with one text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::of(AnswerPart::Text(text.into()))
     }
 
-    /// An answer of one value, which the model reads as JSON.
+    /// Creates an answer with one value, which the model reads as JSON.
     ///
     /// # Errors
-    /// When it cannot be written as JSON.
+    /// The value cannot be written as JSON.
     pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self, Error> {
         Ok(Self::of(AnswerPart::Json(serde_json::to_string(value)?)))
     }
 
-    /// An answer of bytes, such as an image.
+    /// Creates an answer with bytes, such as an image.
     #[must_use]
     pub fn bytes(media_type: impl Into<String>, content: Vec<u8>) -> Self {
         Self::of(AnswerPart::Bytes(Bytes {
@@ -107,8 +109,8 @@ impl Answer {
         }))
     }
 
-    /// The texts and JSON of the answer, joined with line breaks, for the assertions of a tool's
-    /// tests.
+    /// Returns the texts and JSON of the answer, joined with line breaks. Useful for assertions in
+    /// a tool's tests.
     #[must_use]
     pub fn words(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
@@ -126,7 +128,7 @@ impl Answer {
         self
     }
 
-    /// Says that the call failed.
+    /// Marks the call as failed.
     #[must_use]
     pub fn failed(mut self) -> Self {
         self.is_error = true;
@@ -142,10 +144,10 @@ impl Answer {
 }
 
 impl ToolCall {
-    /// The arguments as a type of the plugin's own, or as [`serde_json::Value`].
+    /// Parses the arguments as a type of the plugin, or as [`serde_json::Value`].
     ///
     /// # Errors
-    /// When they do not fit the type.
+    /// The arguments do not fit the type.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_str(&self.arguments)
             .map_err(|error| Error::InvalidInput(format!("arguments of {}: {error}", self.name)))
@@ -153,7 +155,7 @@ impl ToolCall {
 }
 
 impl Default for Usage {
-    /// Returns zero usage.
+    /// Returns a usage of zero tokens.
     fn default() -> Self {
         Self {
             input_tokens: 0,
@@ -166,7 +168,7 @@ impl Default for Usage {
 }
 
 impl Usage {
-    /// Input and output tokens together.
+    /// Returns the sum of input and output tokens.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)

@@ -1,4 +1,4 @@
-//! Calling extension points that plugins define in `[points.NAME]`, for other plugins to implement.
+//! Calls extension points that plugins define under `[points.NAME]` for other plugins to implement.
 
 pub use crate::bindings::rind::plugin::points::{Answer, Objection, Verdict};
 use crate::types::Error;
@@ -9,8 +9,8 @@ use crate::bindings::rind::plugin::points as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::points as host;
 
-/// Calls every implementer of a point: `NAME` of this plugin's own, or `owner.NAME`. `payload` is
-/// JSON text.
+/// Calls every implementer of a point: `NAME` for a point of this plugin, `owner.NAME` for one of
+/// another plugin. `payload` is JSON text.
 ///
 /// # Errors
 /// When the point is not declared, its owner does not let this plugin call it, or the payload does
@@ -19,7 +19,8 @@ pub fn call(point: &str, payload: &str) -> Result<Answer, Error> {
     host::call(point, payload)
 }
 
-/// Calls every implementer of a point, and takes a wish to ask the user for a refusal.
+/// Calls every implementer of a point, with payload and answer as Rust types. A request to ask the
+/// user counts as a refusal.
 ///
 /// # Errors
 /// As [`call`], and when the answer does not fit the type, or an implementer refused or asked.

@@ -1,4 +1,5 @@
-//! Return types of hooks and commands, so that authors write the shortest thing that is right.
+//! Converts the return types of hooks, tools and commands, so that authors can write the shortest
+//! correct type.
 
 use crate::outcomes::Observed;
 use crate::types::{Answer, Effect, Error};
@@ -6,7 +7,7 @@ use serde::Serialize;
 use std::fmt::Display;
 use std::time::Duration;
 
-/// A return type of a hook or a command where `O` is expected: `O` itself, or a `Result` of it with
+/// A return type of a hook or a command whose outcome is `O`: `O` itself, or a `Result` of it with
 /// any error that converts to [`Error`].
 #[diagnostic::on_unimplemented(
     message = "this function must return `{O}` or `Result<{O}, Error>`, not `{Self}`",
@@ -44,14 +45,14 @@ impl<E: Into<Error>> IntoOutcome<Observed> for Result<(), E> {
     }
 }
 
-/// A return type of a tool: [`Answer`], or anything that can be displayed, which is one text.
+/// A return type of a tool: [`Answer`], or anything that can be displayed, which becomes one text.
 #[diagnostic::on_unimplemented(
     message = "a tool returns text, anything else that can be displayed, or an `Answer`, not `{Self}`",
     label = "cannot be displayed",
     note = "`Answer::json(&value)?` makes an answer of a value that serializes; the tool then returns `Result<Answer, Error>`"
 )]
 pub trait IntoAnswer {
-    /// Makes the answer of the tool.
+    /// Converts the return value into an answer.
     fn into_answer(self) -> Answer;
 }
 
@@ -67,7 +68,7 @@ impl IntoAnswer for Answer {
     }
 }
 
-/// Outcome of a command. A command may also return text, which is shown, or nothing.
+/// Outcome of a command. A command may also return a `String`, which is shown, or nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandOutcome {
     /// Show this text.
@@ -102,16 +103,16 @@ impl<E: Into<Error>> IntoOutcome<CommandOutcome> for Result<(), E> {
     }
 }
 
-/// Outcome of one run of a loop. A loop that returns nothing is done.
+/// Outcome of one run of a loop. A loop that returns `()` is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoopOutcome {
     /// There is nothing left to do.
     Done,
     /// Run again.
     Again {
-        /// Delay before the next attempt.
+        /// Delay before the next run.
         after: Duration,
-        /// Reason for the operator.
+        /// Reason for the next run, for the operator.
         reason: String,
     },
 }
@@ -128,13 +129,13 @@ impl<E: Into<Error>> IntoOutcome<LoopOutcome> for Result<(), E> {
     }
 }
 
-/// Outcome of an implementation of another plugin's point. One that returns a type of the plugin's
-/// own gives that as the value.
+/// Outcome of an implementation of another plugin's point. An implementation may also return a type
+/// of its own, which becomes [`PointVerdict::Value`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PointOutcome {
-    /// Verdict on the value, or a new one.
+    /// Verdict on the payload.
     pub verdict: PointVerdict,
-    /// Extra requests.
+    /// Additional effects, such as log lines and notices.
     pub effects: Vec<Effect>,
 }
 
@@ -144,7 +145,7 @@ pub enum PointVerdict {
     /// No objection, no change.
     #[default]
     Pass,
-    /// This value, JSON text.
+    /// This value, as JSON text: the new payload, or a contribution.
     Value(String),
     /// Ask the user first, for this reason; at gates only.
     Ask(String),
@@ -153,16 +154,16 @@ pub enum PointVerdict {
 }
 
 impl PointOutcome {
-    /// Lets the payload pass, without changes.
+    /// Lets the payload pass unchanged.
     #[must_use]
     pub fn pass() -> Self {
         Self::default()
     }
 
-    /// Gives a value: the new payload, or a contribution.
+    /// Returns a value: the new payload, or a contribution.
     ///
     /// # Errors
-    /// When it cannot be written as JSON.
+    /// The value cannot be written as JSON.
     pub fn value<T: Serialize + ?Sized>(value: &T) -> Result<Self, Error> {
         Ok(PointVerdict::Value(serde_json::to_string(value)?).into())
     }
@@ -199,11 +200,11 @@ pub trait IntoPointOutcome<Kind> {
     fn into_point_outcome(self) -> Result<PointOutcome, Error>;
 }
 
-/// Marks functions that return an outcome.
+/// Type-level marker of implementations that return a [`PointOutcome`].
 #[derive(Debug)]
 pub struct AsOutcome;
 
-/// Marks functions that return a value.
+/// Type-level marker of implementations that return a value.
 #[derive(Debug)]
 pub struct AsValue;
 

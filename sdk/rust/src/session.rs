@@ -1,4 +1,4 @@
-//! The conversation so far. Needs the side effect `session`.
+//! Reads the conversation so far. Needs the side effect `session`.
 
 use crate::types::{Error, Message};
 use serde::Serialize;
@@ -8,20 +8,20 @@ use crate::bindings::rind::plugin::session as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::session as host;
 
-/// The last messages of the conversation, oldest first; at most 1,000.
+/// Returns the last messages of the conversation, oldest first; at most 1,000.
 #[must_use]
 pub fn messages(last: u32) -> Vec<Message> {
     host::messages(last)
 }
 
-/// The messages after the one of this id, oldest first, or all if there is none of this id; at most
-/// the last 1,000.
+/// Returns the messages after the one with this id, oldest first; all if no message has this id. At
+/// most the last 1,000 are returned.
 #[must_use]
 pub fn messages_after(id: &str) -> Vec<Message> {
     host::messages_after(id)
 }
 
-/// Keeps an entry of the plugin's own in the session file. The model never sees it. `value` is JSON
+/// Appends an entry of the plugin to the session file. The model never sees it. `value` is JSON
 /// text.
 ///
 /// # Errors
@@ -30,7 +30,7 @@ pub fn append(name: &str, value: &str) -> Result<(), Error> {
     host::append(name, value)
 }
 
-/// Keeps an entry of the plugin's own in the session file. The model never sees it.
+/// Appends an entry of the plugin to the session file. The model never sees it.
 ///
 /// # Errors
 /// When the host refused it, or the value cannot be written as JSON.

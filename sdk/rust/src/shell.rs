@@ -17,8 +17,8 @@
 
 pub use crate::bindings::rind::plugin::shell::{Program, Reading};
 
-/// Reads a command as `bash -c` would run it. Where [`Reading::doubt`] is set, the command may
-/// start more than its programs.
+/// Parses a command as `bash -c` would run it. Where [`Reading::doubt`] is set, the command may
+/// start more programs than those listed.
 #[must_use]
 pub fn read(command: &str) -> Reading {
     #[cfg(target_family = "wasm")]
@@ -28,15 +28,15 @@ pub fn read(command: &str) -> Reading {
 }
 
 impl Program {
-    /// Returns the name of the program without its folder. `None` for a file, and for a name that
-    /// only the shell knows.
+    /// Returns the base name of the program. `None` for a redirection to a file, and for a name
+    /// that only the shell can expand.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         let path = self.words.first()?.as_deref()?;
         (!self.is_redirection).then(|| path.rsplit('/').next().unwrap_or(path))
     }
 
-    /// Returns the words after the name: `None` for words that only the shell knows.
+    /// Returns the words after the name; `None` for a word that only the shell can expand.
     pub fn arguments(&self) -> impl Iterator<Item = Option<&str>> {
         self.words.iter().skip(1).map(Option::as_deref)
     }

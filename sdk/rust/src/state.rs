@@ -1,7 +1,7 @@
-//! Values that last as long as the session. They survive a trap and `--resume`.
+//! Stores values that last as long as the session. They survive a trap and `--resume`.
 //!
-//! An instance may be thrown away at any moment: data that must outlast a call goes here, never
-//! into a `static`.
+//! The host may drop an instance at any moment: data that must outlast a call goes here, never into
+//! a `static`.
 
 use crate::types::Error;
 use serde::{Serialize, de::DeserializeOwned};
@@ -12,7 +12,7 @@ use crate::bindings::rind::plugin::state as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::state as host;
 
-/// The value of a key, if it is set.
+/// Returns the value of a key, if it is set.
 #[must_use]
 pub fn get(key: &str) -> Option<String> {
     host::get(key)
@@ -27,21 +27,21 @@ pub fn set(key: &str, value: &str) -> Result<(), Error> {
     host::set(key, value)
 }
 
-/// Removes a key; nothing happens when it is not set.
+/// Removes a key; does nothing if it is not set.
 ///
 /// # Errors
-/// When the host could not write it down.
+/// The host could not store the change.
 pub fn remove(key: &str) -> Result<(), Error> {
     host::remove(key)
 }
 
-/// The keys that start with `prefix`, sorted.
+/// Returns the keys that start with `prefix`, sorted.
 #[must_use]
 pub fn keys(prefix: &str) -> Vec<String> {
     host::keys(prefix)
 }
 
-/// The value of a key that was set with [`set_json`], if it is set.
+/// Returns the value of a key that was set with [`set_json`], if it is set.
 ///
 /// # Errors
 /// When the value does not fit the type.
@@ -80,7 +80,7 @@ pub fn set_json<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<(), Error
 /// ```
 #[derive(Debug)]
 pub struct Cached<T> {
-    /// Last value, as JSON and parsed.
+    /// Last value, as JSON text and parsed.
     last: RefCell<Option<(String, T)>>,
 }
 
@@ -93,7 +93,8 @@ impl<T: Serialize + DeserializeOwned + Clone> Cached<T> {
         Self { last }
     }
 
-    /// Reads like [`get_json`]. Fields that serde skips are as they were when the value was set.
+    /// Reads like [`get_json`]. Fields that serde skips keep the value that they had when the value
+    /// was set.
     ///
     /// # Errors
     /// When the value does not fit the type.
@@ -114,7 +115,8 @@ impl<T: Serialize + DeserializeOwned + Clone> Cached<T> {
         Ok(())
     }
 
-    /// Shows the value of a key, or the default where it is not set, without a copy.
+    /// Passes the value of a key, or the default if the key is not set, to a function without a
+    /// clone.
     ///
     /// # Errors
     /// When the value does not fit the type.
@@ -123,7 +125,7 @@ impl<T: Serialize + DeserializeOwned + Clone> Cached<T> {
         T: Default,
     {
         self.read(key)?;
-        // Taken out meanwhile: `view` may use this cache as well.
+        // Taken out during the call, because `view` may use this cache as well.
         match self.last.take() {
             Some((text, value)) => {
                 let seen = view(&value);
@@ -134,16 +136,16 @@ impl<T: Serialize + DeserializeOwned + Clone> Cached<T> {
         }
     }
 
-    /// Changes the value of a key, or the default where it is not set, in place and sets it.
+    /// Changes the value of a key, or the default if the key is not set, and stores it.
     ///
     /// # Errors
-    /// As [`Cached::get`] and [`Cached::set`]; the key then has the value that it had before.
+    /// As [`Cached::get`] and [`Cached::set`]; the key then keeps its old value.
     pub fn change<R>(&self, key: &str, change: impl FnOnce(&mut T) -> R) -> Result<R, Error>
     where
         T: Default,
     {
         self.read(key)?;
-        // Taken out: after an error the value is read from the host again.
+        // Taken out, so that after an error the value is read from the host again.
         let (read, mut value) = self.last.take().unzip();
         let mut value: T = value.take().unwrap_or_default();
         let changed = change(&mut value);
@@ -155,7 +157,7 @@ impl<T: Serialize + DeserializeOwned + Clone> Cached<T> {
         Ok(changed)
     }
 
-    /// Reads the value of a key, unless the host has the one that was read or set last.
+    /// Updates the cache from the host, unless it already has the host's value.
     fn read(&self, key: &str) -> Result<(), Error> {
         let Some(text) = get(key) else {
             self.last.take();

@@ -1,6 +1,6 @@
-//! A line of status of the plugin's own, shown beside its name.
+//! Sets the plugin's status line, which is shown beside its name.
 
-/// Sets the line, at most 80 characters; an empty text takes it away.
+/// Sets the status line, at most 80 characters; an empty text removes it.
 pub fn set(text: &str) {
     #[cfg(target_family = "wasm")]
     crate::bindings::rind::plugin::status::set(text);

@@ -1,6 +1,6 @@
-//! Values that last as long as the plugin is installed, across sessions.
+//! Stores values that last as long as the plugin is installed, across sessions.
 //!
-//! Two sessions may write at once: the last one wins.
+//! If two sessions write the same key, the last write wins.
 
 use crate::types::Error;
 use serde::{Serialize, de::DeserializeOwned};
@@ -10,7 +10,7 @@ use crate::bindings::rind::plugin::store as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::store as host;
 
-/// The value of a key, if it is set.
+/// Returns the value of a key, if it is set.
 ///
 /// # Errors
 /// When the host could not read it.
@@ -27,15 +27,15 @@ pub fn set(key: &str, value: &str) -> Result<(), Error> {
     host::set(key, value)
 }
 
-/// Removes a key; nothing happens when it is not set.
+/// Removes a key; does nothing if it is not set.
 ///
 /// # Errors
-/// When the host could not write it down.
+/// The host could not store the change.
 pub fn remove(key: &str) -> Result<(), Error> {
     host::remove(key)
 }
 
-/// The keys that start with `prefix`, sorted.
+/// Returns the keys that start with `prefix`, sorted.
 ///
 /// # Errors
 /// When the host could not read them.
@@ -43,7 +43,7 @@ pub fn keys(prefix: &str) -> Result<Vec<String>, Error> {
     host::keys(prefix)
 }
 
-/// The value of a key that was set with [`set_json`], if it is set.
+/// Returns the value of a key that was set with [`set_json`], if it is set.
 ///
 /// # Errors
 /// When the host could not read it, or the value does not fit the type.

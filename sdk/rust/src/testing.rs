@@ -1,8 +1,8 @@
-//! A host in memory for a plugin's own tests, which run natively with `cargo test`.
+//! An in-memory host for a plugin's own tests, which run natively with `cargo test`.
 //!
-//! Everything is on the thread that the test runs on. State, store, config, log, files and the
-//! conversation start out empty. HTTP requests, questions to models, subagents, calls of tools and
-//! of points are denied until the test answers them, as with [`answer_http`].
+//! All data belong to the thread of the test. State, store, config, log, files and the conversation
+//! are empty at first. HTTP requests, questions to models, subagents, and calls of tools and points
+//! are denied until the test answers them with a function such as [`answer_http`].
 //! `rind run --plugin DIR --script FILE` runs the compiled component in the real host.
 
 mod agent_turn;
@@ -80,10 +80,10 @@ pub fn reset() {
     files::reset();
 }
 
-/// Sets the plugin's settings on this thread. Defaults of the manifest are not filled in.
+/// Sets the plugin's settings on this thread. The defaults of the manifest are not added.
 ///
 /// # Panics
-/// When the value is not written as a JSON object.
+/// The value is not a JSON object.
 #[expect(
     clippy::expect_used,
     reason = "a test that passes nonsense should stop"
@@ -101,7 +101,7 @@ pub fn set_conversation(messages: Vec<Message>) {
     with(|host| host.conversation = messages);
 }
 
-/// Puts bytes where [`crate::blobs`] reads them on this thread, and returns the reference to them.
+/// Adds a blob that [`crate::blobs`] reads on this thread, and returns the reference to it.
 pub fn put_blob(media_type: &str, content: Vec<u8>) -> Blob {
     with(|host| {
         let id = format!("blob-{}", host.blobs.len() + 1);
@@ -115,7 +115,8 @@ pub fn put_blob(media_type: &str, content: Vec<u8>) -> Blob {
     })
 }
 
-/// The entries, by name, that were kept with [`crate::session::append`] on this thread.
+/// Returns the entries that were appended with [`crate::session::append`] on this thread, with
+/// their names.
 #[must_use]
 pub fn entries() -> Vec<(String, String)> {
     with(|host| host.entries.clone())
@@ -127,13 +128,13 @@ pub fn logged() -> Vec<(Level, String)> {
     with(|host| host.log.clone())
 }
 
-/// Returns the plugin's line of status on this thread.
+/// Returns the plugin's status line on this thread.
 #[must_use]
 pub fn status() -> String {
     with(|host| host.status.clone())
 }
 
-/// A message of the user, the model or the tools.
+/// Creates a message of the user, the model or the tools.
 #[must_use]
 pub fn message(id: impl Into<String>, role: Role, content: Vec<Content>) -> Message {
     let origin = match role {
@@ -149,7 +150,7 @@ pub fn message(id: impl Into<String>, role: Role, content: Vec<Content>) -> Mess
     }
 }
 
-/// A call of a built-in tool that is about to be made.
+/// Creates a proposed call of a built-in tool.
 #[must_use]
 pub fn proposed_call(name: &str, arguments: impl Into<serde_json::Value>) -> ProposedCall {
     let call = ToolCall {
@@ -164,7 +165,7 @@ pub fn proposed_call(name: &str, arguments: impl Into<serde_json::Value>) -> Pro
     }
 }
 
-/// A call of a built-in tool that was made without arguments, and its result.
+/// Creates a finished call of a built-in tool without arguments, and with this result.
 #[must_use]
 pub fn finished_call(name: &str, content: impl Into<String>) -> FinishedCall {
     let call = FinishedCall {
@@ -179,13 +180,13 @@ pub fn finished_call(name: &str, content: impl Into<String>) -> FinishedCall {
     call.with_parts(vec![Part::Text(content.into())])
 }
 
-/// The messages of a request.
+/// Creates the messages of a request.
 #[must_use]
 pub fn conversation(messages: Vec<Message>) -> Conversation {
     Conversation { messages }
 }
 
-/// Messages that are about to be compacted or archived because the user asked for it.
+/// Creates a slice of messages that are compacted or archived at the user's request.
 #[must_use]
 pub fn slice(messages: Vec<Message>) -> Slice {
     Slice {
@@ -195,7 +196,7 @@ pub fn slice(messages: Vec<Message>) -> Slice {
     }
 }
 
-/// A request on its way to a provider, with its body as JSON text.
+/// Creates a request to a provider whose body is this JSON text.
 #[must_use]
 pub fn wire_request(body: impl Into<String>) -> WireRequest {
     WireRequest {
@@ -204,7 +205,7 @@ pub fn wire_request(body: impl Into<String>) -> WireRequest {
     }
 }
 
-/// A provider's answer to a step, without a body and without a known price.
+/// Creates a provider's answer to a step, without a body and without a known price.
 #[must_use]
 pub fn wire_response(model: impl Into<String>, usage: Usage) -> WireResponse {
     WireResponse {
@@ -219,7 +220,7 @@ pub fn wire_response(model: impl Into<String>, usage: Usage) -> WireResponse {
     }
 }
 
-/// A request to the model, for a step.
+/// Creates the payload of `pre_reason` for a step.
 #[must_use]
 pub fn model_request() -> ModelRequest {
     ModelRequest {
@@ -234,7 +235,7 @@ pub fn model_request() -> ModelRequest {
     }
 }
 
-/// Sets a key within the limits that the real host has.
+/// Sets a key, with the limits of the real host.
 fn insert(values: &mut BTreeMap<String, String>, key: &str, value: &str) -> Result<(), Error> {
     let others: usize = values
         .iter()

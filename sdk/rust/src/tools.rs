@@ -1,4 +1,4 @@
-//! Calling other tools. Needs the side effect `external` and the names in `[external] tools`.
+//! Calls other tools. Needs the side effect `external` and the tools' names in `[external] tools`.
 
 use crate::payload::text_of;
 use crate::types::{Error, Part};
@@ -9,8 +9,8 @@ use crate::bindings::rind::plugin::tools_host as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::tools_host as host;
 
-/// Calls a tool and returns its answer. `arguments` is a JSON object as text. Blobs among the parts
-/// can be read with [`blobs`](crate::blobs) as long as the hook or tool runs.
+/// Calls a tool and returns its answer. `arguments` is a JSON object as text. Blobs in the answer
+/// can be read with [`blobs`](crate::blobs) until the running hook or tool returns.
 ///
 /// # Errors
 /// When the call was refused, or the tool failed.

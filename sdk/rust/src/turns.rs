@@ -1,4 +1,4 @@
-//! Running turns of the agent from a loop. Needs the side effect `external` and
+//! Runs turns of the agent from a loop. Needs the side effect `external` and
 //! `[external] turns = true`.
 
 pub use crate::bindings::rind::plugin::turns::{TurnOrder, TurnReport, TurnSession};
@@ -12,12 +12,14 @@ use crate::testing::turns as host;
 /// Runs a turn to its end.
 ///
 /// # Errors
-/// A hook, a tool or a command calls it, a limit refused it, or the session cannot be used.
+/// The caller is a hook, a tool or a command, a limit refused the turn, or the session cannot be
+/// used.
 pub fn run(order: &TurnOrder) -> Result<TurnReport, Error> {
     host::run(order)
 }
 
-/// Starts a turn and returns the id of its session at once. It ends with the run at the latest.
+/// Starts a turn and returns the id of its session at once. The turn is interrupted if it still
+/// runs when the run of the loop ends.
 ///
 /// # Errors
 /// As [`run`].
@@ -25,41 +27,43 @@ pub fn start(order: &TurnOrder) -> Result<String, Error> {
     host::start(order)
 }
 
-/// Waits for the end of the turn that was started in a session, at most for `timeout_ms`, and
-/// returns its report; `None` when it still runs.
+/// Waits at most `timeout_ms` for the end of the turn that this loop started in a session, and
+/// returns its report; `None` if the turn still runs. A report is returned once.
 ///
 /// # Errors
-/// No turn was started there, or the session could not be used.
+/// The loop started no turn in the session, or the session could not be used.
 pub fn finish(session: &str, timeout_ms: u64) -> Result<Option<TurnReport>, Error> {
     host::finish(session, timeout_ms)
 }
 
-/// Sends text to the running turn of a session.
+/// Sends text to the turn that this loop runs in a session. The model reads it before its next
+/// request.
 ///
 /// # Errors
-/// None runs there.
+/// No turn of this loop runs in the session.
 pub fn steer(session: &str, text: &str) -> Result<(), Error> {
     host::steer(session, text)
 }
 
-/// Interrupts the turn that runs in a session. Returns whether one runs.
+/// Interrupts the turn that this loop runs in a session. Returns whether there was one.
 ///
 /// # Errors
-/// A hook, a tool or a command calls it.
+/// The caller is a hook, a tool or a command.
 pub fn stop(session: &str) -> Result<bool, Error> {
     host::stop(session)
 }
 
-/// Returns the sessions in which turns run or have reports that were not taken yet.
+/// Returns the sessions in which turns of this loop run, or have a report that was not returned
+/// yet.
 ///
 /// # Errors
-/// A hook, a tool or a command calls it.
+/// The caller is a hook, a tool or a command.
 pub fn running() -> Result<Vec<String>, Error> {
     host::running()
 }
 
 impl TurnOrder {
-    /// A turn in a new session, with all tools.
+    /// Creates an order for a turn in a new session, with all tools.
     #[must_use]
     pub fn new(input: impl Into<String>) -> Self {
         Self {
@@ -72,28 +76,30 @@ impl TurnOrder {
         }
     }
 
-    /// Runs in the session that the loop keeps under this name.
+    /// Runs the turn in the session that the loop keeps under this name, which is created if it is
+    /// missing.
     #[must_use]
     pub fn in_session(mut self, name: impl Into<String>) -> Self {
         self.session = TurnSession::Named(name.into());
         self
     }
 
-    /// Keeps to the tools that a preset of subagents selects.
+    /// Limits the turn to the tools that a preset of subagents selects.
     #[must_use]
     pub fn preset(mut self, name: impl Into<String>) -> Self {
         self.preset = Some(name.into());
         self
     }
 
-    /// Asks this model.
+    /// Sets the model of the turn.
     #[must_use]
     pub fn model(mut self, name: impl Into<String>) -> Self {
         self.model = Some(name.into());
         self
     }
 
-    /// Gives the input an id, with which the session takes it once.
+    /// Sets the id of the input. A session accepts an input with an id only once: repeated, the
+    /// input continues its interrupted turn, or gets the report of the ended one.
     #[must_use]
     pub fn input_id(mut self, id: impl Into<String>) -> Self {
         self.input_id = Some(id.into());

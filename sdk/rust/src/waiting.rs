@@ -1,4 +1,4 @@
-//! Waiting in a loop: for a timer, a change of files, a message, or the end of the host.
+//! Waits in a loop for a timer, a change of files, a message, or the shutdown of the host.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use crate::bindings::rind::plugin::waiting as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::waiting as host;
 
-/// Waits for the first of these events. The deadline of the run stands still meanwhile.
+/// Waits for the first of these events. The time does not count toward the deadline of the run.
 ///
 /// # Errors
-/// A hook, a tool or a command calls it, or a path was not granted.
+/// The caller is a hook, a tool or a command, or a path was not granted.
 pub fn wait(until: &WakeConditions) -> Result<Wakeup, Error> {
     host::wait(until)
 }
 
 impl WakeConditions {
-    /// Waits for the end of the host, and for nothing else until more is said.
+    /// Creates conditions under which only the shutdown of the host ends the wait.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -43,7 +43,7 @@ impl WakeConditions {
         self
     }
 
-    /// Ends the wait with a message as well, to the loop or on a connection of
+    /// Ends the wait as well when a message arrives, to the loop or on a connection of
     /// [`websocket`](crate::websocket).
     #[must_use]
     pub fn message(mut self) -> Self {

@@ -1,4 +1,4 @@
-//! WebSocket connections of a loop to the hosts that the plugin was granted.
+//! Opens WebSocket connections of a loop to the hosts that the plugin was granted.
 
 pub use crate::bindings::rind::plugin::websocket::{ConnectRequest, ConnectionEvent, Frame};
 use crate::types::Error;
@@ -8,10 +8,10 @@ use crate::bindings::rind::plugin::websocket as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::websocket as host;
 
-/// Opens a connection and returns its number in this run of the loop.
+/// Opens a connection and returns its number, which is valid in this run of the loop.
 ///
 /// # Errors
-/// The host was not granted, the server does not open a connection, or a limit was reached.
+/// The host was not granted, the server refuses the connection, or a limit was reached.
 pub fn open(request: &ConnectRequest) -> Result<u32, Error> {
     host::open(request)
 }
@@ -19,8 +19,8 @@ pub fn open(request: &ConnectRequest) -> Result<u32, Error> {
 /// Sends a text.
 ///
 /// # Errors
-/// The connection has ended, the text is too long or contains a secret, or the server does not take
-/// it.
+/// The connection has ended, the text is too long or contains a secret, or the server does not
+/// accept it in time.
 pub fn send_text(connection: u32, text: impl Into<String>) -> Result<(), Error> {
     host::send(connection, &Frame::Text(text.into()))
 }
@@ -33,8 +33,9 @@ pub fn send_binary(connection: u32, bytes: impl Into<Vec<u8>>) -> Result<(), Err
     host::send(connection, &Frame::Binary(bytes.into()))
 }
 
-/// Takes the next event on a connection, if there is one. Wait for it with
-/// [`waiting::wait`](crate::waiting::wait) and [`message`](crate::waiting::WakeConditions::message).
+/// Returns the next event on a connection, if there is one; does not wait. Wait for an event with
+/// [`waiting::wait`](crate::waiting::wait) and
+/// [`message`](crate::waiting::WakeConditions::message).
 ///
 /// # Errors
 /// The end of the connection was already returned.
@@ -42,16 +43,16 @@ pub fn receive(connection: u32) -> Result<Option<ConnectionEvent>, Error> {
     host::receive(connection)
 }
 
-/// Closes a connection; messages that were not taken are lost.
+/// Closes a connection; messages that were not received yet are lost.
 ///
 /// # Errors
-/// A hook, a tool or a command calls it.
+/// The caller is a hook, a tool or a command.
 pub fn close(connection: u32) -> Result<(), Error> {
     host::close(connection)
 }
 
 impl ConnectRequest {
-    /// Asks for a connection to a URL, such as `wss://relay.example`.
+    /// Creates a request for a connection to a URL, such as `wss://relay.example`.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self {

@@ -1,7 +1,9 @@
-//! Tests of Rind plugins in Rust: runs a component in the real sandbox, from `#[test]`.
+//! Tests Rind plugins from `#[test]` functions: runs a plugin's component in the real sandbox.
 //!
-//! A [`Case`] is what a table of `tests/*.toml` is for `rind plugin test`, and runs in the same way: with all that the plugin
-//! asks for, in folders of its own, warm and cold. It fails when the two differ.
+//! A [`Case`] corresponds to a `[[case]]` table in a plugin's `tests/*.toml` and runs as
+//! `rind plugin test` runs that: with all permissions that the plugin requests, in temporary
+//! folders, once warm (one instance) and once cold (a fresh instance for each call). The case fails
+//! if the plugin behaves differently in the two runs.
 //!
 //! ```
 //! use rind_test::Plugin;
@@ -9,19 +11,19 @@
 //!
 //! # fn main() -> Result<(), rind_test::Error> {
 //! # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/hello");
-//! // Compiles the plugin as `rind plugin build` does; `Plugin::open` takes one that is compiled.
+//! // Compiles the plugin as `rind plugin build` does; `Plugin::open` opens a compiled plugin.
 //! let plugin = Plugin::build(folder)?;
 //!
 //! let ran = plugin.case().tool("greet", json!({"name": "Ada"})).run()?;
 //! assert_eq!(ran.seen.results, ["Hello, Ada!"]);
 //! assert_eq!(ran.seen.log, ["the turn took 2 steps"]);
 //!
-//! // A hook alone, at its point.
+//! // Calls only the hooks of a point, without a turn.
 //! let ran = plugin.case().event("turn-end", json!({"steps": 7})).run()?;
 //! assert_eq!(ran.seen.log, ["the turn took 7 steps"]);
 //! assert_eq!(ran.cost.host_calls["log"], 1);
 //!
-//! // All cases in the plugin's `tests/*.toml`, for `cargo test` to run as well.
+//! // Runs all cases in the plugin's `tests/*.toml`.
 //! plugin.run_case_files()?;
 //! # Ok(())
 //! # }
@@ -48,10 +50,10 @@ pub use rind::cases::seen::HookSeen;
 pub use rind::cases::{CaseCost as Cost, CaseOutcome as Outcome, SeenTurn as Seen};
 pub use rind::provider::scripted::Reply;
 
-/// Time for compiling a plugin; the first build compiles the SDK's dependencies.
+/// Timeout for compiling a plugin. The first build also compiles the SDK's dependencies.
 const BUILD_DEADLINE: Duration = Duration::from_secs(600);
 
-/// Error that keeps a case from being run, or makes it fail.
+/// Error that prevents a case from running, or the failure of a case.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -60,22 +62,22 @@ pub enum Error {
     Build {
         /// Folder of the plugin.
         folder: PathBuf,
-        /// Problem.
+        /// Error message of the build.
         message: String,
     },
-    /// Files of the plugin cannot be read.
+    /// The manifest or a case file of the plugin cannot be read.
     #[error(transparent)]
     Suite(#[from] SuiteError),
     /// The case cannot be run.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// Cases failed.
+    /// Cases failed, for the reasons in the text.
     #[error("{0}")]
     Failed(String),
-    /// A folder for the compile cache, or the runtime, cannot be made.
+    /// The folder of the compile cache or the runtime cannot be created.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// The task of a case panicked.
+    /// The thread that runs the case panicked.
     #[error("the case panicked")]
     Panicked,
 }
@@ -90,7 +92,7 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// Opens a plugin whose component is there: `folder` has its `plugin.toml`.
+    /// Opens a plugin that is already built: `folder` contains the component and its `plugin.toml`.
     ///
     /// # Errors
     /// The manifest cannot be read.
@@ -113,7 +115,7 @@ impl Plugin {
     /// Compiles a plugin as `rind plugin build` does, and opens it.
     ///
     /// # Errors
-    /// It does not compile, or the manifest cannot be read.
+    /// The plugin does not compile, or its manifest cannot be read.
     pub fn build(folder: impl AsRef<Path>) -> Result<Self, Error> {
         let folder = folder.as_ref();
         let options = BuildOptions {
@@ -139,7 +141,8 @@ impl Plugin {
         }
     }
 
-    /// Begins a case. What is not given is as in a case file: the model answers "done", and tool calls are approved.
+    /// Begins a case. The defaults are those of a case file: the model answers "done", and tool
+    /// calls are approved.
     pub fn case(&self) -> Case<'_> {
         Case {
             plugin: self,
@@ -150,7 +153,7 @@ impl Plugin {
     /// Runs all cases in the plugin's `tests/*.toml`, as `rind plugin test` does.
     ///
     /// # Errors
-    /// One of them failed or cannot be read, or there is none.
+    /// A case failed or cannot be read, or there are no cases.
     pub fn run_case_files(&self) -> Result<(), Error> {
         let suite = CaseSuite::read_suite(&self.folder)?;
         let selection = CaseSelection::default();
@@ -175,7 +178,8 @@ impl Plugin {
     }
 }
 
-/// A case: the situation of a turn, or hooks that are called alone.
+/// A case to run: the situation of a turn, or hooks, a command or the plugin's loop, which are
+/// called instead of a turn.
 #[derive(Clone, Debug)]
 #[must_use = "`run` runs the case"]
 pub struct Case<'a> {
@@ -190,7 +194,7 @@ impl Case<'_> {
         self
     }
 
-    /// Has the model call a tool before it answers.
+    /// Makes the scripted model call a tool before it answers.
     pub fn tool(mut self, name: impl Into<String>, arguments: Value) -> Self {
         self.given.tool = Some(GivenCall {
             name: name.into(),
@@ -199,14 +203,15 @@ impl Case<'_> {
         self
     }
 
-    /// Adds an answer of the model; those come after the call of [`tool`](Self::tool), one for each request.
+    /// Adds an answer of the model. The model gives one answer per request, after the call set by
+    /// [`tool`](Self::tool).
     pub fn reply(mut self, reply: Reply) -> Self {
         self.given.reply.push(reply);
         self
     }
 
-    /// Calls the hooks of a point with this payload, instead of a turn. Its fields are named as in
-    /// a case file.
+    /// Calls the hooks of a point with this payload, instead of a turn. The fields of the payload
+    /// are named as in a case file.
     pub fn event(mut self, point: impl Into<String>, payload: Value) -> Self {
         self.given.event.push(GivenEvent {
             point: point.into(),
@@ -216,8 +221,8 @@ impl Case<'_> {
         self
     }
 
-    /// Calls a slash command of the plugin, instead of a turn. `arguments` is a table where the
-    /// command has a schema, and otherwise the text after its name.
+    /// Calls a slash command of the plugin, instead of a turn. `arguments` is a table if the
+    /// command has a schema, and otherwise the text after the command's name.
     pub fn command(mut self, name: impl Into<String>, arguments: impl Into<Value>) -> Self {
         self.given.command = Some(GivenCommand {
             name: name.into(),
@@ -250,25 +255,26 @@ impl Case<'_> {
         self
     }
 
-    /// Puts a value into the plugin's state of the session.
+    /// Puts a value into the plugin's session state.
     pub fn state(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.given.state.insert(key.into(), value.into());
         self
     }
 
-    /// Sets a secret for credentials.
+    /// Sets a secret, which the credentials in the plugin's requests can use.
     pub fn secret(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.given.secrets.insert(name.into(), value.into());
         self
     }
 
-    /// Adds an answer of a server. A request without one is refused.
+    /// Adds a canned answer of an HTTP server. A request that no answer matches is refused.
     pub fn answer(mut self, answer: CannedAnswer) -> Self {
         self.given.http.push(answer);
         self
     }
 
-    /// Answers questions of tool calls in this order: `yes`, `always`, or `no` with a reason behind it.
+    /// Answers the approval questions of tool calls in this order: `yes`, `always`, or `no`,
+    /// optionally followed by a reason.
     pub fn person(mut self, answers: &[&str]) -> Self {
         let answers = answers.iter().map(|answer| (*answer).to_owned());
         self.given.answers = Some(answers.collect());
@@ -276,17 +282,18 @@ impl Case<'_> {
     }
 
     /// Answers the plugin's own questions in this order: `yes` or `no`, an option, or a text.
-    /// Without this there is no person.
+    /// Without replies, the plugin learns that no person is there to ask.
     pub fn replies(mut self, replies: &[&str]) -> Self {
         let replies = replies.iter().map(|reply| (*reply).to_owned());
         self.given.replies = Some(replies.collect());
         self
     }
 
-    /// Runs the case, also within another runtime.
+    /// Runs the case. May be called from within another runtime.
     ///
     /// # Errors
-    /// It cannot be run, or the plugin acts differently with a kept and with a fresh instance.
+    /// The case cannot be run, or the plugin acts differently with one kept instance than with a
+    /// fresh instance for each call.
     pub fn run(self) -> Result<Outcome, Error> {
         let Self { plugin, given } = self;
         let case = rind::cases::PluginCase {
@@ -310,7 +317,8 @@ impl Case<'_> {
     }
 }
 
-/// Runs a future to its end on a thread of its own: the caller may be a task of a runtime, which must not wait for another one.
+/// Runs a future to completion on a new thread, because the caller may be a task of a runtime,
+/// which must not block on a second runtime.
 fn block_on<T: Send>(future: impl Future<Output = T> + Send) -> Result<T, Error> {
     let run = || {
         let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -1,9 +1,10 @@
-//! The crate on real plugins: what it says of one that is right, and of one that is wrong.
+//! Tests of the crate on real plugins: what it reports for plugins that pass and for plugins that
+//! fail.
 
 use rind_test::{Error, Plugin};
 use serde_json::json;
 
-/// A folder of the tree.
+/// Returns the path of a folder of the repository.
 fn folder(path: &str) -> String {
     format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"))
 }

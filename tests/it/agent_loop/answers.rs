@@ -1,13 +1,13 @@
-//! Answers of a turn in the order of a loop: those that are there when an interrupted turn goes on,
-//! those outside of the conversation, cut ones, and those that reflection sends back.
+//! Answers of the model under a plugin's agent loop: answers from before an interruption, answers
+//! outside the conversation, truncated answers, and answers that reflection rejects.
 
 use rind::point::payload::Source;
 use rind::provider::scripted::ReplyFinish;
 
 use super::*;
 
-/// Interrupts a turn after its answer `the answer before` is in the session, and returns the folder
-/// and the id of the session.
+/// Interrupts a turn after the answer `the answer before` is stored, and returns the folder and the
+/// id of the session.
 async fn cut_off_after_answer() -> (TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let answers = vec![Reply::text("the answer before")];
@@ -34,8 +34,8 @@ async fn cut_off_after_answer() -> (TempDir, String) {
     (setup._folder, id)
 }
 
-/// Goes on with the turn in this way. Returns the output, the conversation and the number of
-/// requests.
+/// Continues the interrupted turn with the setting `how` of the loop. Returns the output, the
+/// conversation and the number of requests.
 async fn go_on(how: &str, steering: Option<&str>) -> (String, String, usize) {
     let (folder, id) = cut_off_after_answer().await;
     let answers = vec![Reply::text("a new answer")];
@@ -96,7 +96,7 @@ async fn a_plan_alone_is_not_the_answer_of_a_turn_that_was_interrupted() {
         delay_ms: 60_000,
         ..Reply::text("never")
     };
-    // In the request for the plan, and as soon as the plan is there.
+    // Interrupts during the request for the plan, and right after the plan was received.
     for (before, end) in [
         (vec![slow.clone()], "request-start"),
         (vec![Reply::text("1. write"), slow], "step-end"),
@@ -133,7 +133,7 @@ async fn a_plan_alone_is_not_the_answer_of_a_turn_that_was_interrupted() {
     }
 }
 
-/// A hook that drops what the person says later, and adds a message.
+/// Adds a hook that drops steering texts of the person, and injects a message.
 fn silencer(host: HostBuilder) -> HostBuilder {
     host.on::<at::SteeringReceived>("silencer", |_, _| {
         Ok(o::SteeringOutcome {
@@ -147,7 +147,7 @@ fn silencer(host: HostBuilder) -> HostBuilder {
     })
 }
 
-/// Runs a turn in which the person says something, before the first request or at the end.
+/// Runs a turn in which the person steers before the first request or adds a follow-up for the end.
 async fn hear(how: &str, is_follow_up: bool, is_silenced: bool) -> RanTurn {
     let answers = vec![Reply::text("one"), Reply::text("two")];
     let setup = Setup::with(how, answers, |host| {

@@ -1,5 +1,6 @@
-//! Requests of a loop that other parts of the turn must not feel: to models with other windows, with
-//! other tools, outside of the conversation; and versions of the loop that may not take its place.
+//! Requests of a plugin's agent loop that must not affect other parts of the turn: requests to
+//! models with other context windows, with other tools, or outside the conversation. Also plugin
+//! versions that may not replace the loop.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -59,7 +60,8 @@ async fn the_window_of_another_model_aside_does_not_shorten_the_conversation() {
     );
     assert_eq!(bodies.len(), 1);
     assert_eq!(bodies[0]["model"], "test-model");
-    // The model of the turn has the same conversation aside and inside.
+    // If the turn's own model refuses a request as too long, the conversation is shortened, even
+    // if the request was outside the conversation.
     let (ran, bodies) = refused_once("ask-aside", "test-model").await;
     assert!(is_shortened(&ran));
     assert!(
@@ -124,7 +126,7 @@ async fn a_subagent_that_runs_keeps_its_tools_in_the_next_step_of_its_parent() {
             json!({"task": "look around", "preset": "investigate"}),
         )
     };
-    // The step without tools lasts until the subagent is done.
+    // The step without tools is still running when the subagent finishes.
     let slow = Reply {
         when: when("write the file", Some("spawn_subagent")),
         delay_ms: 4_000,
@@ -162,7 +164,7 @@ async fn a_version_that_may_not_order_turns_does_not_take_the_place_of_one_that_
     folder.guest("orderer");
     let first = Arc::new(PluginSet::load(&folder.options).await.unwrap());
     let mut narrow = guests::Host::default();
-    // Another component, which has no loop.
+    // A component of the same name without an agent loop.
     narrow.plugin(Trust::Managed, "hello", |manifest| {
         manifest.replace("name = \"hello\"", "name = \"orderer\"")
     });
@@ -187,7 +189,7 @@ async fn a_version_that_may_not_order_turns_does_not_take_the_place_of_one_that_
         "{refused:?}"
     );
     assert_eq!(session.turn("go").await.unwrap().output, "fine");
-    // A plugin that orders no turns may be replaced.
+    // A plugin may be replaced if its loop does not run the session's turns.
     let plain = host(AgentConfig::default()).await.unwrap();
     let session = plain.session().create().unwrap();
     session.replacer().replace(&second, "orderer").unwrap();

@@ -1,10 +1,10 @@
-//! The real program: settings, the line on the screen, what is on disk, going on.
+//! Archival in the real program: settings, output on the screen, files on disk, and resuming.
 
 use rind_tests::cli::Rind;
 
 const ON: &str = "[subagents]\nenabled = true\n[archival]\nenabled = true\n";
 
-/// A model that reads a file five times, answers, and sums up.
+/// Script of a model that reads a file five times, answers, and writes summaries.
 fn script() -> String {
     let call =
         "[[reply]]\n[[reply.tool_calls]]\nname = \"read_file\"\narguments = { path = \"a.txt\" }\n";
@@ -15,7 +15,7 @@ fn script() -> String {
     )
 }
 
-/// A model that says little, and sums up: for the turn beside which the one before is archived.
+/// Sets the script of a second turn, in the background of which the first turn is archived.
 fn next(rind: &Rind) {
     next_with(rind, super::SUMMARY);
 }
@@ -90,7 +90,7 @@ fn one_line_says_where_the_turn_is_wherever_a_transcript_is_read() {
         rind.run(&["session", "export", "last", "-o", name, "--format", format])
             .exits(0);
         let text = std::fs::read_to_string(rind.workspace().join(name)).unwrap();
-        // Markdown escapes brackets.
+        // Undoes the escaping of brackets in Markdown.
         let text = text.replace('\\', "");
         assert_eq!(text.matches(&line).count(), 1, "{text}");
     }
@@ -195,8 +195,8 @@ fn archival_without_subagents_is_a_mistake_in_the_settings() {
     assert!(ran.stderr.contains("in [archival]"), "{}", ran.stderr);
 }
 
-/// A turn whose summary is long, in the program with this limit for the size of its files, in KiB. What it says, and the size
-/// of the session's file.
+/// Runs a turn with a long summary in a process whose files may have at most `limit` KiB. Returns
+/// the machine, standard error, and the size of the session's file in bytes.
 fn with_long_summary(limit: Option<u64>) -> (Rind, String, u64) {
     let sentence = "It went well and as it was to be expected. ";
     let rind = Rind::with_script(&script());
@@ -231,7 +231,7 @@ fn a_disk_that_is_full_at_the_last_entry_leaves_the_turn_and_no_copy_of_it() {
     let (rind, said, bytes) = with_long_summary(None);
     assert!(said.contains("≡ an earlier turn was archived"), "{said}");
     assert_eq!(holders(&rind), 1);
-    // The last entry has the summary in it and has no room now; everything before it has.
+    // The limit leaves room for everything except the last entry, which contains the summary.
     let (rind, said, less) = with_long_summary(Some((bytes - 8192) / 1024));
     let line = "≡ an earlier turn is not archived: cannot write ";
     assert!(said.contains(line) && less < bytes - 8192, "{said}");
@@ -239,7 +239,7 @@ fn a_disk_that_is_full_at_the_last_entry_leaves_the_turn_and_no_copy_of_it() {
     assert_eq!(holders(&rind), 0);
 }
 
-/// Counts the holders that have a folder.
+/// Returns the number of holders that have a folder.
 fn holders(rind: &Rind) -> usize {
     let sessions = std::fs::read_dir(rind.home().join("data/sessions")).unwrap();
     let agents = sessions.map(|session| session.unwrap().path().join("agents"));

@@ -1,8 +1,8 @@
-//! Compaction that comes before archival, and what the model can still find of the turns that it took.
+//! Compaction of turns that are due for archival: what the model can still find of their messages.
 
 use super::*;
 
-/// Sets that requests of 6,000 tokens are shortened to next to nothing.
+/// Enables compaction, which leaves almost nothing of requests over 6,000 tokens.
 fn compacting(mut setup: Setup) -> Setup {
     setup.config.compact.enabled = true;
     setup.config.compact.threshold_tokens = Some(6000);
@@ -12,7 +12,8 @@ fn compacting(mut setup: Setup) -> Setup {
     setup
 }
 
-/// A session with a small turn, and a long one with the word `heron` that is or is not due to be archived.
+/// Creates a session with a short turn and a long one that contains the word `heron`. The long turn
+/// is due for archival only if `is_due`.
 async fn with_long_turn(is_due: bool) -> Running {
     let mut script = vec![Reply::text("hello")];
     script.extend(reads(5));
@@ -66,7 +67,8 @@ async fn a_due_turn_that_compaction_takes_first_has_its_holder_all_the_same() {
             running.lines()
         );
         assert!(!running.lines().iter().any(|line| line.contains("heron")));
-        // A summary that failed is tried again, and is not needed any more.
+        // The second round retries a failed summary. No summary is needed any more, because
+        // compaction has already removed the turn.
         running.agent.finish_archival().await;
         running.agent.finish_archival().await;
         running.drain();
@@ -88,7 +90,7 @@ async fn a_due_turn_that_compaction_takes_first_has_its_holder_all_the_same() {
             .count();
         assert!(n_asked <= 1, "{n_asked}");
 
-        // It is in the list, it is found, and it is read by its id.
+        // The turn is listed, found by a search, and readable by its id.
         let query = json!({"search": "heron flies"});
         let by_id = json!({"id": ids[0], "search": "HERON"});
         let script = vec![

@@ -1,4 +1,4 @@
-//! Tests of which turns are archived, when, and what may delay that.
+//! Tests of which turns are archived, when, and what may delay their archival.
 
 use std::sync::{Arc, Mutex};
 
@@ -58,7 +58,7 @@ async fn a_turn_with_five_calls_leaves_the_users_message_and_a_summary_with_the_
             format!("after 12 {SUMMARY}"),
         ]
     );
-    // The answer is told of before the summary is made.
+    // The turn ends before its summary is requested.
     let names = running.names();
     let end = names.iter().position(|name| *name == "turn-end").unwrap();
     assert_eq!(names[end..], ["turn-end", "archive-start", "archive-end"]);
@@ -139,7 +139,7 @@ async fn nothing_is_archived_unless_it_is_switched_on() {
 
 #[tokio::test]
 async fn each_trigger_archives_by_itself_and_without_any_the_turn_stays() {
-    /// Turns every trigger off but for what `set` says.
+    /// Disables every trigger except those that `set` enables.
     async fn reasons_with(script: Vec<Reply>, set: fn(&mut Setup)) -> Vec<String> {
         let mut setup = archiving(script);
         let trigger = &mut setup.config.archival.trigger;
@@ -205,7 +205,7 @@ async fn a_turn_that_was_refused_or_failed_stays() {
     assert_eq!(running.lines().len(), 19);
 }
 
-/// An agent with the guest, after a turn that is to be archived.
+/// Sets up an agent with the guest `archivist`, after a turn that is due for archival.
 async fn with_archivist(refuses: bool) -> Running {
     let mut host = Host::default();
     host.guest("archivist");
@@ -396,7 +396,7 @@ async fn a_disk_that_fails_leaves_the_turn_and_everybody_is_told() {
         Ok(o::Observed::default())
     });
     let mut running = setup.build();
-    // A file where the folder of the subagents should be.
+    // A file takes the place of the agents' folder, so that no holder can be created.
     std::fs::write(running.session.folder().unwrap().join("agents"), "").unwrap();
     let outcome = running.archived_turn("go on").await;
     assert_eq!(outcome.output, "done");
@@ -456,7 +456,8 @@ async fn compaction_leaves_holders_alone_and_takes_a_summary_for_any_other_text(
         .count();
     assert!(n_compacted > 0);
     let id = holder(&running);
-    // Compaction took messages of the turn out while it ran; the holder has them all.
+    // Compaction removed messages from the conversation during the turn; the holder has all of
+    // them.
     let kept = messages(entries(&running, &format!("/agents/{id}")));
     assert_eq!(kept.len(), 12);
     assert_eq!(running.lines().len(), 2);

@@ -1,4 +1,4 @@
-//! Tests of what a holder keeps, and that a session finds its holders again.
+//! Tests of what a holder stores, and of how a resumed session finds its holders.
 
 use super::*;
 
@@ -18,7 +18,7 @@ async fn a_holder_keeps_the_whole_turn_in_a_session_of_its_own() {
     assert_eq!(n_steps.count(), 6);
     let kept = messages(kept);
     assert_eq!(kept.len(), 12);
-    // The lines of the session itself stay as well, and one of them names the holder.
+    // The session keeps its own entries too, and one of them names the holder.
     let own = entries(&running, "");
     let named = own.iter().find_map(|body| match body {
         Body::Replaced {
@@ -71,7 +71,7 @@ async fn a_resumed_session_and_a_fork_have_their_holders_also_when_archival_is_o
     let names = tools(&resumed, 0);
     assert!(!names.contains(&"spawn_subagent".to_owned()), "{names:?}");
 
-    // The fork has files of its own.
+    // The fork has its own copies of the holders.
     std::fs::remove_dir_all(resumed.session.folder().unwrap().join("agents")).unwrap();
     let mut setup = search();
     let folder = std::mem::replace(&mut setup.folder, resumed.folder);
@@ -112,7 +112,8 @@ async fn many_holders_are_no_limit_and_the_prompt_lists_the_newest() {
     (0..53).for_each(|_| script.extend(reads(1)));
     let mut setup = archiving(script);
     setup.config.archival.trigger.tool_call_threshold = 1;
-    // Room for about half of them: identifiers are random, and some take three tokens more.
+    // Limits the list to about half of the holders. Their ids are random, and some take up to three
+    // tokens more.
     setup.config.archival.list.max_tokens = 600;
     let mut running = setup.build();
     for n in 0..53 {

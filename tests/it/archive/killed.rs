@@ -1,4 +1,5 @@
-//! The program is killed at any moment of archival and compaction: nothing is lost, and nothing is left over.
+//! Kills the program at random moments of archival and compaction: nothing may be lost or archived
+//! twice.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,13 +7,13 @@ use std::time::Duration;
 use rind_tests::cli::Rind;
 use serde_json::Value;
 
-/// Number of kills. More, for a long look: the variable `RIND_TEST_KILLS`.
+/// Number of kills. `RIND_TEST_KILLS` sets more for a longer test.
 const N_KILLS: usize = 12;
 
 const CONFIG: &str = "[subagents]\nenabled = true\n[archival]\nenabled = true\n[archival.trigger]\ntool_call_threshold = 2\n\
      [agent.compact]\nthreshold_tokens = 3000\nkeep_tokens = 300\nkeep_last_messages = 1\nmax_summary_tokens = 300\n";
 
-/// A model that reads a file four times in each turn, and sums up.
+/// A model that reads a file in four calls per turn, and writes summaries.
 const SCRIPT: &str = r#"
 [[reply]]
 tool_calls = [{ name = "read_file", arguments = { path = "a.txt" } }, { name = "read_file", arguments = { path = "b.txt" } }]
@@ -29,7 +30,7 @@ text = "It was read."
 times = 0
 "#;
 
-/// The session's file and its bytes.
+/// Returns the path and the content of the session's file.
 fn file(rind: &Rind) -> (PathBuf, Vec<u8>) {
     let sessions = std::fs::read_dir(rind.home().join("data/sessions")).unwrap();
     let mut files = sessions.map(|entry| entry.unwrap().path().join("session.jsonl"));
@@ -68,7 +69,8 @@ fn a_kill_at_any_moment_loses_nothing_and_leaves_nothing_that_a_doctor_finds() {
         seed ^= seed << 13;
         seed ^= seed >> 7;
         seed ^= seed << 17;
-        // From the middle of a run on, which is where something happens.
+        // Waits at least a third of a complete run, because archival and compaction come late in
+        // it.
         let wait = whole / 3 + seed % whole.max(1);
         std::thread::sleep(Duration::from_millis(wait));
         running.signal_if_running("KILL");
@@ -82,7 +84,7 @@ fn a_kill_at_any_moment_loses_nothing_and_leaves_nothing_that_a_doctor_finds() {
         );
         before = after;
     }
-    // Three turns that nobody kills archive what is due, four at a time.
+    // Runs that are not killed archive the turns that are due, at most four per run.
     for n in 0..n_kills / 3 + 3 {
         rind.run(&[
             "run",
@@ -115,7 +117,7 @@ fn a_kill_at_any_moment_loses_nothing_and_leaves_nothing_that_a_doctor_finds() {
         .map(|entry| &entry["turn"])
         .collect();
     open.retain(|turn| !over.contains(turn));
-    // The last turn is due still.
+    // Only the last turn may still be due.
     assert!(open.len() <= 1, "{open:?} are due");
     let turns: std::collections::BTreeSet<String> = over.iter().map(ToString::to_string).collect();
     assert_eq!(

@@ -1,5 +1,5 @@
-//! A long session over the wire of a real provider, with all core plugins, archival and compaction: what was said in it can be
-//! found again.
+//! A long session over a real provider's wire format with all core plugins, archival and
+//! compaction: every detail from earlier turns can still be found.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 
 const N_TURNS: usize = 60;
 
-/// Tokens from which the conversation is compacted.
+/// Number of tokens at which the conversation is compacted.
 const THRESHOLD: usize = 9_000;
 
-/// Most turns that the archival may be behind at the end of a conversation. A single attempt at a summary that fails, and is
-/// tried again a second later, costs about ten on a quiet machine.
+/// Maximum number of turns that are still due for archival at the end. One failed summary, which is
+/// retried a second later, accounts for about ten on an idle machine.
 const MAX_DUE: i32 = 40;
 
-/// Bytes of a token, as the model of this test reports it.
+/// Bytes per token that the model server of this test assumes.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// Every third file has a detail of its own.
+/// Names of the details; every third file contains one.
 const GATES: [&str; 20] = [
     "amber", "birch", "cobalt", "dune", "ember", "fjord", "garnet", "heron", "indigo", "juniper",
     "kestrel", "larch", "maple", "nimbus", "onyx", "poplar", "quartz", "raven", "sable", "tundra",
@@ -31,13 +31,13 @@ fn code(gate: &str) -> String {
     format!("{}-{sum}", gate.to_uppercase())
 }
 
-/// Lines of a file, as long as a result may be that no plugin keeps aside.
+/// Rows of a file whose content is just short enough to stay in the conversation.
 const SHORT_ROWS: usize = 330;
 
-/// Lines of a file of which a plugin keeps most aside: 38 KB.
+/// Rows of a file of 38 KB, most of which a plugin stores outside the conversation.
 const LONG_ROWS: usize = 1_100;
 
-/// A file with a detail in its middle.
+/// Returns the text of file `n`; every third one has a detail in its middle.
 fn report(n: usize, n_rows: usize) -> String {
     let mut lines: Vec<String> = (0..n_rows)
         .map(|row| format!("gate report {n} row {row}: level {} ok", row * 7 % 113))
@@ -49,7 +49,7 @@ fn report(n: usize, n_rows: usize) -> String {
     lines.join("\n")
 }
 
-/// One answer in the format of the wire.
+/// Returns one answer as server-sent events of the wire format.
 fn events(text: &str, call: Option<(&str, Value)>, n_tokens: usize) -> String {
     static N_CALLS: AtomicUsize = AtomicUsize::new(0);
     let id = N_CALLS.fetch_add(1, Ordering::SeqCst);
@@ -84,13 +84,13 @@ fn events(text: &str, call: Option<(&str, Value)>, n_tokens: usize) -> String {
     events.iter().map(event).collect()
 }
 
-/// The text that follows `start` in `text`, up to the first of `ends`.
+/// Returns the text between `start` and the first of `ends`.
 fn after<'a>(text: &'a str, start: &str, ends: &[char]) -> Option<&'a str> {
     let rest = &text[text.find(start)? + start.len()..];
     rest.split(ends).next()
 }
 
-/// The last input of the person, and the results of the tools since.
+/// Returns the person's last input and the tool results since then.
 fn last_input(body: &Value) -> (String, Vec<String>) {
     let (mut input, mut results) = (String::new(), Vec::new());
     for message in body["messages"].as_array().unwrap() {
@@ -111,7 +111,8 @@ fn last_input(body: &Value) -> (String, Vec<String>) {
     (input, results)
 }
 
-/// A model that reads the file that it is told to read, and finds what it is told to find.
+/// Model server that reads the file of a `Read` input, and searches for the detail of a `Find`
+/// input.
 fn model(request: &Received) -> Reply {
     let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
     let n_tokens = request.body.len() / BYTES_PER_TOKEN;
@@ -124,7 +125,7 @@ fn model(request: &Received) -> Reply {
         )
     };
     if body["tools"].as_array().is_none_or(Vec::is_empty) {
-        // The summary of a turn says nothing of what matters later.
+        // The summary omits the details on purpose, so that a search must find them.
         let summary =
             json!({"outcome": "a report was read", "key_findings": ["all levels are ok"]});
         return reply(&summary.to_string(), None);
@@ -150,7 +151,7 @@ fn model(request: &Received) -> Reply {
             &['\\', '"', '\n', '<', ']'],
         ) {
             Some(found) => reply(&format!("{gate} is {found}."), None),
-            // The turn has a part of its result, the rest is kept aside.
+            // The holder has only part of the result; `read_output` searches the stored rest.
             None if n_results == 1 => {
                 call("read_output", json!({"search": format!("{gate} gate")}))
             }
@@ -159,7 +160,7 @@ fn model(request: &Received) -> Reply {
     }
 }
 
-/// Chats with these lines in one process, going on with the last session if `is_resumed`.
+/// Runs one chat process with these input lines, which resumes the last session if `is_resumed`.
 fn chat(rind: &Rind, server: &Server, is_resumed: bool, lines: &[String]) -> String {
     let base_url = format!("provider.base_url={:?}", server.at("127.0.0.1", ""));
     let mut args = vec![
@@ -206,11 +207,12 @@ async fn every_detail_of_results_that_were_kept_aside_is_found_after_compaction_
     assert!(kept.count() >= N_TURNS, "results were kept aside");
     let calls = rind.entries("tool-start").into_iter();
     let calls = calls.filter(|entry| entry["name"] == "read_output");
-    // In the second process the answers of the first are found.
+    // `read_output` found each detail once; the second process finds the first one's answers.
     assert!(calls.count() >= GATES.len());
 }
 
-/// Reads sixty files of this length, finds the details in them, and once more in another process.
+/// Reads sixty files with this number of rows and finds all details, then finds them again in a
+/// second process.
 async fn find_all(n_rows: usize) -> Rind {
     let server = Server::start(model).await;
     let rind = Rind::default();
@@ -236,7 +238,8 @@ async fn find_all(n_rows: usize) -> Rind {
         .iter()
         .filter(|entry| entry["holder"].is_object())
         .count();
-    // Turns go on while earlier ones are prepared: what was not ready at the end is still due.
+    // Archival runs in the background, so turns whose summary was not ready at the end are still
+    // due.
     let n_due = rind.entries("archival").iter().fold(0, |n_due, entry| {
         match (entry["is_over"].as_bool(), entry["tries"].as_u64()) {
             (Some(true), _) => n_due - 1,
@@ -251,7 +254,7 @@ async fn find_all(n_rows: usize) -> Rind {
         .iter()
         .filter(|entry| !entry["holder"].is_object())
         .collect();
-    // Results that are kept aside leave less to compact.
+    // Long results are stored outside the conversation, which may leave nothing to compact.
     if n_rows == SHORT_ROWS {
         assert!(compacted.len() >= 2, "{}", compacted.len());
     }
@@ -263,7 +266,7 @@ async fn find_all(n_rows: usize) -> Rind {
     let said = tokio::task::block_in_place(|| chat(&rind, &server, true, &finds));
     check_found(&said);
 
-    // The list and the whole request stay within their bounds.
+    // The list of holders and the largest request stay within their limits.
     let largest = server
         .received()
         .iter()
@@ -271,7 +274,7 @@ async fn find_all(n_rows: usize) -> Rind {
         .max();
     let bound = THRESHOLD + 16_384 / BYTES_PER_TOKEN + 1000;
     assert!(largest.unwrap() <= bound, "{largest:?} {bound}");
-    // The last request of a turn: the summary of the last turn may be asked for after it.
+    // Takes the last request with tools; a later one may ask for the summary of the last turn.
     let bodies = server.received().into_iter();
     let mut bodies = bodies.filter_map(|r| serde_json::from_slice::<Value>(&r.body).ok());
     let is_of_turn = |body: &Value| body["tools"].as_array().is_some_and(|all| !all.is_empty());

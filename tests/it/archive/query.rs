@@ -1,10 +1,12 @@
-//! `query_subagent`: with a model, without one, and only what belongs to the conversation.
+//! Tests of `query_subagent`: with a model, with a search only, and limited to the agents of the
+//! conversation.
 
 use rind::provider::scripted::ReplyError;
 
 use super::*;
 
-/// An agent after an archived turn, resumed with a model that queries its holder like this and is told what came of it.
+/// Archives a turn, then resumes the session with a model that makes this query about the holder
+/// and ends the turn after its result. `answer` is the reply to the query's prompt.
 async fn queried(query: impl FnOnce(&str) -> Value, answer: Option<Reply>) -> Running {
     let mut running = archiving(reads(5)).build();
     running.archived_turn("Read a.txt").await;
@@ -47,7 +49,7 @@ async fn a_model_reads_the_transcript_and_answers() {
     );
     let asked = |body: &Body| matches!(body, Body::HostAsked { about, .. } if about == "query");
     assert!(entries(&running, "").iter().any(asked));
-    // The words of the answer are no answer to the user.
+    // The answer to the query is not shown to the user as an answer of the turn.
     let is_said =
         |event: &Event| matches!(event, Event::TextDelta { text } if text.contains("alpha"));
     assert!(!running.events.iter().any(is_said));
@@ -169,7 +171,8 @@ async fn a_model_asks_so_many_questions_in_a_turn_and_searches_for_a_few_words()
     assert!(results[22].contains("at most 500 bytes"), "{}", results[22]);
 }
 
-/// An agent after three archived turns of which each read another file, resumed with a model that makes these calls.
+/// Archives three turns, each of which read another file, then resumes the session with a model
+/// that makes these calls.
 async fn queried_all(calls: Vec<Value>, answers: Vec<Reply>) -> Running {
     let mut script = Vec::new();
     for name in ["one", "two", "three"] {

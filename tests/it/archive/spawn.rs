@@ -1,4 +1,4 @@
-//! `spawn_subagent`: work handed out by the model, and archival below the main agent.
+//! Tests of `spawn_subagent`: work that the model delegates, and archival within subagents.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,7 +21,7 @@ fn spawn(task: &str, tools: &[&str]) -> Reply {
     )
 }
 
-/// Events within subagents that end an archival: the holder's id.
+/// Returns the holders of turns that were archived within subagents.
 fn inner_holders(running: &Running) -> Vec<String> {
     let id = |stamped: &Stamped| match &stamped.event {
         Event::ArchiveEnd { holder, .. } if !stamped.is_main() => holder.clone(),
@@ -72,7 +72,7 @@ async fn a_subagent_works_with_tools_that_only_read_and_its_answer_is_the_result
         });
     assert_eq!(start, Some(None));
 
-    // What it did can be asked like what a holder keeps, and it is not among the live ones.
+    // The finished subagent can be queried like a holder, and is not listed as live.
     let query = json!({"id": child.agent, "search": "alpha"});
     let script = vec![Reply::call("query_subagent", query), Reply::text("ok")];
     let mut running = again(running, archiving(script));
@@ -164,7 +164,7 @@ async fn a_subagent_of_the_model_ends_with_the_turn() {
     check_pairs(&messages(own));
 }
 
-/// An agent whose subagent makes five calls.
+/// Sets up an agent whose subagent makes five calls.
 fn busy() -> Setup {
     let mut script = vec![spawn("Read on and on", &["read_file"])];
     script.extend(reads(5));
@@ -238,7 +238,7 @@ async fn a_subagent_that_is_continued_archives_its_turn_into_a_holder_below_its_
     check_pairs(&messages(own));
     assert_eq!(examine_session(&store(&running), &id).unwrap().faults, []);
 
-    // The agent above reads it by its id.
+    // The parent agent can query the subagent's holder by its id.
     let query = json!({"id": held[0], "search": "alpha"});
     let script = vec![Reply::call("query_subagent", query), Reply::text("ok")];
     running = again(running, archiving(script));

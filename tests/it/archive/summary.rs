@@ -1,4 +1,4 @@
-//! Tests of the summary of an archived turn, whatever the model makes of the question.
+//! Tests of the summary of an archived turn, for all kinds of answers to the request for it.
 
 use rind::agent::SummaryStyle;
 use rind::provider::Provider;
@@ -7,7 +7,7 @@ use rind::provider::scripted::{ReplyError, ReplyFinish};
 use super::*;
 use crate::harness::ProxyProvider;
 
-/// The summary that stays in the place of a turn, and the notices.
+/// Returns the summary that replaces the archived turn, and the notices.
 async fn summary_of(answer: Reply, set: impl FnOnce(&mut Setup)) -> (String, Vec<String>) {
     let mut setup = with_summary(reads(5), answer);
     set(&mut setup);

@@ -1,4 +1,5 @@
-//! `rind acp`: the Agent Client Protocol, with the real program and a client that checks every message against the schema.
+//! Tests of `rind acp`, the Agent Client Protocol: the real program and a client that checks every
+//! message against the schema.
 
 mod hostile;
 mod options;
@@ -10,7 +11,7 @@ use rind_tests::acp::AcpClient;
 use rind_tests::cli::Rind;
 use serde_json::{Value, json};
 
-/// A model that runs a command twice.
+/// Script of a model that runs a command in each of the first two turns.
 const COMMAND: &str = r#"
 [[reply]]
 text = "I run it."
@@ -29,7 +30,7 @@ fn client(rind: &Rind) -> AcpClient<'_> {
     AcpClient::initialized(rind, &["--no-plugins"], json!({}))
 }
 
-/// The id of the option of this kind.
+/// Returns the id of the option of this kind.
 fn option(request: &Value, kind: &str) -> String {
     let options = request["params"]["options"].as_array().unwrap();
     let found = options.iter().find(|option| option["kind"] == kind);
@@ -37,7 +38,7 @@ fn option(request: &Value, kind: &str) -> String {
     found["optionId"].as_str().unwrap().to_owned()
 }
 
-/// An answer that chooses an option.
+/// Returns the answer to a permission request that selects an option.
 fn selected(id: &str) -> Value {
     json!({"outcome": {"outcome": "selected", "optionId": id}})
 }
@@ -48,7 +49,7 @@ fn the_capabilities_are_told_and_nothing_is_to_authenticate() {
     let mut client = AcpClient::start(&rind, &[]);
     let (code, why) = client.refused("session/list", json!({}));
     assert_eq!(code, -32600, "{why}");
-    // A client of a later version is told the one that is spoken.
+    // A client that asks for a later version gets the version that the program supports.
     let told = client.call("initialize", json!({"protocolVersion": 9}));
     let capabilities = &told["agentCapabilities"];
     assert_eq!(told["protocolVersion"], 1);
@@ -128,7 +129,7 @@ times = 0
         .filter(|update| update["toolCallId"].is_string())
         .collect();
     let states: Vec<&Value> = calls.iter().map(|call| &call["status"]).collect();
-    // Pending is the default, which is not written.
+    // The initial status `pending` is the default and therefore omitted.
     let expected = [Value::Null, json!("in_progress"), json!("completed")];
     assert_eq!(states, expected.iter().collect::<Vec<_>>(), "{calls:?}");
     assert_eq!(calls[0]["title"], "Read notes.txt");
@@ -212,7 +213,7 @@ fn a_turn_says_why_it_stopped() {
     let id = client.prompt(&session, "go");
     let (code, why) = client.error(id);
     assert!(code == -32603 && why.contains("bad request here"), "{why}");
-    // The session goes on.
+    // The session can be used for another prompt.
     assert_eq!(client.run(&session, "again"), "end_turn");
 }
 

@@ -1,4 +1,4 @@
-//! Tool calls that somebody has to allow.
+//! Tool calls that need the person's approval.
 
 use insta::assert_snapshot;
 use rind_tests::cli::Rind;
@@ -86,7 +86,7 @@ fn at_a_terminal_the_person_is_asked_and_decides() {
         ("y\n", true, "└"),
         ("n\n", false, "refused by user"),
         ("no, not in this folder\n", false, " not in this folder"),
-        // What is no answer is asked again.
+        // The question is asked again after an invalid answer.
         (
             "not in this folder\n\nyes\n",
             true,
@@ -164,7 +164,7 @@ fn a_subagent_is_shown_in_few_lines() {
     assert!(screen.contains("2 steps · 1 tool call"), "{screen}");
 }
 
-/// Removes the sequences that color.
+/// Removes the escape sequences that set colors.
 fn strip(screen: &str) -> String {
     let mut plain = String::new();
     let mut parts = screen.split('\u{1b}');

@@ -1,4 +1,4 @@
-//! Commands in the background of a run: they end with their session, however it ends.
+//! Background commands of a run: they end with their session, however the session ends.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use rind_tests::cli::Rind;
 const STUBBORN: &str = "echo begun; echo $$ > pid; (setsid sh -c \"trap '' TERM INT HUP; while :; do sleep 1; done\" &); \
                         trap '' TERM INT HUP; exec >&- 2>&-; while :; do sleep 1; done";
 
-/// Starts a command in the background, then does what `then` says.
+/// Returns a script that starts a command in the background and continues with `then`.
 fn script(command: &str, then: &str) -> String {
     let command = serde_json::to_string(command).unwrap();
     format!(
@@ -19,7 +19,7 @@ fn script(command: &str, then: &str) -> String {
 
 const ANSWERS: &str = "[[reply]]\ntext = \"Done.\"\n";
 
-/// Results of tool calls in the session, in order.
+/// Returns the results of tool calls in the session, in order.
 fn results(rind: &Rind) -> Vec<String> {
     let messages = rind.entries("message").into_iter();
     let parts = messages.flat_map(|entry| {
@@ -34,7 +34,7 @@ fn results(rind: &Rind) -> Vec<String> {
         .collect()
 }
 
-/// Texts of the user's side of the conversation.
+/// Returns the texts of the messages with role `user`.
 fn user_texts(rind: &Rind) -> Vec<String> {
     let messages = rind.entries("message").into_iter();
     let of_user = messages.filter(|entry| entry["message"]["role"] == "user");
@@ -48,7 +48,7 @@ fn user_texts(rind: &Rind) -> Vec<String> {
         .collect()
 }
 
-/// Whether a process of a command is there: its working directory is the workspace.
+/// Whether a process of a command is running, recognized by the workspace as its working directory.
 fn is_running(rind: &Rind) -> bool {
     let folders = std::fs::read_dir("/proc").unwrap();
     let mut folders = folders.map(|entry| std::fs::read_link(entry.unwrap().path().join("cwd")));
@@ -95,7 +95,7 @@ fn a_command_goes_on_between_steps_and_ends_with_the_session() {
     }
     assert!(results[2].starts_with("bg-1 runs since "), "{results:?}");
 
-    // The model is told once that it is gone, and ids are not given twice.
+    // The model is informed once that the command has ended, and a new command gets a new id.
     rind.script(&script("sleep 600", ANSWERS));
     let ran = rind
         .run(&["run", "go on", "--resume", "last", "--yes"])

@@ -1,4 +1,5 @@
-//! The provider's prompt cache: what is sent first stays the same, byte for byte, from step to step and from run to run.
+//! The provider's prompt cache: the beginning of each request is the same, byte for byte, in every
+//! step and run.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 const N_TURNS: usize = 4;
 const N_STEPS: usize = 5;
 
-/// The answer of a model that makes a call, or is done.
+/// Returns the model's answer as server-sent events: a tool call, or the final text.
 fn answer(call: Option<(&str, Value)>) -> String {
     let usage = json!({"input_tokens": 10, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 3000, "output_tokens": 1});
     let (block, delta, reason) = match &call {
@@ -58,7 +59,7 @@ fn call(n: usize) -> Option<(&'static str, Value)> {
     }
 }
 
-/// The parts of a body that a provider caches first, as they were sent.
+/// The fields of a request body that come first in the provider's cache, as raw JSON.
 #[derive(Deserialize)]
 struct Prefix<'a> {
     #[serde(borrow)]
@@ -85,7 +86,7 @@ async fn twenty_steps_with_all_first_party_plugins_send_the_same_cached_prefix()
     );
     rind.file("long.txt", &"a long line of a long file\n".repeat(4000));
     for turn in 0..N_TURNS {
-        // Another question in every turn, taken on in another way.
+        // Each turn has a different task, so that plugins assess it differently.
         let task = [
             "look around",
             "delete everything",

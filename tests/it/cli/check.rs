@@ -1,4 +1,4 @@
-//! `rind plugin check`: each fault of a plugin once, at its place.
+//! Tests of `rind plugin check`: each fault of a plugin is reported once, with its position.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,8 @@ use rind_tests::cli::Rind;
 use rind_tests::guests;
 use serde_json::Value;
 
-/// Puts a plugin beside the others of the workspace: the component of a guest, a changed manifest, and a README that names
-/// whatever the guest's own does.
+/// Creates a plugin in the folder `wrong` of the workspace: the component of a guest, a manifest
+/// that `manifest` may change, and the README of the guest or a default one.
 fn put(rind: &Rind, name: &str, guest: &str, manifest: impl FnOnce(String) -> String) -> PathBuf {
     let root = rind.workspace().join("wrong");
     let renamed = |text: String| {
@@ -23,7 +23,8 @@ fn put(rind: &Rind, name: &str, guest: &str, manifest: impl FnOnce(String) -> St
     folder
 }
 
-/// The component with the names of its interfaces in a version of the contract that there is not.
+/// Returns the component with its interfaces renamed to a version of the contract that does not
+/// exist.
 fn renumbered(component: &[u8]) -> Vec<u8> {
     let mut bytes = component.to_vec();
     let starts = |at: &usize| component[*at..].starts_with(b"rind:plugin/");
@@ -147,7 +148,7 @@ fn the_first_party_plugins_have_no_faults() {
     let rind = Rind::default();
     let root = guests::guest("hello").parent().unwrap();
     let checked = rind.run(&["plugin", "check", root.to_str().unwrap()]);
-    // The person decides which pages are fetched.
+    // The two findings are intended: the person chooses which hosts these plugins reach.
     assert_snapshot!(checked.screen().replace(root.to_str().unwrap(), "[PLUGINS]"), @r#"
     exit 1
     ---- stdout

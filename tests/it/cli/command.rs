@@ -1,9 +1,10 @@
-//! Slash commands from the shell: those that are built in, and templates of the user and of the project.
+//! Slash commands in `rind run`: built-in commands, and prompt templates of the user and of the
+//! project.
 
 use insta::assert_snapshot;
 use rind_tests::cli::Rind;
 
-/// A model that repeats what it was asked.
+/// Script of a model that repeats each prompt.
 const ECHO: &str = "[[reply]]\ntext = \"You said: {input}\"\ntimes = 0\n";
 
 const REVIEW: &str = "---
@@ -52,7 +53,8 @@ fn what_is_piped_in_follows_the_prompt_of_a_template() {
     a diff
     ```
     ");
-    // What is piped in alone is a prompt, whatever it begins with: it may be anybody's.
+    // A prompt from standard input alone is never a command, because it may come from an untrusted
+    // source.
     let ran = rind.run_with_input(&["run"], "/review src").exits(0);
     assert_eq!(ran.stdout, "You said: /review src\n");
 }
@@ -201,7 +203,8 @@ fn commands_about_a_session_tell_of_it_and_change_it() {
     3 turns: 5151 tokens in, 58 out · $0, and 5209 tokens without a price
       scripted: 3 requests, 5151 tokens in, 58 out
     ");
-    // The system prompt names folder and day.
+    // The size of the system prompt depends on the test's folder and the date, so digits are
+    // removed.
     let context = said("/context").stdout;
     let context = context.replace(|c: char| c.is_ascii_digit(), "");
     assert_snapshot!(context.replace("  ", ""), @r"
@@ -219,7 +222,7 @@ fn commands_about_a_session_tell_of_it_and_change_it() {
         forked.contains("to continue: rind run --resume "),
         "{forked}"
     );
-    // A copy is the last one used.
+    // The fork is now the last used session.
     said(&format!("four {}", "and more ".repeat(300)));
     said("five");
     let listed = rind.run(&["session", "list", "--json"]).exits(0).stdout;
@@ -256,12 +259,12 @@ fn a_command_is_an_event() {
     assert_eq!(lines[2]["command"], "/review of your prompts");
 }
 
-/// A template with this after its front matter.
+/// Returns a template with this body.
 fn template(body: &str) -> String {
     format!("---\ndescription: Does it\n---\n{body}\n")
 }
 
-/// Templates that are read, and would take all memory, the whole stack or all time when they are rendered.
+/// Returns templates that parse, but use too much memory, stack or time when they are rendered.
 fn hostile_when_rendered() -> Vec<String> {
     let lists = format!(
         "{{% set a = [1, 1] %}}{}",
@@ -290,7 +293,7 @@ fn hostile_when_rendered() -> Vec<String> {
     ]
 }
 
-/// Templates that the parser cannot take.
+/// Returns templates that are nested too deeply or too long for the parser.
 fn hostile_when_read() -> Vec<String> {
     let chain = "{% elif arguments %}".repeat(3_000);
     vec![
@@ -333,7 +336,7 @@ fn a_template_that_no_parser_takes_is_named_and_the_others_are_there() {
         let ran = rind.run(&["run", "/a x"]);
         let start = body.chars().take(40).collect::<String>();
         match ran.code {
-            // A parser that takes it has rendered it.
+            // A parser that accepts the template must also render it.
             Some(0) => assert!(
                 ran.stdout.starts_with("You said:"),
                 "{start}: {}",
@@ -366,6 +369,6 @@ fn many_templates_that_end_their_process_do_not_keep_the_program() {
     let help = rind.run(&["run", "/help"]).exits(0).stdout;
     assert_eq!(help.matches("nested too deeply").count(), 3, "{help}");
     let left = "not checked: other templates ended the process that checks them";
-    // The good one is behind them.
+    // The valid template comes after the hostile ones.
     assert_eq!(help.matches(left).count(), 8, "{help}");
 }

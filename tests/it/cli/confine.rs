@@ -1,4 +1,5 @@
-//! Tests of what commands of `bash` can and cannot do in a real run, and of the notice where nothing confines them.
+//! Tests of what commands of `bash` can access in a real run, and of the notice if they cannot be
+//! confined.
 
 #![allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
 
@@ -7,7 +8,7 @@ use std::fs;
 use rind_tests::cli::Rind;
 use serde_json::Value;
 
-/// A model that runs one command.
+/// Returns a script of a model that runs one command.
 fn script(command: &str) -> String {
     let command = toml::Value::String(command.to_owned());
     format!(
@@ -27,7 +28,7 @@ fn result(rind: &Rind) -> String {
     results.into_iter().next().unwrap()
 }
 
-/// Whether this machine can confine commands, and says so otherwise.
+/// Whether this machine can confine commands. If it cannot, prints why the test is skipped.
 fn can_confine() -> bool {
     let ran = Rind::default().run(&["doctor", "--json"]);
     let report: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -39,7 +40,8 @@ fn can_confine() -> bool {
     can
 }
 
-/// A machine that cannot confine commands: they would be given `~/go`, and Rind's own folder is there.
+/// Creates a machine on which confinement fails, because commands get access to `~/go`, which is a
+/// link to Rind's own folder.
 fn cannot_confine(script: &str) -> Rind {
     let rind = Rind::with_script(script);
     std::os::unix::fs::symlink(rind.home(), rind.user_home().join("go")).unwrap();
@@ -74,7 +76,8 @@ fn a_command_sees_the_workspace_and_no_personal_files() {
         .iter()
         .map(|words| result.matches(words).count())
         .sum();
-    // The home folder of this test lies in `/tmp`, which is the command's own: what is written there is lost, not refused.
+    // The file in the home folder does not count as refused: the test's home is in `/tmp`, where
+    // commands have a private folder, so the write succeeds but is lost.
     assert_eq!(n_refused, 5, "{result}");
     assert!(result.ends_with("made\n[exit code 0]"), "{result}");
     assert!(!rind.user_home().join(".bashrc").exists());
@@ -122,7 +125,7 @@ fn settings_that_make_no_sense_are_named() {
     }
 }
 
-/// Settings under which commands run confined or not at all, on a machine that has a mechanism.
+/// Settings with which commands are refused if confinement fails on a machine that supports it.
 const CONFINED: [&str; 3] = [
     "",
     "[sandbox]\nbash = \"required\"\n",
@@ -159,7 +162,7 @@ fn a_confinement_that_fails_at_the_start_refuses_commands_and_is_tried_again_at_
     for settings in CONFINED {
         let rind = Rind::with_script(calls);
         rind.config(settings);
-        // What cannot be made there at the start stands for a disk that is full.
+        // The missing TMPDIR makes confinement fail at the start, as a full disk would.
         let temporary = rind.user_home().join("tmp");
         let mut command = rind.command(&["run", "work", "--yes"]);
         command.env("TMPDIR", &temporary);
@@ -255,7 +258,8 @@ fn a_question_about_a_confined_command_says_nothing_of_it() {
 
 #[test]
 fn the_environment_of_the_program_is_closed_to_others_of_the_same_user() {
-    // Root may read everything, so this holds for others only; what holds for root is the confinement's to see to.
+    // Files in `/proc` of a process that other processes of the user may not inspect belong to
+    // root. For a root user this restricts nothing; the confinement of commands has to.
     let rind = Rind::with_script(&script("exec sleep 30"));
     let mut running = rind.start(&["run", "work", "--yes"]);
     running.wait_until(|rind| !rind.entries("tool-start").is_empty());

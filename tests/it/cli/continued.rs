@@ -1,10 +1,11 @@
-//! Turns that continue after the program was killed, and inputs that a session takes once.
+//! Tests of turns that continue after the program was killed, and of inputs that must not be used
+//! twice.
 
 use std::fs;
 
 use rind_tests::cli::Rind;
 
-/// A command that waits, and an answer.
+/// Script of a model that runs a slow command and a read, then answers.
 const WAITS: &str = r#"
 [[reply]]
 tool_calls = [
@@ -15,7 +16,7 @@ tool_calls = [
 text = "Done."
 "#;
 
-/// Starts a run of `args` and kills it while its command waits.
+/// Starts a run with `args` and kills it while its command is running.
 pub(super) fn kill_at_command(rind: &Rind, args: &[&str]) {
     let mut running = rind.start(args);
     running.wait_until(|rind| rind.workspace().join("pid").is_file());
@@ -24,7 +25,8 @@ pub(super) fn kill_at_command(rind: &Rind, args: &[&str]) {
     fs::remove_file(rind.workspace().join("pid")).unwrap();
 }
 
-/// Cuts the file of the only session before the last entry of this kind, as a kill at that moment would.
+/// Truncates the only session's file before the last entry of this kind, as if the program had been
+/// killed at that moment.
 fn cut_before(rind: &Rind, kind: &str) {
     let sessions = fs::read_dir(rind.home().join("data/sessions")).unwrap();
     let folder = sessions
@@ -149,7 +151,7 @@ fn a_guard_of_inputs_refuses_a_turn_that_goes_on_as_well() {
 fn an_input_that_hooks_had_not_let_in_is_taken_as_any_other() {
     let rind = Rind::with_script("[[reply]]\ntext = \"The answer.\"\n");
     rind.run(&["run", "hello"]).exits(0);
-    // The first message of a session with one turn is the input.
+    // The session has one turn, whose first message is the input.
     cut_before(&rind, "step");
     cut_before(&rind, "message");
     let ran = rind.run(&["run", "--resume", "last"]).exits(0);

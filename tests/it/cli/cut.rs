@@ -1,4 +1,4 @@
-//! A turn that is cut off: by the user, or by the end of the process.
+//! Tests of a turn that is interrupted by the user or by the end of the process.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use rind_tests::cli::Rind;
 use serde_json::Value;
 
-/// Two finished steps, a command that does not end by itself, and an answer that is never reached in the first run.
+/// Script with two steps that finish, and a third one whose command takes 30 seconds.
 const SLEEPS: &str = r#"
 [[reply]]
 text = "First."
@@ -33,7 +33,7 @@ fn is_at_bash(rind: &Rind) -> bool {
             .any(|entry| entry["name"] == "bash")
 }
 
-/// Calls and results of the session, in order: `call_1 write_file`, `call_1 = wrote …`.
+/// Returns the calls and results of the session, in order: `call_1 write_file`, `call_1 = wrote …`.
 fn calls_and_results(rind: &Rind) -> Vec<String> {
     let mut lines = Vec::new();
     for entry in rind.entries("message") {
@@ -55,7 +55,8 @@ fn calls_and_results(rind: &Rind) -> Vec<String> {
     lines
 }
 
-/// Whether the command that waits is still there. Its process id says nothing outside its namespace, its folder does.
+/// Whether the command is still running, recognized by its working directory. The id that the
+/// command wrote is valid only in its own PID namespace.
 fn is_running(rind: &Rind) -> bool {
     let folders = std::fs::read_dir("/proc").unwrap();
     let mut folders = folders.map(|entry| std::fs::read_link(entry.unwrap().path().join("cwd")));
@@ -125,7 +126,7 @@ fn ends_the_turn(signal: &str) {
     let started = Instant::now();
     running.signal(signal);
     let ran = running.end().exits(130);
-    // Before the model answers: a busy machine takes its time, but not that long.
+    // The limit is shorter than the model's delay, but long enough for a busy machine.
     assert!(started.elapsed() < Duration::from_secs(60));
     assert_eq!(ran.stdout, "");
     let ended: Vec<Value> = rind.entries("turn-end");
@@ -166,7 +167,7 @@ fn a_killed_process_loses_no_finished_step_and_marks_the_call_that_was_cut() {
     call_3 = [interrupted: the turn was cut off while this call ran; it may have run, wholly or in part, or run still. Look at what it did before you call it again]
     call_4 = [interrupted: the turn was cut off before this call began; it did nothing]
     ");
-    // Nobody was left to end the command: it runs until it ends by itself.
+    // The killed program could not stop the command, so the test does.
     let id = std::fs::read_to_string(rind.workspace().join("pid")).unwrap();
     Command::new("kill").arg(id.trim()).status().unwrap();
 }

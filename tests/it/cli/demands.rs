@@ -1,4 +1,5 @@
-//! Demands of a program on a run: an answer that is JSON, limits of cost and steps, an id for the session.
+//! Tests of what a program can require of a run: an answer as JSON, limits of cost and steps, a
+//! session id.
 
 use rind_tests::cli::Rind;
 use serde_json::{Value, json};
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 const SCHEMA: &str = r#"{"type": "object", "required": ["files"], "additionalProperties": false,
     "properties": {"files": {"type": "array", "items": {"type": "string"}}}}"#;
 
-/// A machine with a schema in `schema.json` and a model that gives these answers.
+/// Creates a machine with a schema in `schema.json` and a model that gives these answers.
 fn machine(answers: &[&str]) -> Rind {
     let replies = answers
         .iter()
@@ -58,7 +59,7 @@ fn an_answer_that_never_matches_fails_and_prints_nothing() {
         "{}",
         ran.stderr
     );
-    // The first answer and three that were asked for again.
+    // The first answer and three retries.
     assert!(ran.stderr.contains("4 steps"), "{}", ran.stderr);
 }
 

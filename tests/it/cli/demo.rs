@@ -1,11 +1,12 @@
-//! `rind demo`, which is what a new user sees first.
+//! Tests of `rind demo`, the first thing that a new user runs.
 
 use std::process::Command;
 
 use rind_tests::cli::{Ran, Rind, masked, program};
 use rind_tests::guests::CORE;
 
-/// A demo on a bare machine: the program alone, elsewhere than in a checkout, without a toolchain and without the network.
+/// Runs the demo on a machine that has only the program: outside a checkout, with an empty PATH and
+/// without a toolchain.
 fn demo(args: &[&str]) -> Ran {
     let rind = Rind::bare();
     let installed = rind.user_home().join("rind");
@@ -72,7 +73,7 @@ fn the_demo_shows_every_first_party_plugin_at_work() {
     );
 }
 
-/// The line with its columns one space apart; what it is indented by stays.
+/// Reduces the space between columns to one, and keeps the indentation.
 fn squeeze(line: &str) -> String {
     let indent = line.len() - line.trim_start().len();
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -86,7 +87,7 @@ fn the_demo_as_json_is_one_event_a_line() {
     let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
     assert_eq!(events[0]["type"], "session-opened");
     assert_eq!(events.last().unwrap()["type"], "turn-end");
-    // One more end than starts is a call that was refused: the notices say by whom.
+    // A refused call would have an end without a start; the notices tell which plugin refused it.
     let calls = (of("tool-start"), of("tool-end"));
     assert_eq!(calls, (10, 10), "{}\n{}", ran.stderr, ran.stdout);
     assert_eq!(of("step-start"), 11);
@@ -113,12 +114,12 @@ fn the_program_carries_the_core_plugins_for_every_command_and_the_example_for_de
         let within = program().join("plugins");
         assert!(folder.starts_with(within.to_str().unwrap()), "{folder}");
     }
-    // Nothing was put on the disk for it.
+    // The embedded plugins were not written to disk.
     assert!(!rind.home().join("managed").exists());
     let path = rind.run(&["plugin", "search-path", "--json"]).exits(0);
     let path: serde_json::Value = serde_json::from_str(&path.stdout).unwrap();
     assert_eq!(path[0]["exists"], true);
-    // Their names are taken, and one of them runs whatever the flags say.
+    // The names of embedded plugins are reserved, and one of them runs even with `--no-plugins`.
     let mine = rind.workspace().join("mine");
     rind_tests::guests::put("hello", &mine, |text| {
         text.replace("\"hello\"", "\"summarization\"")
@@ -135,7 +136,8 @@ fn the_program_carries_the_core_plugins_for_every_command_and_the_example_for_de
     assert_eq!(list.lines().count(), 1, "{list}");
 }
 
-/// Returns the names of the core plugins that run with this folder `managed`, and the check of plugins of `rind doctor`.
+/// Returns the names of the core plugins that run, and the check `plugins` of `rind doctor`, after
+/// `prepare` has changed the machine.
 fn with_managed(prepare: impl FnOnce(&Rind)) -> (Vec<String>, serde_json::Value) {
     let rind = Rind::bare();
     prepare(&rind);
@@ -238,7 +240,7 @@ fn a_variable_that_replaces_the_core_plugins_names_a_folder_and_doctor_says_what
     }
 }
 
-/// Two demos once met in one folder of plugins, and one lost a plugin that the other was just replacing.
+/// Demos that shared a folder of plugins could lose one while another demo replaced it.
 #[test]
 fn demos_that_run_at_once_have_all_their_plugins() {
     let rind = Rind::bare();
@@ -268,7 +270,7 @@ fn demos_that_run_at_once_have_all_their_plugins() {
 #[test]
 fn a_first_start_compiles_none_of_the_plugins_that_the_program_carries() {
     let rind = Rind::bare();
-    // The cache of the other tests would hide what is compiled.
+    // The cache shared with other tests would hide that a plugin is compiled.
     std::fs::remove_file(rind.home().join("cache")).unwrap();
     for plugin in CORE {
         let ran = rind.run(&["plugin", "inspect", plugin]).exits(0);

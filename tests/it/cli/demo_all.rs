@@ -1,6 +1,7 @@
-//! `rind demo --all`: every core plugin acts in one turn, and each by itself: without one of them the others do what they did.
+//! Tests of `rind demo --all`: every core plugin acts in one turn, and independently: without one
+//! of them the others do the same.
 //!
-//! The core plugins lie in a folder, in place of those that the program carries: one of them can be taken away.
+//! The core plugins are installed in a folder instead of embedded, so that a test can remove one.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use insta::assert_snapshot;
 use rind_tests::cli::{Ran, Rind};
 use rind_tests::guests;
 
-/// An installation with the core plugins.
+/// A machine with the core plugins in its folder `managed`.
 struct Installed {
     rind: Rind,
 }
@@ -25,19 +26,19 @@ impl Installed {
 
     fn demo(&self, args: &[&str]) -> Ran {
         let args: Vec<&str> = ["demo", "--all"].iter().chain(args).copied().collect();
-        // Nothing is cut, so that everything is compared.
+        // Makes lines long enough that no text is cut off before the comparison.
         let mut command = self.rind.command(&args);
         self.rind.finish(command.env("COLUMNS", "10000"))
     }
 
-    /// The folder of a plugin, and another place for it.
+    /// Returns the folder of a plugin, and a path to which it can be moved.
     fn places(&self, plugin: &str) -> (PathBuf, PathBuf) {
         let home = self.rind.home();
         (home.join("managed").join(plugin), home.join(plugin))
     }
 }
 
-/// Names of the first-party plugins: the core and the example, which the program brings to each demo.
+/// Returns the names of the core plugins and of the example `hello`, which runs in every demo.
 fn first_party() -> Vec<String> {
     let entries = std::fs::read_dir(guests::workspace().join("plugins")).unwrap();
     let mut names: Vec<String> = entries
@@ -50,7 +51,7 @@ fn first_party() -> Vec<String> {
     names
 }
 
-/// Returns the activity by plugin: its name and points, then what it did, without what no two runs share.
+/// Returns the reported activity by plugin, without the parts that differ between runs.
 fn deeds(ran: &Ran) -> BTreeMap<String, String> {
     let (_, report) = ran.stderr.split_once("\nActivity of plugins: ").unwrap();
     let mut deeds: BTreeMap<String, String> = BTreeMap::new();
@@ -67,10 +68,10 @@ fn deeds(ran: &Ran) -> BTreeMap<String, String> {
     deeds
 }
 
-/// A line without its numbers where they are of the whole turn: they are others' doing as well.
+/// Removes numbers that count the complete turn and therefore depend on other plugins.
 fn settled(line: &str) -> String {
     if !line.starts_with(' ') {
-        // Calls and time.
+        // Removes the number of calls and the time.
         let words: Vec<&str> = line.split_whitespace().collect();
         let is_counted = words.last() == Some(&"ms");
         let n_words = words.len() - if is_counted { 4 } else { 0 };

@@ -1,4 +1,4 @@
-//! `rind plugin dev`: a guard that its author changes while a turn runs.
+//! Tests of `rind plugin dev`: the author changes a guard plugin while a turn runs.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use rind_tests::cli::Rind;
 use rind_tests::guests;
 
-/// A command that waits for a file before each of two writes.
+/// Script with three writes. A command waits for a file before the second and the third.
 const SCRIPT: &str = r#"
 [[reply]]
 tool_calls = [{ name = "write_file", arguments = { path = "one", content = "1" } }]
@@ -26,10 +26,11 @@ text = "Done."
 const MANIFEST: &str = "name = \"guard\"\nversion = \"0.1.0\"\ndescription = \"Guards.\"\ncomponent = \"guard.wasm\"\n\
     side_effects = [\"none\"]\n\n[hooks.pre-tool]\n";
 
-/// The dependency that `rind plugin build` lets lead to the SDK of this machine.
+/// Dependency path that `rind plugin build` redirects to the SDK of this machine.
 const SDK: &str = "rind-sdk = { path = \".rind-sdk/rust\" }";
 
-/// A guard that counts writes in its state and refuses from this one on.
+/// Source of a guard that counts writes in its state and refuses every write from number `limit`
+/// on.
 fn source(limit: u32) -> String {
     format!(
         r#"//! Counts writes.
@@ -55,7 +56,7 @@ mod guard {{
     )
 }
 
-/// A crate of a guard that depends on these crates.
+/// Returns the `Cargo.toml` of a guard with these dependencies.
 fn manifest(dependencies: &str) -> String {
     format!(
         "[package]\nname = \"guard\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n\
@@ -112,7 +113,7 @@ fn a_changed_guard_acts_in_the_running_turn_and_a_broken_build_changes_nothing()
     let mut running = rind.begin(&mut command);
     running.wait_until(|rind| rind.workspace().join("waits-1").is_file());
     assert!(rind.workspace().join("one").exists());
-    // What does not build changes nothing.
+    // A version that fails to build replaces nothing.
     put(&dir, "src/lib.rs", "this is no Rust");
     running.wait_until(has(
         "said",
@@ -125,14 +126,14 @@ fn a_changed_guard_acts_in_the_running_turn_and_a_broken_build_changes_nothing()
     running.wait_until(has("said", "plugin guard is replaced before the next step"));
     rind.file("go-2", "");
     running.wait_until(has("events.jsonl", "\"turn-end\""));
-    // It was put in place within the turn, so no other one begins for it.
+    // The new version was loaded within the turn, so it starts no other turn.
     std::thread::sleep(Duration::from_secs(2));
     let turns = |log: &Path| {
         let events = fs::read_to_string(log).unwrap();
         events.matches("\"type\":\"turn-start\"").count()
     };
     assert_eq!(turns(&log), 1);
-    // One that comes now begins another, in which the model has nothing to say.
+    // A version built after the turn starts a second turn, in which the model says nothing.
     put(&dir, "src/lib.rs", &source(50));
     let second = log.clone();
     running.wait_until(move |_| turns(&second) == 2);
@@ -140,7 +141,7 @@ fn a_changed_guard_acts_in_the_running_turn_and_a_broken_build_changes_nothing()
     let ran = running.end();
     let said = fs::read_to_string(said).unwrap();
     assert_eq!(ran.code, Some(130), "{said}");
-    // It has seen the two writes before it: its state went on.
+    // The new version counted the two earlier writes, so it has the state of the old one.
     assert!(!rind.workspace().join("three").exists());
     let events = fs::read_to_string(&log).unwrap();
     assert!(events.contains("write number 3 is too many"), "{events}");
@@ -165,7 +166,7 @@ fn a_chat_has_the_commands_of_the_version_that_runs_and_says_how_to_go_on_in_a_c
         "plugin.toml",
         &about.replace("\"guard\"", "\"greeter\""),
     );
-    // A component that was never compiled on this machine: the tests share what is compiled.
+    // Makes the component unique, so that it is not in the compile cache that the tests share.
     let once = std::time::SystemTime::UNIX_EPOCH
         .elapsed()
         .unwrap()
@@ -211,7 +212,7 @@ fn a_chat_has_the_commands_of_the_version_that_runs_and_says_how_to_go_on_in_a_c
     terminal.keys("\u{15}hello\r").sees("You said: hello");
     terminal.sees_no("Enter steers").keys("/fork\r");
     assert_eq!(terminal.ends(), Some(0));
-    // The hint may stand on two rows.
+    // The hint may wrap onto a second row.
     let all = terminal.all();
     let words = all.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
@@ -239,7 +240,7 @@ fn what_the_agent_could_change_is_not_built() {
         let dir = root.join("plugins/guard");
         put(&dir, "Cargo.toml", &crate_);
         put(&dir, "plugin.toml", MANIFEST);
-        // Whoever builds it leaves a mark.
+        // A build would create the file `built`.
         put(
             &dir,
             "build.rs",

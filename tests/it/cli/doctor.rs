@@ -1,4 +1,4 @@
-//! `rind doctor`: what it says, and what it exits with.
+//! Tests of the report and the exit code of `rind doctor`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use rind_tests::cli::Rind;
 use rind_tests::server::{Reply, Server};
 use serde_json::Value;
 
-/// The report, and the exit code.
+/// Returns the JSON report and the exit code.
 fn report(rind: &Rind) -> (Value, Option<i32>) {
     let ran = rind.run(&["doctor", "--json"]);
     let report = serde_json::from_str(&ran.stdout)
@@ -211,7 +211,7 @@ async fn the_server_of_the_model_is_asked_what_it_has() {
     );
 }
 
-/// `landlock_create_ruleset`: one number on all architectures.
+/// System call number of `landlock_create_ruleset`, the same on all architectures.
 #[cfg(target_os = "linux")]
 const LANDLOCK: i64 = 444;
 
@@ -225,7 +225,8 @@ const UNSHARE: i64 = if cfg!(target_arch = "x86_64") {
 const ENOSYS: u32 = 38;
 const ENOMEM: u32 = 12;
 
-/// Makes system calls fail with these errors in this thread and in what it starts, as on another kernel.
+/// Makes a system call fail with this error in the current thread and its child processes, to
+/// simulate another kernel.
 #[cfg(target_os = "linux")]
 fn without(call: i64, errno: u32) {
     use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
@@ -243,7 +244,7 @@ fn where_the_kernel_does_not_confine_compiler_and_templates_it_is_said() {
     let rind = Rind::default();
     let here = || check(&report(&rind).0, "compiler");
     assert_eq!(here()["state"], "ok");
-    // A thread: what it gave up does not come back.
+    // Uses a separate thread, because the filter cannot be removed.
     let there = std::thread::scope(|scope| {
         let there = scope.spawn(|| {
             without(LANDLOCK, ENOSYS);
@@ -264,7 +265,7 @@ fn only_a_kernel_that_has_no_mechanism_is_said_to_run_commands_unconfined_and_on
     let rind = Rind::default();
     let bash = |setting: &str| {
         rind.config(&format!("[sandbox]\nbash = \"{setting}\"\n"));
-        // Without `bwrap`, which may use another system call for its namespaces.
+        // Hides `bwrap`, which may create its namespaces with another system call.
         let mut command = rind.command(&["doctor", "--json"]);
         let ran = rind.finish(command.env("PATH", "/nowhere"));
         let report: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -314,7 +315,7 @@ fn only_a_kernel_that_has_no_mechanism_is_said_to_run_commands_unconfined_and_on
             "bash runs confined by Landlock",
         ),
     ] {
-        // A thread: what it gave up does not come back.
+        // Uses a separate thread, because the filters cannot be removed.
         let found = std::thread::scope(|scope| {
             let found = scope.spawn(|| {
                 without(UNSHARE, namespaces);

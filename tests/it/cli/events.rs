@@ -1,4 +1,5 @@
-//! The stream of `--json` as a program reads it: every line as the schema says, and enough in it to draw the tree.
+//! Tests of the events of `--json` for programs that read them: every line conforms to the schema,
+//! and the lines are enough to draw the tree of a turn.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,8 @@ use insta::assert_snapshot;
 use rind_tests::cli::{Ran, Rind};
 use serde_json::{Value, json};
 
-/// A subagent that reads a file twice and is refused a command, started by a tool.
+/// Script in which a plugin's tool starts a subagent, which reads two files and is refused a
+/// command.
 const SCRIPT: &str = r#"
     [[reply]]
     when = { contains = "go on" }
@@ -26,11 +28,11 @@ const SCRIPT: &str = r#"
     text = "Done."
 "#;
 
-/// A turn in which everything happens: hooks, a subagent, parallel calls, a refusal.
+/// Runs a turn with hooks, a subagent, parallel calls and a refused call.
 fn busy_turn() -> Ran {
     let rind = Rind::with_script(SCRIPT);
     rind.first_party().managed("external");
-    // Long enough to be kept aside.
+    // Long enough that a plugin stores the result outside the conversation.
     rind.file("a.txt", &"alpha, and so on\n".repeat(1200));
     rind.config("[[tools.rules]]\ntool = \"bash\"\ndecision = \"deny\"\n");
     rind.run(&["run", "go on", "--json", "--yes"]).exits(0)
@@ -77,7 +79,7 @@ fn every_line_is_what_the_schema_says() {
 fn the_tree_of_a_turn_can_be_drawn_from_its_lines() {
     let events = busy_turn().json_lines();
     let mut lines = Vec::new();
-    // Depth of an agent's turn, and of its tool calls.
+    // Depth in the tree of each agent's turn, and of each tool call.
     let mut agents = BTreeMap::from([("main".to_owned(), 0)]);
     let mut calls: BTreeMap<(String, String), usize> = BTreeMap::new();
     let mut last = String::new();
@@ -87,7 +89,7 @@ fn the_tree_of_a_turn_can_be_drawn_from_its_lines() {
         assert_eq!(event["session"], events[0]["session"]);
         let agent = text(event, "agent");
         let base = agents[agent] + if event["step"] == 0 { 1 } else { 2 };
-        // An id names a call of one agent.
+        // Call ids are unique only within one agent.
         let key = |id: &Value| Some((agent.to_owned(), id.as_str()?.to_owned()));
         let depth = |id: &Value| key(id).map_or(base, |key| calls[&key] + 1);
         let line = match text(event, "type") {

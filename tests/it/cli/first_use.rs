@@ -1,4 +1,5 @@
-//! Tests of the settings that hold, of models and tools to choose from, and of the first use, when nothing was chosen yet.
+//! Tests of effective settings, of listing models and tools, and of first use, when no model is
+//! chosen.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

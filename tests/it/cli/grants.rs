@@ -1,4 +1,5 @@
-//! Tests of granting permissions: not loaded without an answer, asked at a terminal, remembered for exactly what was asked.
+//! Tests of granting permissions: a plugin is not loaded without an answer, the terminal asks the
+//! person, and an answer applies only to exactly what was asked.
 
 use std::fs;
 use std::path::PathBuf;
@@ -96,7 +97,7 @@ fn at_a_terminal_it_is_asked_with_everything_that_matters_and_always_is_remember
 #[test]
 fn no_grants_nothing_what_is_unclear_is_asked_again_and_once_is_once() {
     let rind = Rind::default();
-    // Nothing relies on it: its hooks are skipped when they fail.
+    // A plugin whose hooks are skipped when they fail, so that the run succeeds without it.
     guests::put("injection-guard", &rind.user_plugins(), |manifest| {
         format!("trust = \"local\"\n{manifest}")
     });
@@ -123,7 +124,7 @@ fn an_answer_for_a_session_holds_when_it_is_resumed_and_in_no_other() {
     rind.run(&run).exits(3);
 }
 
-/// Replaces a piece of the user's plugin's manifest.
+/// Replaces a part of the manifest of the user's plugin.
 fn edit(rind: &Rind, from: &str, to: &str) {
     let path = rind.user_plugins().join("injection-guard/plugin.toml");
     let text = fs::read_to_string(&path).unwrap();
@@ -205,7 +206,7 @@ fn an_update_that_adds_network_is_held_until_the_operator_says_yes() {
     assert!(!guard_ran(&rind.run(&run).exits(0).stderr));
 }
 
-/// Returns the text that a terminal shows, without its colors.
+/// Removes the escape sequences that set colors.
 fn plain(screen: &str) -> String {
     let mut plain = String::new();
     let mut rest = screen;
@@ -216,7 +217,7 @@ fn plain(screen: &str) -> String {
     plain + rest
 }
 
-/// A machine whose workspace brings a plugin of its own.
+/// Creates a machine whose workspace contains a plugin.
 fn with_project() -> (Rind, PathBuf) {
     let rind = Rind::default();
     let folder = rind.workspace().join(".rind/plugins");
@@ -247,7 +248,7 @@ fn a_projects_plugins_count_once_the_project_is_trusted_and_as_long_as_it_stays_
     assert!(guard_ran(&screen), "{screen}");
     assert!(guard_ran(&rind.run(&run).exits(0).stderr));
 
-    // Whoever may write the workspace gains nothing.
+    // A project that changes after it was trusted loses the trust.
     let manifest = plugin.join("plugin.toml");
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, text.replace("Greets", "Robs")).unwrap();
@@ -317,7 +318,7 @@ fn a_trusted_project_sets_nothing_for_plugins_that_are_not_its_own() {
         "{}",
         ran.stderr
     );
-    // Nor by bringing one of the same name.
+    // A project's plugin of the same name does not replace it either.
     let folder = rind.workspace().join(".rind/plugins");
     guests::put("hello", &folder, |manifest| {
         manifest.replace("name = \"hello\"", "name = \"injection-guard\"")
@@ -348,7 +349,7 @@ fn a_project_that_changes_while_the_question_stands_runs_as_it_was_shown() {
     };
     let screen = plain(&screen);
     assert!(guard_ran(&screen), "{screen}");
-    // The yes was for what was shown, which is not there any more.
+    // The answer applied to the version that was shown, which the test has replaced.
     let ran = rind.run(&run).exits(0);
     assert!(ran.stderr.contains("has changed since"), "{}", ran.stderr);
     assert!(!guard_ran(&ran.stderr));
@@ -437,7 +438,7 @@ fn a_flag_for_a_name_that_two_plugins_have_is_refused() {
         "{}",
         ran.stderr
     );
-    // A folder of plugins may hold one whose name is taken.
+    // Passing a folder of plugins that contains the same name is refused as ambiguous.
     let above = rind.user_home().join("more");
     guests::put("hello", &above, |manifest| manifest);
     let args = [

@@ -1,15 +1,16 @@
 //! Workspaces that contain Rind's own folders: the home folder, a folder above it, the folder of
-//! settings. What is in them is hidden from file tools and from commands.
+//! settings. File tools and commands must not see the contents of Rind's folders.
 
 use std::fs;
 use std::path::Path;
 
 use rind_tests::cli::{Ran, Rind};
 
-/// Content of a file that nobody may read.
+/// Content of a file that the agent must not be able to read.
 const SECRET: &str = "hunter2-SECRET";
 
-/// A model that tries to reach the folder `FOLDER` of Rind's own in every way.
+/// Script of a model that tries in every way to access Rind's own folder, which is inserted for
+/// `FOLDER`.
 const ATTACK: &str = r#"
 [[reply]]
 tool_calls = [
@@ -33,7 +34,8 @@ tool_calls = [
 text = "Tried."
 "#;
 
-/// Runs the attack from a workspace whose folders of Rind's own are below `home`.
+/// Runs the attack in `workspace`, with the user's home at `home` and `folder` as the path from the
+/// workspace to Rind's settings.
 fn attack(rind: &Rind, workspace: &Path, home: &Path, folder: &str) -> Ran {
     let config = home.join(".config/rind");
     fs::create_dir_all(&config).unwrap();

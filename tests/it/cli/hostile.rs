@@ -1,4 +1,5 @@
-//! A plugin that misbehaves in a real run: it is stopped and named, the turn goes on, the plugins beside it still work.
+//! Tests of a misbehaving plugin in a real run: it is stopped and named, the turn continues, and
+//! other plugins still work.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,8 @@ tool_calls = [{ name = "read_file", arguments = { path = "a.txt" } }]
 text = "I could not read it."
 "#;
 
-/// Runs a turn with the hostile guest beside a good plugin, and checks what holds however it misbehaves.
+/// Runs a turn with the hostile guest and a good plugin, and checks what must be true for every
+/// kind of misbehavior.
 #[track_caller]
 fn is_contained(how: &str, why: &str) {
     let rind = Rind::with_script(TWICE);

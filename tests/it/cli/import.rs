@@ -1,4 +1,4 @@
-//! `rind import`: what another agent was told, taken over by the real program.
+//! Tests of `rind import`, which converts the settings of another agent.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ fn put(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// A person who works with Claude Code, in a project that does.
+/// Creates a machine with settings of Claude Code in the home folder and in the project.
 fn with_claude() -> Rind {
     let rind = Rind::default();
     let home = rind.user_home();
@@ -128,7 +128,7 @@ fn settings_of_claude_code_are_shown_and_then_taken_over() {
     Fix {{ arguments }}.
     "#);
 
-    // The rules hold, the hook refuses, the template is a command.
+    // The imported rules and hook refuse calls, and the imported template is a slash command.
     rind.file(
         "script.toml",
         "[[reply]]\ntool_calls = [{ name = \"bash\", arguments = { command = \"git push\" } }]\n[[reply]]\ntool_calls = [{ name = \"bash\", arguments = { command = \"ls\" } }]\n[[reply]]\ntext = \"Done.\"\n",
@@ -274,7 +274,7 @@ fn settings_of_other_agents_that_are_not_used_are_told_once_for_each_project() {
         "{third}"
     );
     assert!(!told(&rind).contains("other agents"));
-    // A file that is used is not among them.
+    // A settings file that Rind is configured to use is not reported.
     let used = rind
         .workspace()
         .canonicalize()

@@ -5,7 +5,7 @@ use rind_tests::cli::{Rind, masked};
 use rind_tests::guests;
 use serde_json::Value;
 
-/// One plugin that runs, one that is broken, one that is shadowed and one that is switched off.
+/// Creates a machine with four plugins: running, broken, shadowed and disabled.
 fn mixed() -> Rind {
     let rind = Rind::default();
     rind.managed("hello").managed("loop-detection");
@@ -151,7 +151,7 @@ text = "Done."
             3,
             "{events}"
         );
-        // Two answers, of which the second is final.
+        // The turn has two answers; only the second one is final and reaches `post-reason`.
         assert_eq!(events.matches("\"point\":\"post-reason\"").count(), 1);
         events.matches("\"point\":\"post-tool\"").count()
     };
@@ -260,7 +260,7 @@ fn inspect_takes_a_folder_and_speaks_json() {
     let ran = rind.run(&["plugin", "inspect", folder, "--json"]).exits(0);
     let mut report: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(report["trust"], "local");
-    // What differs between builds and machines, and what the text of another test shows already.
+    // Removes fields that differ between builds and machines, or that another test's snapshot has.
     for key in [
         "digest",
         "folder",

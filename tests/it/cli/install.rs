@@ -1,4 +1,4 @@
-//! `rind plugin pack`, `install`, `update`, `remove` and `search-path`, with real plugins.
+//! Tests of `rind plugin pack`, `install`, `update`, `remove` and `search-path` with real plugins.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,8 @@ use insta::assert_snapshot;
 use rind_tests::cli::{Ran, Rind, masked};
 use rind_tests::guests;
 
-/// Puts the plugin hello into a folder of the workspace, with this version and these lines more in its manifest.
+/// Writes the plugin `hello` into a folder of the workspace, with this version and the lines `more`
+/// at the beginning of its manifest.
 pub(super) fn hello(rind: &Rind, folder: &str, version: &str, more: &str) -> PathBuf {
     let root = rind.workspace().join(folder);
     guests::put("hello", &root, |manifest| {
@@ -31,7 +32,7 @@ pub(super) fn packed(rind: &Rind, folder: &Path, name: &str) -> PathBuf {
     out
 }
 
-/// Names of what is in the folder of installed plugins.
+/// Returns the names of the entries in the folder of installed plugins.
 pub(super) fn installed(rind: &Rind) -> Vec<String> {
     let entries = fs::read_dir(rind.user_plugins()).into_iter().flatten();
     let mut names: Vec<String> = entries
@@ -41,7 +42,7 @@ pub(super) fn installed(rind: &Rind) -> Vec<String> {
     names
 }
 
-/// Whether the plugin that is installed acts in a turn.
+/// Whether the installed plugin runs in a turn.
 fn acts(rind: &Rind) -> bool {
     let ran = rind.run(&["run", "hello"]).exits(0);
     ran.stderr.contains("1 hook call of 1 plugin")
@@ -64,7 +65,7 @@ fn a_packed_plugin_is_the_same_every_time_and_installs_to_what_it_was_made_from(
         fs::create_dir_all(folder.join(name).parent().unwrap()).unwrap();
         fs::write(folder.join(name), text).unwrap();
     }
-    // Sources stay behind.
+    // Sources are not packed.
     fs::create_dir(folder.join("src")).unwrap();
     fs::write(folder.join("src/lib.rs"), "").unwrap();
     let one = packed(&rind, &folder, "one.wasm");
@@ -77,7 +78,8 @@ fn a_packed_plugin_is_the_same_every_time_and_installs_to_what_it_was_made_from(
     let names = ["plugin.toml", "hello.wasm"];
     let [manifest, component] = names.map(|name| fs::read(place.join(name)).unwrap());
     assert_eq!(manifest, fs::read(folder.join("plugin.toml")).unwrap());
-    // The build put the manifest behind the component as well; an installed plugin has it once.
+    // A built component also has the manifest appended; installation stores the manifest only as
+    // `plugin.toml`.
     let built = fs::read(folder.join("hello.wasm")).unwrap();
     assert!(built.len() > component.len() && built.starts_with(&component));
     for (name, text) in inside {
@@ -87,7 +89,7 @@ fn a_packed_plugin_is_the_same_every_time_and_installs_to_what_it_was_made_from(
     assert!(acts(&rind));
     assert_eq!(installed(&rind), ["hello"]);
 
-    // Packed from where it was installed, it is the same again.
+    // Packing the installed folder gives the same bytes again.
     let again = packed(&rind, &place, "again.wasm");
     assert_eq!(fs::read(&one).unwrap(), fs::read(&again).unwrap());
 }
@@ -257,7 +259,7 @@ fn what_a_removed_plugin_stored_comes_back_with_its_source_and_goes_to_no_other(
         ran.stderr
     );
     assert_eq!(stored().as_deref(), Some("of one"));
-    // What is installed over the same plugin keeps it, also where the operator says that another source has it now.
+    // Reinstalling a plugin keeps its stored data, even if the operator has changed its source.
     plugin(&rind, "install", &one).exits(0);
     rind.run(&["plugin", "update"]).exits(0);
     let two = two.to_str().unwrap();
@@ -265,7 +267,7 @@ fn what_a_removed_plugin_stored_comes_back_with_its_source_and_goes_to_no_other(
         .exits(0);
     assert_eq!(stored().as_deref(), Some("of one"));
     remove();
-    // Of a plugin that was put there by hand nothing can be told.
+    // Stored data of a plugin that was copied there by hand has no known source.
     store("of somebody");
     let ran = plugin(&rind, "install", &one).exits(0);
     assert!(

@@ -1,4 +1,5 @@
-//! Sources that lie, are torn, or want to be written elsewhere: refused, with nothing left behind.
+//! Tests of sources that are false, damaged, or try to write outside their folder: each is refused
+//! and leaves nothing behind.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +15,7 @@ use super::install::{hello, installed, packed, plugin};
 
 const MANIFEST: &str = "name = \"words\"\nversion = \"1.0.0\"\ndescription = \"Prompts.\"\n";
 
-/// Expects a source to be refused with this reason, and nothing to be there afterwards.
+/// Checks that installing a source is refused with this reason and changes no installed plugin.
 fn refused(rind: &Rind, source: &Path, what: &str) {
     let before = installed(rind);
     let ran = plugin(rind, "install", source);
@@ -23,7 +24,8 @@ fn refused(rind: &Rind, source: &Path, what: &str) {
     assert_eq!(installed(rind), before, "{what}");
 }
 
-/// An archive with a manifest and one more entry, whose name and target are written as they are.
+/// Writes an archive with a manifest and one more entry, whose name and link target are not
+/// sanitized.
 fn archive(rind: &Rind, name: &str, kind: EntryType, target: &str, content: &[u8]) -> PathBuf {
     let path = rind.workspace().join("words.tar.gz");
     let mut tar = tar::Builder::new(GzEncoder::new(
@@ -144,7 +146,7 @@ fn packed_files_without_a_manifest_with_two_or_torn_are_refused() {
     let folder = hello(&rind, "src", "0.1.0", "");
     let manifest = fs::read_to_string(folder.join("plugin.toml")).unwrap();
     let table: toml::Table = toml::from_str(&manifest).unwrap();
-    // What `rind plugin build` makes carries one.
+    // The plain component has no manifest in it; `rind plugin build` would append one.
     let component = guests::workspace().join("tests/evolution/contract-0.1.0.wasm");
     refused(&rind, &component, "has no plugin.toml in it");
 
@@ -229,7 +231,8 @@ fn a_disk_that_is_full_and_a_process_that_is_killed_leave_what_was_there() {
     hello(&rind, "src", "0.2.0", "");
     let lock = rind.home().join("config/plugins.lock.toml");
     let before = fs::read(&lock).unwrap();
-    // Files may not grow beyond a few KiB: the first way ends in an error of the system, the second in a signal.
+    // Limits files to a few KiB. With SIGXFSZ ignored, writing fails with an error; otherwise the
+    // signal kills the process.
     for (trap, code) in [("trap '' XFSZ; ", Some(1)), ("", None)] {
         let own = rind.command(&["plugin", "update"]);
         let mut shell = std::process::Command::new("sh");
@@ -299,7 +302,7 @@ fn commands_at_the_same_time_leave_what_the_lock_file_says() {
         .map(|command| command.spawn().unwrap())
         .collect();
     for mut running in running {
-        // Which of them comes too late or asks for an older version is up to the machine.
+        // Any exit code is accepted, because the order of the processes decides which of them fail.
         assert!(running.wait().unwrap().code().is_some());
     }
     let lock = fs::read_to_string(rind.home().join("config/plugins.lock.toml")).unwrap();

@@ -1,4 +1,4 @@
-//! Plugins in packages of npm, PyPI and crates, from a registry on loopback that speaks the format of each.
+//! Plugins in packages of npm, PyPI and crates.io, from a mock registry on loopback.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use super::install::{hello, installed, packed, plugin};
 use super::install_signed::{key, sign, trust};
 
-/// Status, header lines and body.
+/// Status code, header lines and body.
 type Answer = (u16, Vec<String>, Vec<u8>);
 
-/// A registry with answers by path. It has those of all three kinds.
+/// A mock registry for npm, PyPI and crates.io with fixed answers by path.
 pub(super) struct Mock {
     pub(super) server: Server,
     answers: Arc<Mutex<BTreeMap<String, Answer>>>,
@@ -61,7 +61,7 @@ impl Mock {
         self.answers.lock().unwrap().insert(path.to_owned(), answer);
     }
 
-    /// Runs the program with this registry as those of npm, pip and cargo.
+    /// Runs the program with this registry configured for npm, pip and cargo.
     pub(super) fn run(&self, rind: &Rind, args: &[&str]) -> Ran {
         let cargo = rind.home().join("cargo");
         fs::create_dir_all(&cargo).unwrap();
@@ -96,7 +96,7 @@ pub(super) fn integrity(bytes: &[u8]) -> String {
     format!("sha512-{}", STANDARD.encode(digest(&SHA512, bytes)))
 }
 
-/// Kind of package, as its tests need it.
+/// Kind of a package.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
     Npm,
@@ -115,7 +115,7 @@ impl Kind {
         }
     }
 
-    /// Reference to the package hello, with a version if there is one.
+    /// Reference to the package `hello`, with a version unless `version` is empty.
     pub(super) fn reference(self, version: &str) -> String {
         let (scheme, separator) = match self {
             Self::Npm => ("npm:", "@"),
@@ -128,7 +128,7 @@ impl Kind {
         }
     }
 
-    /// Name of the file of a version.
+    /// File name of a version.
     pub(super) fn file(self, version: &str) -> String {
         match self {
             Self::Npm => format!("hello-{version}.tgz"),
@@ -146,7 +146,7 @@ impl Kind {
         }
     }
 
-    /// Path of the list of versions.
+    /// Path of the list of versions in the registry.
     pub(super) fn list_path(self) -> &'static str {
         match self {
             Self::Npm => "/npm/hello",
@@ -155,8 +155,8 @@ impl Kind {
         }
     }
 
-    /// Lists these versions of the package, the last as the newest, with digests of their files. `withdrawn` are deprecated or
-    /// yanked, with a reason where the format has one.
+    /// Publishes these versions of the package, the newest last. Versions in `withdrawn` are
+    /// deprecated or yanked, with a reason where the format has one.
     pub(super) fn list(self, mock: &Mock, versions: &[(&str, &[u8])], withdrawn: &[&str]) {
         for (version, bytes) in versions {
             mock.put(&self.file_path(version), *bytes);
@@ -224,7 +224,7 @@ impl Kind {
     }
 }
 
-/// Packs a version of hello into a package, with these lines more in its manifest.
+/// Packs a version of `hello` with the lines `more` in its manifest, and returns the package.
 pub(super) fn package(rind: &Rind, kind: Kind, version: &str, more: &str) -> Vec<u8> {
     fs::read(package_file(rind, kind, version, more)).unwrap()
 }
@@ -238,7 +238,7 @@ pub(super) fn package_file(rind: &Rind, kind: Kind, version: &str, more: &str) -
     file
 }
 
-/// The entry of the lock file for hello.
+/// Returns the lock file's entry for `hello`.
 fn locked(rind: &Rind) -> toml::Table {
     let text = fs::read_to_string(rind.home().join("config/plugins.lock.toml")).unwrap();
     let file: toml::Table = toml::from_str(&text).unwrap();
@@ -347,7 +347,7 @@ async fn other_bytes_of_a_version_and_another_registry_are_refused() {
             let ran = mock.run(&rind, &["plugin", "update"]).exits(1);
             assert!(ran.stderr.contains(what), "{kind:?} {what}: {}", ran.stderr);
         };
-        // Another plugin, and another package with the same plugin.
+        // Other files under the same version, then other bytes of the package with the same files.
         let other = package(&rind, kind, "0.1.0", "# changed");
         kind.list(&mock, &[("0.1.0", &other)], &[]);
         update(&mock, "has other files under the same version");
@@ -395,7 +395,7 @@ async fn yanked_and_deprecated_versions_are_left_out_or_told() {
         };
         kind.list(&mock, &both, &["0.2.0"]);
         let ran = mock.install(&rind, &kind.reference("")).exits(0);
-        // npm installs deprecated versions, and the others do not take yanked ones by themselves.
+        // npm installs deprecated versions; the others skip yanked ones by default.
         let taken = if kind == Kind::Npm { "0.2.0" } else { "0.1.0" };
         assert!(
             ran.stdout.contains(&format!("hello {taken} installed")),
@@ -485,7 +485,7 @@ async fn tags_of_npm_are_followed_and_scopes_are_one_part_of_the_path() {
     assert!(asked[0].has(accept), "{asked:?}");
     let ran = mock.install(&rind, "npm:@team/hello@gone").exits(1);
     assert!(ran.stderr.contains("has no tag `gone`"), "{}", ran.stderr);
-    // Another package is not the same plugin.
+    // A package of another name does not replace the plugin without `--change-source`.
     let ran = mock.install(&rind, "npm:hello").exits(1);
     assert!(
         ran.stderr.contains("pass --change-source"),
@@ -541,7 +541,7 @@ async fn credentials_of_the_clients_go_to_their_registry_only_and_are_never_show
         ran.stderr
     );
     assert!(!ran.stderr.contains("hunter3"), "{}", ran.stderr);
-    // A file elsewhere gets no credentials: it is not asked for at all, because it is on this machine.
+    // A file on another server gets no credentials; a private address is not even requested.
     let elsewhere = Server::start(|_| Reply::ok("")).await;
     *state.lock().unwrap() = listed(&elsewhere.at("127.0.0.1", "/x.tgz"))
         .to_string()
@@ -559,7 +559,7 @@ async fn credentials_of_the_clients_go_to_their_registry_only_and_are_never_show
     let text = fs::read_to_string(rind.home().join("config/plugins.lock.toml")).unwrap();
     assert!(!text.contains("hunter2"), "{text}");
 
-    // The password of an index is in its address.
+    // The address of an index may contain the password.
     let mock = Mock::start().await;
     let url = mock.at("/simple").replace("http://", "http://ada:hunter2@");
     let mut command = rind.command(&["plugin", "install", "pypi:none"]);

@@ -1,4 +1,5 @@
-//! Packages of plugins in the hands of the ordinary clients, where these are installed: npm, pip and cargo, without a registry.
+//! Tests that the ordinary clients (npm, pip and cargo) can use the packages that Rind makes of
+//! plugins, without a registry. A client that is not installed is skipped.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -52,7 +53,7 @@ fn npm_installs_a_package_of_a_plugin() {
         place.join("hello.wasm").to_str().unwrap(),
     ])
     .exits(0);
-    // Packed by npm once more, it is a package of the plugin as well.
+    // A package that npm packs again from the installed files can still be installed as a plugin.
     let args = ["pack", "--offline", place.to_str().unwrap()];
     run(&rind, &folder, "npm", &args).unwrap();
     rind.run(&["plugin", "remove", "hello"]).exits(0);
@@ -94,7 +95,7 @@ fn cargo_packages_and_builds_the_crate_of_a_plugin() {
     let place = folder.join("hello-0.1.0");
     let target = folder.join("target");
     let target = target.to_str().unwrap();
-    // Cargo unpacks its package and builds it.
+    // Cargo packs the unpacked crate again and builds it.
     let args = [
         "package",
         "--offline",
@@ -108,7 +109,8 @@ fn cargo_packages_and_builds_the_crate_of_a_plugin() {
         .exits(0);
 }
 
-/// Takes one connection as a proxy does, and refuses it. Returns its address, and the head of the request once it came.
+/// Starts a proxy that refuses its only connection with status 403. Returns the proxy's address and
+/// a thread that yields the head of the request.
 fn refusing_proxy() -> (String, std::thread::JoinHandle<String>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -1,4 +1,5 @@
-//! Registries of packages that lie, send too much or send elsewhere, and packages made to hurt: refused, with nothing left behind.
+//! Registries of packages that lie, send too much or redirect elsewhere, and malicious packages:
+//! each is refused, and nothing is left on disk.
 
 use std::fs;
 use std::io::Write as _;
@@ -13,7 +14,7 @@ use tar::{EntryType, Header};
 use super::install::{hello, installed, packed};
 use super::install_package::{KINDS, Kind, Mock, integrity, package};
 
-/// Expects that nothing is installed, with this reason.
+/// Checks that the installation failed with this reason and that no plugin is installed.
 fn refused(rind: &Rind, ran: &Ran, what: &str) {
     assert_eq!(ran.code, Some(1), "{what}: {} {}", ran.stdout, ran.stderr);
     assert!(ran.stderr.contains(what), "{what}: {}", ran.stderr);
@@ -22,7 +23,7 @@ fn refused(rind: &Rind, ran: &Ran, what: &str) {
     assert!(installed(rind).is_empty(), "{what}");
 }
 
-/// Puts a value at a path of keys into a document.
+/// Sets the value at a JSON pointer.
 fn set(document: &mut Value, path: &str, value: Value) {
     *document.pointer_mut(path).unwrap() = value;
 }
@@ -120,7 +121,8 @@ async fn documents_of_npm_that_lie_are_refused() {
         mock.put("/npm/hello", document.to_string());
         refused(&rind, &mock.install(&rind, "npm:hello"), what);
     }
-    // A claim as long as a book is cut, and thousands are not recorded.
+    // A very long key id of a signature is truncated in the record, and of thousands only a few are
+    // recorded.
     let mut document = good;
     let signature = json!({"keyid": "x".repeat(100_000)});
     set(
@@ -216,7 +218,7 @@ async fn indexes_of_python_packages_and_crates_that_lie_are_refused() {
         mock.put("/simple/hello/", document.to_string());
         refused(&rind, &mock.install(&rind, "pypi:hello"), what);
     }
-    // The same index as a page.
+    // The same index, as an HTML page instead of JSON.
     let wrong = format!("#sha256={zeros}\"");
     let link = |rest: &str| {
         format!(
@@ -383,7 +385,7 @@ async fn answers_without_end_errors_and_redirects_to_private_places_are_refused(
     fs::write(rind.user_home().join(".npmrc"), npmrc).unwrap();
     let ran = rind.run(&["plugin", "install", "npm:hello"]);
     refused(&rind, &ran, "`NOT_SET`, which is not set");
-    // The settings of the folder are those of a project.
+    // An `.npmrc` in the current folder belongs to a project, so its registry is ignored.
     fs::remove_file(rind.user_home().join(".npmrc")).unwrap();
     let mock = Mock::start().await;
     rind.file(".npmrc", "registry=http://registry.example/\n");
@@ -394,7 +396,7 @@ async fn answers_without_end_errors_and_redirects_to_private_places_are_refused(
     );
 }
 
-/// An archive of a package with these entries. Names are written as they are.
+/// An archive of a package with these entries. Names are written without normalization.
 fn tarball(entries: &[(&str, EntryType, &[u8])]) -> Vec<u8> {
     let mut archive = tar::Builder::new(Vec::new());
     for (name, kind, content) in entries {
@@ -494,7 +496,7 @@ async fn archives_of_packages_that_are_made_to_hurt_are_refused_by_name() {
         Kind::Npm.list(&mock, &[("0.1.0", &bytes)], &[]);
         refused(&rind, &mock.install(&rind, "npm:hello"), what);
     }
-    // Scripts of a package are not run, and other modules are no reason to refuse it.
+    // A package with install scripts and further modules is accepted, and its scripts do not run.
     let script =
         br#"{"name": "hello", "scripts": {"preinstall": "touch ran", "install": "touch ran"}}"#;
     let bytes = tarball(&[
@@ -530,13 +532,13 @@ async fn references_and_versions_that_are_none_are_refused_before_anything_is_as
         refused(&rind, &mock.install(&rind, reference), what);
     }
     assert!(mock.server.received().is_empty());
-    // Versions that are not there.
+    // A version that the registry does not have.
     for kind in KINDS {
         let bytes = package(&rind, kind, "0.1.0", "");
         kind.list(&mock, &[("0.1.0", &bytes)], &[]);
         let ran = mock.install(&rind, &kind.reference("0.3.0"));
         refused(&rind, &ran, "0.3.0");
-        // Another version of the plugin than of its package.
+        // A package whose version differs from the version of the plugin in it.
         kind.list(&mock, &[("0.2.0", &bytes)], &[]);
         let ran = mock.install(&rind, &kind.reference(""));
         refused(

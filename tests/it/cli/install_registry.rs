@@ -1,4 +1,5 @@
-//! Plugins from OCI registries: a real one on loopback, where Debian's `docker-registry` is installed.
+//! Plugins from OCI registries, tested with a real registry on loopback. Skipped unless Debian's
+//! `docker-registry` is installed.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -13,7 +14,7 @@ use tempfile::TempDir;
 use super::install::{hello, installed, packed, plugin};
 use super::install_signed::{Key, key, sign, trust};
 
-/// A registry that keeps what it is sent in a folder.
+/// A running registry that stores uploads in a temporary folder.
 struct Registry {
     process: Child,
     port: u16,
@@ -28,7 +29,7 @@ impl Drop for Registry {
 }
 
 impl Registry {
-    /// Starts one; `None` where the program is not installed.
+    /// Starts a registry; `None` if the program is not installed.
     #[allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
     fn start() -> Option<Self> {
         let program = Path::new("/usr/bin/docker-registry");
@@ -66,7 +67,7 @@ impl Registry {
         format!("oci://127.0.0.1:{}/team/hello{tag}", self.port)
     }
 
-    /// The file with the bytes of a digest.
+    /// Path of the file in which the registry stores the blob with this digest.
     fn blob(&self, digest: &str) -> PathBuf {
         let hex = digest.strip_prefix("sha256:").unwrap();
         let blobs = "data/docker/registry/v2/blobs/sha256";
@@ -91,7 +92,7 @@ fn install(rind: &Rind, at: &str) -> Ran {
     plugin(rind, "install", Path::new(at))
 }
 
-/// The line of the lock file for hello.
+/// The entry for hello in the lock file.
 fn locked(rind: &Rind) -> toml::Table {
     let text = fs::read_to_string(rind.home().join("config/plugins.lock.toml")).unwrap();
     let file: toml::Table = toml::from_str(&text).unwrap();
@@ -148,7 +149,7 @@ fn a_signed_plugin_is_published_installed_updated_and_refused_once_it_was_tamper
     );
     assert_eq!(config["layerDigests"][0], manifest["layers"][0]["digest"]);
 
-    // A tag is left alone once there is something.
+    // A tag that already exists is not overwritten.
     let other = packed(
         &rind,
         &hello(&rind, "src", "0.1.0", "# other"),
@@ -169,7 +170,7 @@ fn a_signed_plugin_is_published_installed_updated_and_refused_once_it_was_tamper
         Some(&*registry.at(":0.2.0"))
     );
 
-    // Somebody who may publish, and has no key: other bytes with the signature of a version before.
+    // An attacker may publish but has no key: 0.3.0 comes with the signature of 0.2.0.
     let third = signed(&rind, &ours, "0.3.0");
     let signature = format!("{}.minisig", third.display());
     fs::copy(
@@ -186,7 +187,7 @@ fn a_signed_plugin_is_published_installed_updated_and_refused_once_it_was_tamper
     );
     assert_eq!(locked(&rind)["version"].as_str(), Some("0.2.0"));
 
-    // Somebody who changes what the registry stores.
+    // An attacker changes a blob in the registry's storage.
     let layer = registry.blob(manifest["layers"][0]["digest"].as_str().unwrap());
     let mut bytes = fs::read(&layer).unwrap();
     *bytes.last_mut().unwrap() = b' ';
@@ -200,7 +201,7 @@ fn a_signed_plugin_is_published_installed_updated_and_refused_once_it_was_tamper
     );
     assert!(installed(&fresh).is_empty());
 
-    // Somebody who changes what is installed.
+    // An attacker changes the installed component.
     let component = rind.user_plugins().join("hello/hello.wasm");
     let mut bytes = fs::read(&component).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
@@ -241,16 +242,16 @@ fn what_is_not_in_the_registry_or_was_pinned_to_a_digest_stays_as_it_is() {
         "{}",
         ran.stdout
     );
-    // With a tag it goes on from there.
+    // Installing without the digest moves on to the newest version.
     install(&rind, &registry.at("")).exits(0);
     assert_eq!(locked(&rind)["version"].as_str(), Some("0.2.0"));
-    // Another repository is another source.
+    // A different repository counts as a different source.
     let elsewhere = format!("oci://127.0.0.1:{}/others/hello", registry.port);
     let newest = packed(&rind, &hello(&rind, "src", "0.3.0", ""), "newest.wasm");
     publish(&rind, &newest, &elsewhere).exits(0);
     let ran = install(&rind, &elsewhere).exits(1);
     assert!(ran.stderr.contains("add --change-source"), "{}", ran.stderr);
-    // A pre-release is for whoever asks for it.
+    // An update skips a pre-release, which is installed only if its version is requested.
     let release = packed(&rind, &hello(&rind, "src", "0.4.0-rc.1", ""), "rc.wasm");
     publish(&rind, &release, &registry.at("")).exits(0);
     let ran = rind.run(&["plugin", "update"]).exits(0);

@@ -1,4 +1,5 @@
-//! Registries that lie, send too much, or send elsewhere: refused, with nothing left behind.
+//! OCI registries that lie, send too much or redirect elsewhere: each is refused, and nothing is
+//! left on disk.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +20,7 @@ fn sha256(bytes: &[u8]) -> String {
     format!("sha256:{}", hex.collect::<String>())
 }
 
-/// A packed plugin, and a manifest that is right for it.
+/// A packed plugin and a valid manifest for it.
 struct Artifact {
     bytes: Vec<u8>,
     manifest: Value,
@@ -49,7 +50,7 @@ fn plain(bytes: &[u8]) -> Reply {
     Reply::Plain(200, Vec::new(), bytes.to_vec())
 }
 
-/// A body without an announced length, which ends with the connection.
+/// A body of `n_bytes` bytes without `content-length`, which ends when the connection closes.
 fn unannounced(n_bytes: usize) -> Reply {
     Reply::Stream(vec![" ".repeat(n_bytes)])
 }
@@ -59,7 +60,7 @@ fn install(rind: &Rind, server: &Server, tag: &str) -> Ran {
     plugin(rind, "install", Path::new(&at))
 }
 
-/// Expects that nothing is installed, with this reason.
+/// Checks that the installation failed with this reason and that no plugin is installed.
 fn refused(rind: &Rind, ran: &Ran, what: &str) {
     assert_eq!(ran.code, Some(1), "{what}: {} {}", ran.stdout, ran.stderr);
     assert!(ran.stderr.contains(what), "{what}: {}", ran.stderr);
@@ -68,7 +69,8 @@ fn refused(rind: &Rind, ran: &Ran, what: &str) {
 
 type Answer = Box<dyn Fn(&Received) -> Reply + Send + Sync>;
 
-/// A registry with these answers for the manifest and for anything else.
+/// Starts a registry that answers requests for manifests with `manifest` and all others with
+/// `other`.
 async fn serve(manifest: impl Fn() -> Reply + Send + Sync + 'static, other: Answer) -> Server {
     Server::start(move |request| {
         if request.line.contains("/manifests/") {
@@ -151,7 +153,7 @@ async fn what_is_longer_than_it_may_be_is_not_read_to_its_end() {
     let server = serve(move || unannounced(long), Box::new(|_| plain(b""))).await;
     let ran = install(&rind, &server, ":0.1.0");
     refused(&rind, &ran, "has more than 1048576 bytes");
-    // Tags, errors and layers.
+    // Lists of tags, error bodies and layers are bounded as well.
     let server = serve(|| plain(b"{}"), Box::new(move |_| unannounced(long))).await;
     let ran = install(&rind, &server, "");
     refused(
@@ -199,7 +201,7 @@ async fn what_is_longer_than_it_may_be_is_not_read_to_its_end() {
         let server = serve(move || plain(&text), layer).await;
         refused(&rind, &install(&rind, &server, ":0.1.0"), what);
     }
-    // A digest that was asked for is the one that comes.
+    // The manifest must have the requested digest.
     let server = serve(move || plain(&text), Box::new(move |_| plain(&bytes))).await;
     let asked = format!("@{}", sha256(b"other"));
     let ran = install(&rind, &server, &asked);
@@ -259,7 +261,8 @@ async fn redirects_lead_to_a_layer_only_and_without_credentials() {
     }
     assert!(other.received().is_empty(), "{:?}", other.received());
 
-    // To another place of the registry, which wants to see a password everywhere else.
+    // A redirect within the registry is followed, and the password is not sent to its target. All
+    // other paths require the password.
     let expected = format!("authorization: Basic {login}");
     let server = Server::start(move |request| {
         if request.line.contains("/stored") {
@@ -284,7 +287,7 @@ async fn redirects_lead_to_a_layer_only_and_without_credentials() {
     assert!(!stored.unwrap().names("authorization"));
 }
 
-/// Writes what `docker login` would.
+/// Writes the credentials as `docker login` would.
 fn log_in(rind: &Rind, server: &Server, login: &str) {
     let host = format!("127.0.0.1:{}", server.port);
     let config = json!({"auths": {host: {"auth": login}}});
@@ -320,7 +323,8 @@ async fn tokens_come_from_a_server_that_nobody_can_listen_to() {
         refused(&rind, &ran, what);
         assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);
     }
-    // One on this machine, as the registry is; its token is asked for once for everything.
+    // A token server on loopback is allowed because the registry is there, too. The token is
+    // requested once and reused.
     let tokens = Server::start(|request| {
         if request.line.contains("long") {
             unannounced(1 << 20)
@@ -391,7 +395,7 @@ async fn tags_that_lie_or_move_are_refused() {
         "9.9.9 has version 0.1.0 of hello, not that of its tag",
     );
     install(&rind, &server, ":latest").exits(0);
-    // A tag that is no version is followed, and nothing else.
+    // An update follows only the installed tag, `latest`, which is not a version.
     rind.run(&["plugin", "update"]).exits(0);
     let ran = install(&rind, &server, ":moved").exits(1);
     let what = "has other files under the same version";

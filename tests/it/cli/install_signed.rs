@@ -11,7 +11,7 @@ use ring::signature::{Ed25519KeyPair, KeyPair as _};
 
 use super::install::{hello, installed, packed, plugin};
 
-/// A key of minisign: an Ed25519 key and its number.
+/// A minisign key: an Ed25519 key pair and the 8-byte key id.
 pub(super) struct Key(Ed25519KeyPair, [u8; 8]);
 
 impl Key {
@@ -28,7 +28,8 @@ pub(super) fn key() -> Key {
     Key(key, number)
 }
 
-/// Writes a signature as `minisign -S` does: of the BLAKE2b digest, and one more that covers the comment.
+/// Writes a signature as `minisign -S` does: one signature of the file's BLAKE2b digest, and a
+/// global one that also covers the trusted comment.
 pub(super) fn sign(key: &Key, file: &Path) -> PathBuf {
     let digest = blake2b_simd::blake2b(&fs::read(file).unwrap());
     let signature = key.0.sign(digest.as_bytes());
@@ -41,7 +42,7 @@ pub(super) fn sign(key: &Key, file: &Path) -> PathBuf {
     path
 }
 
-/// Configures keys under these names, and no others.
+/// Replaces the settings by ones that trust exactly these keys, under these names.
 pub(super) fn trust(rind: &Rind, keys: &[(&str, &Key)]) {
     let keys = keys
         .iter()
@@ -68,7 +69,8 @@ fn with_keys_only_what_one_of_them_signed_is_installed() {
     let signature = sign(&ours, &file);
     let whole = fs::read(&file).unwrap();
     let mut tampered = whole.clone();
-    // The manifest says the same with a space at its end as with a line break.
+    // The last byte is a line break of the manifest, so the changed file still has a valid
+    // manifest.
     *tampered.last_mut().unwrap() = b' ';
     fs::write(&file, tampered).unwrap();
     refused(&file, "was changed after it was signed");
@@ -100,7 +102,7 @@ fn a_name_stays_with_the_key_that_first_signed_it_also_after_it_was_removed() {
     refused("was first signed with the key");
     rind.run(&["plugin", "remove", "hello"]).exits(0);
     refused("was first signed with the key");
-    // Without the settings the name keeps its key.
+    // The pinned key of the name is kept even after the settings no longer list any key.
     rind.config("");
     refused("was first signed with the key");
     trust(&rind, &[("second", &second)]);

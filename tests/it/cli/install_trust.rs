@@ -1,4 +1,5 @@
-//! The trust of installed plugins: `package` where a configured key signed exactly what is there, and attempts to get it otherwise.
+//! Trust of installed plugins: `package` only if a configured key signed exactly the installed
+//! files. Attempts to obtain that trust otherwise fail.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,8 @@ use serde_json::Value;
 use super::install::{hello, packed, plugin};
 use super::install_signed::{Key, key, sign, trust};
 
-/// Adds a host that the plugin asks for: a package gets it, a plugin of the user is asked about.
+/// Makes the plugin request network access to a host. That is granted to a plugin with the trust
+/// `package`, and needs an answer for one with the trust `user`.
 fn with_network(folder: &Path) {
     let path = folder.join("plugin.toml");
     let text = fs::read_to_string(&path).unwrap();
@@ -28,7 +30,7 @@ fn signed(rind: &Rind, key: &Key, version: &str) -> PathBuf {
     file
 }
 
-/// A machine with a signed plugin that is installed, and the key.
+/// A machine with a signed plugin installed, and the key that signed it.
 fn machine() -> (Rind, Key) {
     let rind = Rind::default();
     let ours = key();
@@ -42,7 +44,8 @@ fn place(rind: &Rind) -> PathBuf {
     rind.user_plugins().join("hello")
 }
 
-/// Trust that a plugin named hello runs with, and what is said on the way.
+/// Trust that the plugin hello runs with (`None` if it does not run), and the output of `plugin
+/// list`.
 fn runs_as(rind: &Rind) -> (Option<String>, String) {
     let ran = rind.run(&["plugin", "list", "--json"]);
     let list: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -52,7 +55,8 @@ fn runs_as(rind: &Rind) -> (Option<String>, String) {
     (trust, format!("{}{}", ran.stdout, ran.stderr))
 }
 
-/// Expects that no session loads the plugin, and that the message says why and what to do.
+/// Checks that a session refuses to load the plugin, and that the message has the reason and the
+/// remedies.
 fn refused(rind: &Rind, why: &str) {
     let ran = rind.run(&["run", "hello"]).exits(3);
     for said in [why, "rind plugin update hello", "rind plugin remove hello"] {
@@ -75,7 +79,7 @@ fn what_a_configured_key_signed_is_a_package_and_anything_else_is_the_users() {
     let folder = hello(&rind, "src", "0.1.0", "");
     plugin(&rind, "install", &folder).exits(0);
     assert_eq!(runs_as(&rind).0.as_deref(), Some("user"));
-    // A line of the manifest gives nothing.
+    // A plugin cannot claim trust in its manifest.
     let rind = Rind::default();
     let folder = hello(&rind, "src", "0.1.0", "trust = \"package\"");
     plugin(&rind, "install", &folder).exits(0);
@@ -107,7 +111,7 @@ fn files_that_are_not_those_that_were_installed_are_refused_until_they_are_resto
             std::os::unix::fs::symlink("/etc/passwd", place.join("README.md")).unwrap();
         }),
         ("cannot be verified", &|| {
-            // The same bytes, in a place that somebody else may write.
+            // The same bytes behind a symlink, in a folder that others may be able to write.
             fs::rename(&place, &keep).unwrap();
             std::os::unix::fs::symlink(&keep, &place).unwrap();
         }),
@@ -146,13 +150,14 @@ fn a_copy_of_a_package_has_the_trust_of_its_own_place() {
             fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
         }
     };
-    // In the project's folder, and under another name beside it: the package comes first.
+    // Copies in the project's folder and under another folder name: the installed package shadows
+    // them.
     copy(&rind.workspace().join(".rind/plugins/hello"));
     copy(&rind.user_plugins().join("a-copy"));
     let (trust, said) = runs_as(&rind);
     assert_eq!(trust.as_deref(), Some("package"));
     assert!(said.contains("shadowed"), "{said}");
-    // A broken package leaves its name to nobody.
+    // A copy does not take the place of a package that is broken.
     fs::write(place(&rind).join("hello.wasm"), "x").unwrap();
     let ran = rind.run(&["plugin", "list", "--trust-project", "--json"]);
     let list: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -160,7 +165,7 @@ fn a_copy_of_a_package_has_the_trust_of_its_own_place() {
     refused(&rind, "not those that were installed");
 
     rind.run(&["plugin", "remove", "hello"]).exits(0);
-    // The copy is the user's own plugin now, and its network is asked about.
+    // The remaining copy has the trust `user`, so its network access needs an answer.
     let (trust, said) = runs_as(&rind);
     assert_eq!(trust, None);
     assert!(said.contains("network:example.com"), "{said}");
@@ -176,7 +181,7 @@ fn without_its_key_a_package_is_the_users_and_says_so() {
     let note = "is trusted as `user` and no longer as `package`";
     for keys in [&[][..], &[("theirs", &key())]] {
         trust(&rind, keys);
-        // Its network waits for an answer again.
+        // Without the trust `package`, network access needs an answer, so the plugin does not run.
         let (trust, said) = runs_as(&rind);
         assert_eq!(trust, None, "{said}");
         assert!(said.contains(note), "{said}");
@@ -198,7 +203,7 @@ fn a_project_cannot_name_keys_or_plugins_that_were_installed() {
     assert!(ran.stderr.contains("install"), "{}", ran.stderr);
     fs::remove_file(rind.workspace().join(".rind/config.toml")).unwrap();
 
-    // A lock file of the project says nothing, wherever it is put.
+    // A lock file in the project has no effect, in either folder.
     let text = fs::read_to_string(lock_file(&rind)).unwrap();
     rind.run(&["plugin", "remove", "hello"]).exits(0);
     trust(&rind, &[("ours", &ours)]);
@@ -212,7 +217,8 @@ fn a_project_cannot_name_keys_or_plugins_that_were_installed() {
     let ran = rind.run(&["plugin", "list", "--trust-project", "--json"]);
     assert!(ran.stdout.contains("\"project\""), "{}", ran.stdout);
     assert!(!ran.stdout.contains("\"package\""), "{}", ran.stdout);
-    // An agent in the folder of the lock file could write it.
+    // An agent whose workspace is the folder of the lock file could write the lock file, so the run
+    // is refused.
     let config = rind.home().join("config");
     let ran = rind.run(&["run", "--workspace", config.to_str().unwrap(), "hello"]);
     let ran = ran.exits(2);
@@ -239,7 +245,7 @@ fn the_signature_of_another_version_is_worth_nothing() {
     update("was changed after it was signed");
     fs::write(&signature, new_signature).unwrap();
     rind.run(&["plugin", "update"]).exits(0);
-    // The whole old version, with the signature that it really had.
+    // A downgrade to the old version with its genuine signature is refused.
     fs::write(&file, old).unwrap();
     fs::write(&signature, old_signature).unwrap();
     update("0.1.0 is older than the installed 0.2.0");

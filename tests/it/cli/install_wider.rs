@@ -1,4 +1,4 @@
-//! Updates that ask for more than the plugin that is installed.
+//! Updates that request more permissions than the installed version.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use rind_tests::cli::Rind;
 
 use super::install::{hello, installed, plugin};
 
-/// Makes an update that asks for more than the version before.
+/// Makes version 0.2.0, which requests more permissions than 0.1.0.
 fn widen(rind: &Rind) {
     let folder = hello(rind, "src", "0.2.0", "");
     let path = folder.join("plugin.toml");
@@ -26,7 +26,8 @@ fn widen(rind: &Rind) {
     fs::write(path, format!("{head}\n{asked}{rest}")).unwrap();
 }
 
-/// A machine with 0.1.0 installed, and 0.2.0, which asks for more, at its source.
+/// A machine on which 0.1.0 is installed, and its source now holds 0.2.0, which requests more
+/// permissions.
 fn wider() -> Rind {
     let rind = Rind::default();
     plugin(&rind, "install", &hello(&rind, "src", "0.1.0", "")).exits(0);
@@ -73,7 +74,7 @@ fn a_flag_accepts_what_it_names() {
     assert_eq!(version(&rind), "0.1.0");
     let ran = with("hello").exits(0);
     assert_eq!(version(&rind), "0.2.0");
-    // Accepting the update is no grant.
+    // Accepting the update does not grant its permissions.
     assert!(
         ran.stderr.contains("it runs once you have granted"),
         "{}",
@@ -150,7 +151,8 @@ fn an_update_that_no_longer_lowers_its_trust_asks_for_more() {
 #[test]
 fn what_somebody_wrote_into_the_installed_manifest_does_not_count_as_granted() {
     let rind = wider();
-    // The installed version asks for all that the update asks for, which nobody ever saw.
+    // The installed manifest was edited to request all that the update requests. Nobody approved
+    // those requests.
     let source = rind.workspace().join("src/hello/plugin.toml");
     let place = rind.user_plugins().join("hello/plugin.toml");
     let text = fs::read_to_string(source).unwrap();

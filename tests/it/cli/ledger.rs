@@ -1,10 +1,11 @@
-//! `rind session`: the list of sessions, and who put what into their system prompts.
+//! `rind session list` and `prompt`: which plugin or file contributed which part of the system
+//! prompt, and what changes cost the provider's cache.
 
 use insta::assert_snapshot;
 use rind_tests::cli::{Rind, masked};
 use rind_tests::guests;
 
-/// A model that looks at a file, answers, and says that part of what it read came from a cache.
+/// A model that calls a tool, answers, and reports cached tokens in its usage.
 const CACHED: &str = r#"
 [[reply]]
 tool_calls = [{ name = "list_files", arguments = { path = "." } }]
@@ -14,7 +15,7 @@ text = "done"
 usage = { input_tokens = 1100, output_tokens = 5, cache_read_tokens = 900, cache_write_tokens = 100 }
 "#;
 
-/// The text with what a change of a word in the host's prompt would change masked: hashes, sizes, columns.
+/// Masks hashes, sizes and column widths, which would change with each word of the host's prompt.
 fn squeezed(text: &str) -> String {
     let is_hash = |word: &str| word.len() == 16 && word.bytes().all(|b| b.is_ascii_hexdigit());
     let line = |line: &str| {
@@ -35,7 +36,8 @@ fn squeezed(text: &str) -> String {
         .join("\n")
 }
 
-/// Four turns: the second with another context file, the third with a plugin more, the fourth with that one rewriting.
+/// Runs four turns: the second with a changed context file, the third with one more plugin, and the
+/// fourth with that plugin rewriting the prompt.
 fn four_turns() -> Rind {
     let rind = Rind::with_script(CACHED);
     rind.file("AGENTS.md", "Measure in metres.\n");

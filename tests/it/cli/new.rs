@@ -1,4 +1,4 @@
-//! `rind plugin new`: folders that build as they are, and nothing that is written over.
+//! `rind plugin new`: created folders build without edits, and no existing file is overwritten.
 
 use std::path::Path;
 
@@ -92,7 +92,7 @@ fn names_and_kinds_that_cannot_be_are_refused_with_what_to_do() {
     assert!(!rind.workspace().join("x").exists());
 }
 
-/// Runs the program in the folder of a plugin; what it says when it succeeded.
+/// Runs the program in this folder, expects success, and returns its output.
 fn succeed(rind: &Rind, args: &[&str], folder: &Path) -> String {
     let mut command = rind.command(args);
     let output = command.current_dir(folder).output().unwrap();
@@ -101,13 +101,13 @@ fn succeed(rind: &Rind, args: &[&str], folder: &Path) -> String {
     said
 }
 
-/// Makes a plugin and does what its README says.
+/// Creates a plugin and follows the steps of its README.
 fn make_and_use(lang: &str, kind: &str) {
     let rind = Rind::author();
     make_and_use_in(&rind, &rind.workspace(), lang, kind);
 }
 
-/// Does the same in a folder.
+/// Creates a plugin below `parent` and follows the steps of its README.
 fn make_and_use_in(rind: &Rind, parent: &Path, lang: &str, kind: &str) {
     succeed(
         rind,
@@ -216,7 +216,8 @@ fn plugins_in_rust_share_one_compiled_sdk_and_have_the_same_bytes_in_two_folders
             .any(|part| part == folder.as_bytes());
         assert!(!is_in, "{folder}");
     }
-    // A second plugin, of another name, compiles itself alone.
+    // A second plugin with another name reuses the compiled dependencies: only its own crate is
+    // compiled.
     run(&["plugin", "new", "gate"], &one);
     let said = run(&["plugin", "build", "."], &one.join("gate"));
     let compiled: Vec<&str> = said
@@ -225,7 +226,8 @@ fn plugins_in_rust_share_one_compiled_sdk_and_have_the_same_bytes_in_two_folders
         .collect();
     assert_eq!(compiled.len(), 1, "{said}");
 
-    // Files of other content that are older than what was compiled, in the same folder and in another one.
+    // A source with changed content is rebuilt even if its modification time is older than the
+    // build, and the build in the other folder is not affected.
     let source = one.join("counter/src/lib.rs");
     let text = std::fs::read_to_string(&source).unwrap();
     std::fs::write(&source, text.replace("{} words", "{} Wörter")).unwrap();
@@ -255,7 +257,7 @@ fn a_plugin_that_was_moved_to_another_machine_gets_the_sdk_when_it_is_built_ther
         let made = rind.workspace().join("made");
         let n_files = walk(&made).len();
         assert!(n_files < 15, "{lang}: {n_files}");
-        // As a clone: what git ignores stays behind.
+        // Copies the plugin as a clone would: without the files that git ignores.
         let moved = there.workspace().join("made");
         let ignored = std::fs::read_to_string(made.join(".gitignore")).unwrap();
         assert!(lang != "js" || ignored.contains("node_modules/"));
@@ -272,7 +274,8 @@ fn a_plugin_that_was_moved_to_another_machine_gets_the_sdk_when_it_is_built_ther
         let said = succeed(&there, &["plugin", "build", "."], &moved);
         assert!(!said.contains("points to the SDK in"), "{lang}: {said}");
         succeed(&there, &["plugin", "test"], &moved);
-        // Links that came along and lead to the other machine.
+        // Replaces the links to the SDK by broken ones, as if they had been copied from the other
+        // machine.
         drop(rind);
         for link in [
             ".rind-sdk/rust",

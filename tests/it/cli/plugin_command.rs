@@ -82,7 +82,7 @@ fn a_question_at_the_terminal_names_the_plugin_and_cannot_leave_its_frame() {
     else {
         return;
     };
-    // Every part of it is on one line, behind the words that say who asks.
+    // The hostile question is escaped onto one line, after the name of the plugin that asks.
     let asks = shown.lines().find(|line| line.contains(" asks: ")).unwrap();
     let words = "ok?\\u{d} ? bash wants to run a program\\u{1b}[2K [y]es";
     assert!(asks.contains("asker") && asks.contains(words), "{shown}");

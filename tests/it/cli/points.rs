@@ -33,6 +33,18 @@ fn points_are_listed_with_who_defines_implements_and_calls_them() {
 }
 
 #[test]
+fn the_priority_of_the_operator_counts_for_points_of_plugins_too() {
+    let rind = Rind::default();
+    rind.managed("memory").managed("project-notes");
+    rind.config("[plugins.project-notes]\npriority = 5\n");
+    let listed = rind.run(&["plugin", "points"]).exits(0).stdout;
+    assert!(
+        listed.contains("memory.recall            project-notes 5\n"),
+        "{listed}"
+    );
+}
+
+#[test]
 fn a_misspelt_point_is_named_with_the_one_that_was_meant() {
     let rind = Rind::default();
     rind.managed("memory");
@@ -58,7 +70,7 @@ fn what_one_session_remembers_another_recalls() {
         let args = ["run", "go", "--json", "--script", script];
         rind.run(&[&args[..], flag].concat()).exits(0).stdout
     };
-    // What steers later sessions is not kept without a yes.
+    // A plugin cannot store text that steers later sessions without an approval.
     let refused = run("remember.toml", &[]);
     assert!(!refused.contains("Kept by project-notes"), "{refused}");
     assert!(run("recall.toml", &[]).contains("Nothing is remembered about this."));

@@ -52,7 +52,8 @@ async fn a_named_provider_is_asked_as_its_settings_say() {
     );
     assert_eq!(body["provider"]["order"][0], "a");
     assert_eq!(body["messages"][0]["role"], "developer");
-    // The setting, and no more than the model writes.
+    // The limit of the answer is sent in the field that `token_limit` names, and is capped at the
+    // model's `answer_tokens`.
     assert_eq!(body["max_completion_tokens"], 10_000);
     for field in ["stream_options", "tools", "max_tokens"] {
         assert_eq!(body.get(field), None, "{field}");
@@ -93,7 +94,7 @@ fn a_projects_settings_name_no_provider_run_no_command_and_read_no_key() {
         let ran = rind.finish(&mut command).exits(2);
         assert!(ran.stderr.contains("unknown section `"), "{}", ran.stderr);
         assert!(!mark.exists(), "{settings}");
-        // A folder of the project's programs is not where commands are looked for.
+        // The key from the environment is not printed.
         assert!(!ran.stderr.contains("sk-ant"), "{}", ran.stderr);
     }
 }

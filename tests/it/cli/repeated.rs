@@ -1,4 +1,5 @@
-//! Calls that ran when the program was killed: those whose tools say that another run does no harm run again, once.
+//! Tool calls that were running when the program was killed: a call of an idempotent tool runs
+//! again, once.
 
 use std::fs;
 
@@ -6,7 +7,7 @@ use rind_tests::cli::{Ran, Rind};
 use rind_tests::guests;
 use serde_json::Value;
 
-/// A tool that appends a line and waits.
+/// A model that calls a tool, which appends a line and then waits.
 const WAITS: &str = r#"
 [[reply]]
 tool_calls = [{ name = "std", arguments = { op = "append-and-wait", path = "log.txt", to = "line\n" } }]
@@ -18,7 +19,7 @@ const IDEMPOTENT: &str = "[tools.std]\nidempotent = true\n";
 
 const CHECKED: &str = "[tools.std]\ncheck = \"own\"\n";
 
-/// A machine whose plugin has these options of its tools.
+/// A machine with the plugin `files`, whose manifest has these options of its tools.
 fn machine(options: &str) -> Rind {
     let rind = Rind::with_script(WAITS);
     guests::put("files", &rind.home().join("managed"), |manifest| {
@@ -41,7 +42,7 @@ fn kill_in_call(rind: &Rind, args: &[&str]) {
     assert_eq!(running.end().code, None);
 }
 
-/// Goes on with the turn; calls end at once.
+/// Continues the interrupted turn. The file `log.txt.go` makes each call of the tool end at once.
 fn go_on(rind: &Rind) -> Ran {
     rind.script(GOES_ON).file("log.txt.go", "");
     let ran = rind.run(&["run", "--resume", "last", "--yes"]).exits(0);
@@ -61,7 +62,7 @@ fn killed(options: &str) -> Rind {
     rind
 }
 
-/// The only call of the model as `rind session show` has it, from the last turn that has its result.
+/// The model's call in `rind session show`, taken from the last turn that has the call's result.
 fn shown_call(rind: &Rind) -> Value {
     let ran = rind.run(&["session", "show", "last", "--json"]).exits(0);
     let view: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -85,7 +86,7 @@ fn a_call_of_an_idempotent_tool_runs_again_once_and_one_that_says_nothing_never_
         let result = shown_call(&rind)["result"].as_str().unwrap().to_owned();
         assert_eq!(result == "ok: ", n_lines == 2, "{result}");
         assert_eq!(result.contains("may have run"), n_lines == 1, "{result}");
-        // The turn has ended, so nothing goes on a second time.
+        // The turn has ended, so there is nothing left to continue.
         rind.run(&["run", "--resume", "last", "--yes"]).exits(2);
         assert_eq!(lines(&rind), n_lines, "{options}");
         rind.run(&["session", "doctor"]).exits(0);
@@ -99,7 +100,7 @@ fn a_check_of_the_tool_decides_whether_the_call_runs_again() {
         fs::remove_file(rind.workspace().join("log.txt")).unwrap();
         fs::create_dir(rind.workspace().join("log.txt")).unwrap();
     };
-    // The state of the world, the number of runs, a part of the notice, and a part of the result.
+    // Change of the file, number of starts of the tool, a part of the notice, a part of the result.
     type Case<'a> = (&'a dyn Fn(&Rind), usize, &'a str, &'a str);
     let cases: [Case<'_>; 3] = [
         (
@@ -124,7 +125,7 @@ fn a_check_of_the_tool_decides_whether_the_call_runs_again() {
         assert_eq!(n_begun(&rind, "std"), n_runs, "{notice}");
         let shown = shown_call(&rind)["result"].as_str().unwrap().to_owned();
         assert!(shown.contains(result), "{notice}: {shown}");
-        // The check is a call of the plugin.
+        // The check is recorded as a call that the plugin made.
         let starts = rind.entries("tool-start");
         let check = starts.iter().find(|start| start["name"] == "own").unwrap();
         assert_eq!(check["by"], "files", "{check}");

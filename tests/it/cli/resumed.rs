@@ -1,5 +1,5 @@
-//! Knowledge of a resumed session about the run before: open turns that continue in the chat, images that hooks had not let in, status
-//! lines, and answers that ended with the program.
+//! Resumed sessions and the run that was interrupted before: open turns continue in the chat,
+//! images of an input that hooks had not accepted yet survive, and so do status lines and answers.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use super::chat::SIZE;
 use super::continued::kill_at_command;
 use crate::image::DOT;
 
-/// A command that waits, and an answer.
+/// A model that runs a slow command and then answers.
 const WAITS: &str = r#"
 [[reply]]
 tool_calls = [{ name = "bash", arguments = { command = "echo once >> ran; echo $$ > pid; exec sleep 20" } }]
@@ -49,7 +49,7 @@ fn an_open_turn_continues_by_itself_in_a_chat_unless_there_is_a_prompt_or_it_was
             let ran = rind.run_with_input(&args, "/continue\n").exits(0);
             assert!(ran.stdout.contains("I go on."), "{}", ran.stdout);
         }
-        // The answer has ended, so nothing more is told.
+        // The turn is complete now, so no interruption is reported.
         let ran = rind
             .run_with_input(&["chat", "--resume", "last"], "")
             .exits(0);
@@ -76,7 +76,7 @@ fn esc_stops_a_turn_that_continues_in_a_chat_and_a_question_is_asked() {
     terminal.keys("/quit\r");
     assert_eq!(terminal.ends(), Some(0));
     assert!(!rind.workspace().join("a.txt").exists());
-    // The person stopped it, so it does not continue again.
+    // The person interrupted the turn, so the next chat does not continue it by itself.
     let ran = rind
         .run_with_input(&["chat", "--resume", "last"], "")
         .exits(0);
@@ -152,7 +152,7 @@ fn status_lines_are_kept_while_their_plugins_run_and_told_as_gone_otherwise() {
     let shown = lines.iter().filter(|line| line["type"] == "status");
     let texts: Vec<_> = shown.map(|line| line["text"].clone()).collect();
     assert_eq!(texts, ["on main"], "{}", on.stdout);
-    // The same line again is no news.
+    // The same status line again is not recorded a second time.
     rind.run(&["run", "/line on main", "--resume", "last"])
         .exits(0);
     assert_eq!(rind.entries("status").len(), 1);

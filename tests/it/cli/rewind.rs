@@ -1,4 +1,5 @@
-//! `/undo`, `/rewind` and `rind session diff`: files that calls changed, and their way back.
+//! `/undo`, `/rewind` and `rind session diff`: files that tool calls changed are shown and
+//! restored.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +9,7 @@ use rind_tests::cli::Rind;
 use rind_tests::guests;
 use serde_json::Value;
 
-/// A turn that changes files in every way.
+/// A model whose turn changes files in every way.
 const WORKS: &str = r#"
 [[reply]]
 tool_calls = [{ name = "read_file", arguments = { path = "edit.txt" } }]
@@ -56,7 +57,7 @@ fn text(rind: &Rind, path: &str) -> String {
     fs::read_to_string(rind.workspace().join(path)).unwrap()
 }
 
-/// Whether commands ran: where they cannot be confined, they do not.
+/// Whether the commands of the turn ran. They do not run on a machine that cannot confine them.
 fn have_commands_run(rind: &Rind) -> bool {
     rind.workspace().join("moved/x.txt").is_file()
 }

@@ -1,4 +1,5 @@
-//! A rewind that is killed at any moment: nothing is half written, and the same one can run again.
+//! A rewind that is killed at any moment: no file is half written, and the same rewind can run
+//! again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,10 +8,10 @@ use std::time::Duration;
 
 use rind_tests::cli::Rind;
 
-/// Files of the workspace.
+/// Number of files in the workspace.
 const N_FILES: usize = 300;
 
-/// Times at which a rewind is killed, in milliseconds after it begins to change files.
+/// Delays between the first file that a rewind changes and the kill, in milliseconds.
 const MOMENTS_MS: [u64; 8] = [0, 1, 3, 7, 15, 30, 60, 120];
 
 fn add_files(folder: &Path, files: &mut BTreeMap<String, Vec<u8>>) {
@@ -57,7 +58,7 @@ fn a_rewind_that_is_killed_leaves_no_half_of_a_file_and_runs_again() {
     rind.run(&["run", "--yes", "work"]).exits(0);
     let after = files(&rind);
     if after == before {
-        // Commands cannot be confined on this machine, and do not run.
+        // The command did not run because this machine cannot confine commands.
         return;
     }
     rind.script("[[reply]]\ntext = \"x\"\n");
@@ -72,8 +73,8 @@ fn a_rewind_that_is_killed_leaves_no_half_of_a_file_and_runs_again() {
         if now == before {
             break;
         }
-        // Each file is as it was before or after the turn, and nothing else is there but one
-        // temporary file.
+        // Each file has its content from before or after the turn. At most one temporary file is
+        // left beside them.
         let is_known = |(path, content): &(&String, &Vec<u8>)| {
             before.get(*path) == Some(content) || after.get(*path) == Some(content)
         };

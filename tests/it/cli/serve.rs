@@ -1,4 +1,4 @@
-//! `rind serve`: a process that runs loops until they are done or a signal comes.
+//! `rind serve`: a process that runs loops until they are done or a signal arrives.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 const DONE: &str = "[[reply]]\ntext = \"done\"\ntimes = 0\n";
 
-/// A machine with a plugin for each name, whose loop does what is said beside it.
+/// A machine with one plugin per pair of a name and the behavior of the plugin's loop.
 fn with(loops: &[(&str, &str)]) -> Rind {
     let rind = Rind::with_script(DONE);
     for (name, how) in loops {
@@ -22,7 +22,7 @@ fn with(loops: &[(&str, &str)]) -> Rind {
     rind
 }
 
-/// Session files of a machine, one text each.
+/// Texts of all session files of a machine.
 fn sessions(rind: &Rind) -> Vec<String> {
     let folders = std::fs::read_dir(rind.home().join("data/sessions"));
     let folders = folders.into_iter().flatten().flatten();
@@ -32,7 +32,7 @@ fn sessions(rind: &Rind) -> Vec<String> {
         .collect()
 }
 
-/// Whether this many runs are in the sessions.
+/// Returns a check whether the sessions record at least `n` runs of loops.
 fn has_runs(n: usize) -> impl Fn(&Rind) -> bool {
     move |rind| {
         let count = |text: &String| text.matches("\"type\":\"loop-run\"").count();
@@ -68,7 +68,7 @@ fn signals_end_running_and_waiting_loops_cleanly() {
             assert!(ran.stderr.contains(&line), "{line}\n{}", ran.stderr);
         }
         assert!(ran.stdout.is_empty(), "{}", ran.stdout);
-        // Every line is whole, and nobody has the sessions any more.
+        // Every line of the session files is complete.
         for session in sessions(&rind) {
             assert!(session.ends_with('\n'));
             session
@@ -155,7 +155,7 @@ fn nobody_is_asked_and_yes_allows_what_would_be_asked() {
 #[test]
 fn a_reader_that_reads_nothing_holds_runs_back_and_does_not_keep_the_program_from_ending() {
     let rind = with(&[("heart", "tell")]);
-    // One run says more than a pipe holds.
+    // One run writes more than the buffer of a pipe holds, so the second run has to wait.
     let mut serving = rind.start(&["serve", "--json"]);
     serving.wait_until(has_runs(1));
     std::thread::sleep(Duration::from_secs(2));

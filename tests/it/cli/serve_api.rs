@@ -21,7 +21,7 @@ text = "Second answer."
 times = 0
 "#;
 
-/// Runs `meanwhile` while a turn of the session is followed, and returns its events.
+/// Runs a turn and returns its events. Meanwhile runs `meanwhile` on this thread.
 fn follow_turn(
     api: &Api<'_>,
     session: &str,
@@ -54,7 +54,7 @@ fn a_turn_is_followed_and_its_call_approved_over_the_api() {
         let question = api.question();
         assert_eq!(question["session"], session.as_str());
         assert_eq!(question["tool"], "bash");
-        // The whole command, as it would run.
+        // The question shows the complete command, not escaped.
         let lines = &question["arguments"];
         assert_eq!(lines[0]["text"], "echo '<b>made</b>' > made");
         assert_eq!(answer(&api, &question, &json!({"answer": "maybe"})), 400);
@@ -67,7 +67,7 @@ fn a_turn_is_followed_and_its_call_approved_over_the_api() {
     }
     assert_eq!(kinds.last(), Some(&"turn-end"));
     assert!(rind.workspace().join("made").exists());
-    // "Always" holds for the next call, and nobody is asked.
+    // The answer "always" applies to the next call, so no question comes.
     let events = follow_turn(&api, &session, "again", || ());
     assert!(events.iter().all(|(kind, _)| kind != "question"));
     let shown = api.get(&format!("/v1/sessions/{session}")).json();
@@ -112,7 +112,8 @@ fn an_input_with_an_id_is_taken_once_and_a_busy_session_says_so() {
         (&outcome["turn"], &outcome["output"]),
         (&json!(1), &json!("Slow."))
     );
-    // A reader that comes later reads what it missed, from the number that it was given.
+    // A client that connects later asks for events after the number it was given. The session is
+    // closed, so there are none.
     let closed = api.post(&format!("/v1/sessions/{session}/close"), &json!({}));
     assert_eq!(closed.has_status(200).json()["was_open"], true);
     let after = accepted["after"].as_u64().unwrap();

@@ -1,4 +1,4 @@
-//! `rind serve --listen` under requests that are too many or too large, while its sessions go on.
+//! `rind serve --listen` under too many or too large requests: its sessions continue.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 const SLOW: &str = "[[reply]]\ntext = \"It ends.\"\ndelay_ms = 4000\ntimes = 0\n";
 
-/// Runs `meanwhile` during a turn, which must end well.
+/// Runs `meanwhile` during a turn, and checks that the turn succeeds.
 fn during_a_turn(api: &Api<'_>, meanwhile: impl FnOnce()) {
     let turns = format!("/v1/sessions/{}/turns", api.new_session());
     std::thread::scope(|scope| {
@@ -48,16 +48,17 @@ fn ten_thousand_connections_keep_nobody_out_and_the_turns_go_on() {
         let mut open = Vec::new();
         for n in 0..10_000 {
             let mut stream = api.connect();
-            // A third says nothing, a third begins a request, and a third has no token.
+            // One third of the connections sends nothing, one third a part of the head, and one
+            // third a head without a token.
             let part = [0, 20, head.len()][n % 3];
-            // The server may have closed it already.
+            // The server may have closed the connection already.
             let _ = stream.write_all(&head.as_bytes()[..part]);
             open.push(stream);
             if n % 1000 == 999 {
                 assert_eq!(api.get("/v1/sessions").status, 200, "after {n}");
             }
         }
-        // Closing may lag behind on a busy machine.
+        // The server may close connections with a delay on a busy machine.
         let started = Instant::now();
         while n_files(&api) > 700 {
             assert!(
@@ -74,7 +75,7 @@ fn ten_thousand_connections_keep_nobody_out_and_the_turns_go_on() {
 fn a_body_without_a_length_is_read_up_to_the_limit_and_no_further() {
     let rind = Rind::with_script(SLOW);
     let api = Api::start(&rind);
-    // The first turn loads the plugins, whose memory is not that of connections.
+    // The first turn loads the plugins: their memory must not be counted as that of the connection.
     during_a_turn(&api, || {});
     let before = memory(&api);
     during_a_turn(&api, || {
@@ -100,7 +101,8 @@ fn a_body_without_a_length_is_read_up_to_the_limit_and_no_further() {
     });
 }
 
-/// Sends chunks until so many bytes are sent or the server closes; returns the number sent.
+/// Sends chunks until `most` bytes are sent or the server closes the connection. Returns the number
+/// of bytes sent.
 fn send_chunks(stream: &mut UnixStream, most: usize) -> usize {
     let chunk = [b"10000\r\n".as_slice(), &[b' '; 0x10000], b"\r\n"].concat();
     let mut sent = 0;

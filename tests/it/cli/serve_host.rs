@@ -1,4 +1,5 @@
-//! The whole host as `rind serve` shows it: plugins with their failures and slow hooks, loops, costs, and turns that stall.
+//! Pages and API of `rind serve` about the host: plugins with failures and slow hooks, loops,
+//! costs, and stalled turns.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +31,7 @@ fn row<'a>(list: &'a Value, plugin: &str) -> &'a Value {
     rows.iter().find(|row| row["name"] == plugin).unwrap()
 }
 
-/// Asks again until the answer fits.
+/// Polls the path until the answer passes the check, for at most 60 seconds.
 fn wait_for(api: &Api<'_>, path: &str, fits: impl Fn(&Value) -> bool) -> Value {
     let started = Instant::now();
     loop {
@@ -71,7 +72,7 @@ fn plugins_are_shown_with_failures_and_slow_hooks_of_their_folder() {
     assert!(page.contains("broken on purpose"), "{page}");
     assert!(page.contains(&format!("/sessions/{session}")), "{page}");
 
-    // The plugins of another folder count their own calls.
+    // Calls are counted per workspace, so the other one has no failures.
     let of_other = api
         .get(&format!("/v1/plugins?workspace={path}"))
         .has_status(200);

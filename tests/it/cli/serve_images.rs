@@ -1,5 +1,5 @@
-//! Images that a person adds on the pages of `rind serve`: taken as a plain form sends them, shown from the session, and nothing else
-//! with them.
+//! Images that a person adds on the pages of `rind serve`: uploaded by a plain form, served from
+//! the session, and never served as any other type.
 
 use rind::message::Blob;
 use rind_tests::api::{Answer, Api, exchange_bytes};
@@ -16,7 +16,7 @@ fn send_form(api: &Api<'_>, path: &str, text: &str, files: &[&[u8]]) -> Answer {
     let part = |name: &str| format!("--edge\r\nContent-Disposition: form-data; name=\"{name}\"");
     body.extend(format!("{}\r\n\r\n{text}\r\n", part("text")).bytes());
     for file in files {
-        // Neither the name nor the type is believed.
+        // The server must ignore the declared file name and type.
         let head = "; filename=\"../a.png\"\r\nContent-Type: image/png\r\n\r\n";
         body.extend(format!("{}{head}", part("images")).bytes());
         body.extend_from_slice(file);
@@ -32,14 +32,14 @@ fn wait_for_answer(rind: &Rind) {
     }
 }
 
-/// Address to which an answer leads.
+/// Path to which the answer redirects.
 fn place_of(answer: &Answer) -> &str {
     let mut lines = answer.head.lines();
     let place = lines.find_map(|line| line.strip_prefix("location: "));
     place.unwrap().trim()
 }
 
-/// Addresses of the images on a page.
+/// Paths of the images on a page.
 fn images(page: &str) -> Vec<String> {
     let parts = page.split("<img class=\"attached\" src=\"").skip(1);
     parts
@@ -51,7 +51,7 @@ fn images(page: &str) -> Vec<String> {
 fn a_form_sends_images_and_the_page_shows_them_with_the_type_of_their_bytes() {
     let rind = Rind::with_script(ECHO);
     let api = Api::start(&rind);
-    // An empty file is what a form sends when none was chosen.
+    // A browser sends an empty file if the person chose none.
     let begun = send_form(&api, "/new", "look\r\nat this", &[b"", DOT]);
     assert_eq!(begun.status, 303, "{begun:?}");
     wait_for_answer(&rind);
@@ -74,7 +74,7 @@ fn a_form_sends_images_and_the_page_shows_them_with_the_type_of_their_bytes() {
     let messages = rind.entries("message");
     let content: &Value = &messages[0]["message"]["content"];
     assert_eq!(content[0]["text"], "look\nat this", "{content}");
-    // In the file there is no server to load it from.
+    // An exported page has no server to load images from, so it shows a text instead.
     let id = place.rsplit('/').next().unwrap();
     let file = rind.workspace().join("page.html");
     let file = file.to_str().unwrap();
@@ -87,7 +87,8 @@ fn a_form_sends_images_and_the_page_shows_them_with_the_type_of_their_bytes() {
 fn what_is_no_image_is_refused_and_never_shown_as_one() {
     let rind = Rind::with_script(ECHO);
     let api = Api::start(&rind);
-    // A script behind the first bytes of an image stays an image: the type is fixed and never guessed.
+    // A script after the first bytes of an image is served as an image, since the type is fixed and
+    // never sniffed.
     let both = [DOT, SVG].concat();
     let large = [DOT, &vec![0; 5 << 20]].concat();
     let many = vec![DOT; 17];
@@ -117,7 +118,8 @@ fn what_is_no_image_is_refused_and_never_shown_as_one() {
         image.head
     );
     let id = shown[0].rsplit('/').next().unwrap();
-    // Other bytes of the session under the name of a hash, as a tool may leave them.
+    // A tool may leave content that is not an image in the session's folder, under the name of its
+    // hash.
     let session = place.rsplit('/').next().unwrap();
     let content = rind
         .home()

@@ -1,5 +1,5 @@
-//! Turns of loops under `rind serve`: the first-party loops with the real program, killed and ended in the middle, and turns
-//! whose questions are answered over the API.
+//! Turns of loops under `rind serve`: the first-party loops, killed and ended in the middle of
+//! turns, and turns whose questions are answered over the API.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,13 +10,14 @@ use rind_tests::cli::Rind;
 use rind_tests::guests;
 use serde_json::{Value, json};
 
-/// Answers each input with itself.
+/// A model that repeats each input.
 const ECHO: &str = "[[reply]]\ntext = \"did: {input}\"\ntimes = 0\n";
 
-/// Number of kills. More, for a long look: the variable `RIND_KILLS`.
+/// Default number of kills. The variable `RIND_KILLS` sets another number, such as a larger one for
+/// a longer test.
 const N_KILLS: u64 = 22;
 
-/// A machine with the guest `turner`, whose loop does what is said.
+/// A machine with the guest `turner`, whose loop behaves as `how` says.
 fn turner(how: &str, script: &str) -> Rind {
     let rind = Rind::with_script(script);
     guests::put("turner", &rind.home().join("managed"), |manifest| {
@@ -25,7 +26,7 @@ fn turner(how: &str, script: &str) -> Rind {
     rind
 }
 
-/// Session files of a machine whose id begins like this.
+/// Session files of a machine whose session ids begin with `prefix`.
 fn session_files(rind: &Rind, prefix: &str) -> Vec<PathBuf> {
     let folders = std::fs::read_dir(rind.home().join("data/sessions"));
     let folders = folders.into_iter().flatten().flatten();
@@ -52,17 +53,17 @@ fn entries(files: &[PathBuf], kind: &str) -> Vec<Value> {
     found
 }
 
-/// Results in the queue, by the names of their files.
+/// Results in the queue, by file name.
 fn results(queue: &Path) -> BTreeMap<String, Value> {
     let entries = std::fs::read_dir(queue).into_iter().flatten().flatten();
     let results = entries.filter_map(|entry| {
         let name = entry.file_name().into_string().unwrap();
-        // Jobs are not read: one may be a pipe.
+        // Files of jobs are not opened: one of them may be a pipe, which would block.
         let is_result = name.ends_with(".result.json");
         let text = is_result
             .then(|| std::fs::read(entry.path()).ok())
             .flatten()?;
-        // A result is whole as soon as it has its name.
+        // Results are renamed into place, so a file with this name is complete.
         Some((name, serde_json::from_slice(&text).unwrap()))
     });
     results.collect()
@@ -89,7 +90,7 @@ fn a_question_of_a_loops_turn_is_answered_over_the_api() {
     assert_eq!(question["tool"], "bash");
     let session = question["session"].as_str().unwrap().to_owned();
     assert!(session.starts_with("loop.turner.inbox."), "{session}");
-    // It is shown like any other turn.
+    // The turn of a loop is shown as any other.
     let shown = api.get(&format!("/v1/sessions/{session}")).json();
     assert_eq!(shown["is_running"], true);
     assert_eq!(shown["questions"].as_array().unwrap().len(), 1);
@@ -148,7 +149,8 @@ fn sigterm_in_a_turn_ends_it_in_good_order_within_seconds() {
     );
     let files = session_files(&rind, "loop.turner.long.");
     let ends = entries(&files, "turn-end");
-    // A machine that is too busy to end it in two seconds leaves it to be continued.
+    // A busy machine may not end the turn within two seconds; then there is no `turn-end`, and the
+    // turn can be continued.
     assert!(
         ends.iter().all(|end| end["summary"]["stop"] == "cancelled"),
         "{ends:?}"
@@ -163,7 +165,7 @@ fn the_queue_loses_no_job_and_does_none_twice_over_kills() {
         .and_then(|n| n.parse().ok());
     let n_kills: u64 = n_kills.unwrap_or(N_KILLS);
     let n_jobs = n_kills as usize + 8;
-    // Slow enough that kills come in the middle of turns.
+    // Words come slowly enough for kills to hit the middle of a turn.
     let rind = Rind::with_script("[[reply]]\ntext = \"did: {input}\"\ntimes = 0\nword_ms = 40\n");
     rind.managed("queue");
     rind.config("[plugins.queue.config]\nsettle_seconds = 0\n");
@@ -183,7 +185,8 @@ fn the_queue_loses_no_job_and_does_none_twice_over_kills() {
             }
         }
         let mut serving = rind.start(&["serve"]);
-        // At another moment each time: while plugins load, in a claim, in a turn, in a result.
+        // The kill comes at a different moment each time: while plugins load, in a claim, in a
+        // turn, or while a result is written.
         let n_before = results(&queue).len();
         let started = Instant::now();
         while results(&queue).len() == n_before && started.elapsed() < Duration::from_secs(5) {
@@ -197,7 +200,7 @@ fn the_queue_loses_no_job_and_does_none_twice_over_kills() {
         put(n_put);
         n_put += 1;
     }
-    // One start has twenty turns a minute.
+    // One process may run only twenty turns a minute.
     let mut serving = rind.start(&["serve"]);
     serving.wait_until(|_| results(&queue).len() == n_jobs);
     serving.wait_until(|_| std::fs::read_dir(queue.join("done")).unwrap().count() == n_jobs);
@@ -225,7 +228,7 @@ fn the_queue_loses_no_job_and_does_none_twice_over_kills() {
             .count(),
         0
     );
-    // Each job is one session, and each of those has one answer.
+    // Each job has one session, with one completed turn.
     let files = session_files(&rind, "loop.queue.job-");
     assert_eq!(files.len(), n_jobs);
     for file in files {
@@ -285,7 +288,7 @@ fn a_new_job_wakes_the_queue_and_a_message_the_heartbeat() {
     std::thread::sleep(Duration::from_secs(1));
     std::fs::write(queue.join("a.md"), "work").unwrap();
     api.running.wait_until(|_| results(&queue).len() == 1);
-    // Nothing was open, so no turn was run until somebody asked for one.
+    // The file has no open work, so the loop ran no turn until the message below.
     assert!(session_files(&rind, "loop.heartbeat.").is_empty());
     let sent = api.post(
         "/v1/loops/heartbeat/messages",
@@ -367,14 +370,14 @@ fn cron_makes_up_for_a_missed_run_once_and_a_restart_makes_none() {
     rind.managed("cron");
     let job = "[[plugins.cron.config.jobs]]\nname = \"report\"\nschedule = \"0 0 1 1 *\"\ninput = \"write\"\n";
     rind.config(job);
-    // The job is new: it does not run for times before.
+    // A new job does not make up for runs that were due before it existed.
     let mut serving = rind.start(&["serve"]);
     serving.wait_until(|rind| rind.home().join("data").exists() && !kept(rind).is_empty());
     std::thread::sleep(Duration::from_secs(1));
     serving.signal("TERM");
     serving.end().exits(130);
     assert!(session_files(&rind, "loop.cron.").is_empty());
-    // As if nothing had served for two years.
+    // Moves the recorded time back by two years, as if the program had not run since.
     let file = kept(&rind).pop().unwrap();
     let text = std::fs::read_to_string(&file).unwrap();
     let (head, value) = text.split_once('\n').unwrap();
@@ -395,7 +398,7 @@ fn cron_makes_up_for_a_missed_run_once_and_a_restart_makes_none() {
     }
 }
 
-/// Files of the store of `cron`.
+/// Files in the store of the plugin `cron`.
 fn kept(rind: &Rind) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![rind.home().join("data/plugins")];

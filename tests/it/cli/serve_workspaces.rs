@@ -1,4 +1,5 @@
-//! `rind serve --also-workspace`: sessions in several folders, each by the rules of its own, and in no other.
+//! `rind serve --also-workspace`: sessions in several folders, each under the rules of its own
+//! folder, and in no other folder.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +9,7 @@ use rind_tests::api::{Answer, Api};
 use rind_tests::cli::Rind;
 use serde_json::json;
 
-/// Reads the file `a.txt` of the folder in each turn.
+/// A model that reads `a.txt` of the session's folder in each turn.
 const READ: &str = r#"
 [[reply]]
 when = { step = 1 }
@@ -21,7 +22,7 @@ text = "Read."
 times = 0
 "#;
 
-/// A machine with a second folder, both with a file.
+/// A machine with a second folder. Each folder has a file `a.txt`.
 fn two_folders() -> (Rind, PathBuf) {
     let rind = Rind::with_script(READ);
     rind.file("a.txt", "text of the first");
@@ -65,7 +66,7 @@ fn each_session_works_in_its_own_folder_and_goes_on_there() {
         (api.new_session(), "text of the first"),
         (session_in(&api, first), "text of the first"),
         (session_in(&api, path), "text of the other"),
-        // Another spelling of the same folder.
+        // A different spelling of the same folder.
         (
             session_in(&api, &format!("{path}/../other/.")),
             "text of the other",
@@ -87,7 +88,7 @@ fn each_session_works_in_its_own_folder_and_goes_on_there() {
     drop(api);
     let [.., (session, text)] = &sessions;
     let at = format!("/v1/sessions/{session}");
-    // Without its folder the session is read, and does not move to another one.
+    // A server without the other folder can show the folder's session but runs no turn in it.
     let api = Api::start(&rind);
     assert!(!api.get("/").body.contains("<option"));
     let refused = turn(&api, session).has_status(403).body;
@@ -128,7 +129,7 @@ fn paths_that_lead_elsewhere_are_refused_by_name() {
             "{refused:?}"
         );
     }
-    // The folder itself is put away, and a link to another one laid in its place.
+    // The folder is moved away and replaced by a link to another one.
     fs::rename(&other, other.with_extension("old")).unwrap();
     symlink("/etc", &other).unwrap();
     assert_eq!(create(&api, &path.to_string()).status, 403);

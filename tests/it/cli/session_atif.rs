@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::session_look::only;
 
-/// Checks the rules of the format that a schema cannot say, for a trajectory and those below it.
+/// Checks the rules that the format's schema cannot express, for a trajectory and its subagents'
+/// trajectories.
 fn check(trajectory: &Value) {
     assert_eq!(trajectory["schema_version"], "ATIF-v1.7");
     let steps = trajectory["steps"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! `rind session doctor`: what it finds, and what a repair leaves.
+//! `rind session doctor`: the faults that it finds, and the files after a repair.
 
 use std::fs;
 use std::path::PathBuf;
@@ -41,9 +41,12 @@ fn damage_is_found_and_repaired_and_the_file_as_it_was_is_kept() {
     let folder = sessions.join(&id);
     let file = folder.join("session.jsonl");
     let text = fs::read_to_string(&file).unwrap();
-    // A line that cannot be read in place of one, and a torn one at the end.
+    // One line is corrupt, and the last one is truncated.
     let mut lines: Vec<&str> = text.lines().collect();
     lines[2] = "{\"damaged";
+    // One line has valid JSON with different spaces than this program writes.
+    let spaced = lines[3].replacen("\"parent\":", "\"parent\" : ", 1);
+    lines[3] = &spaced;
     fs::write(&file, lines.join("\n") + "\n{\"id\":\"x").unwrap();
     let before = fs::read(&file).unwrap();
     fs::create_dir_all(folder.join("agents/orphan")).unwrap();

@@ -1,6 +1,7 @@
-//! The program is killed at any moment of whatever changes sessions: turns with commands, subagents, archival and compaction,
-//! what takes them back, goes on with them, copies, moves, names, repairs and removes them. Nothing that was on the disk is
-//! missing after that, no effect is there twice, and nothing is left over.
+//! The program is killed at random moments of every command that changes sessions: turns with
+//! commands, subagents, archival and compaction, and undo, continue, copy, move, rename, repair and
+//! remove. Afterwards no recorded line is missing, no effect happened twice, and no temporary
+//! folder is left.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,16 +12,18 @@ use std::time::{Duration, Instant, SystemTime};
 use rind_tests::cli::Rind;
 use serde_json::Value;
 
-/// Number of kills. More, for a long look: the variable `RIND_KILLS`.
+/// Default number of kills. The variable `RIND_KILLS` sets another number, such as a larger one for
+/// a longer test.
 const N_KILLS: usize = 30;
 
-/// Id of the session that goes through everything.
+/// Id of the session that most actions change.
 const MAIN: &str = "main";
 
 const CONFIG: &str = "[subagents]\nenabled = true\n[archival]\nenabled = true\n[archival.trigger]\ntool_call_threshold = 3\n\
      [agent.compact]\nthreshold_tokens = 4000\nkeep_tokens = 300\nkeep_last_messages = 1\nmax_summary_tokens = 300\n";
 
-/// Script of a turn with a mark of its own: a command, an edit, a subagent.
+/// Script of a turn that runs a command, edits a file and starts a subagent. `mark` identifies the
+/// turn in their texts.
 fn script(mark: &str) -> String {
     format!(
         r#"
@@ -47,7 +50,7 @@ times = 0
     )
 }
 
-/// Actions that are killed, by name.
+/// Names of the actions that are killed.
 const ACTIONS: [&str; 11] = [
     "turn", "go on", "undo", "rewind", "rename", "fork", "import", "export", "rm", "gc", "repair",
 ];
@@ -55,7 +58,7 @@ const ACTIONS: [&str; 11] = [
 struct Machine {
     rind: Rind,
     seed: u64,
-    /// Duration of each action that nobody kills.
+    /// Duration of each action when it is not killed.
     durations: BTreeMap<&'static str, Duration>,
     n_marks: usize,
     n_copies: usize,
@@ -75,7 +78,7 @@ impl Machine {
         }
     }
 
-    /// A number below `most`.
+    /// A pseudorandom number below `most`.
     fn random(&mut self, most: u64) -> u64 {
         self.seed ^= self.seed << 13;
         self.seed ^= self.seed >> 7;
@@ -98,7 +101,7 @@ impl Machine {
         names
     }
 
-    /// The bytes of the main session up to its last whole line.
+    /// The bytes of the main session up to its last complete line.
     fn lines(&self) -> Vec<u8> {
         let mut bytes =
             fs::read(self.sessions().join(MAIN).join("session.jsonl")).unwrap_or_default();
@@ -107,7 +110,7 @@ impl Machine {
         bytes
     }
 
-    /// The arguments of an action, after what it needs was prepared.
+    /// Prepares an action and returns its command line.
     fn arguments(&mut self, action: &str) -> Vec<String> {
         let turn = |input: &str| {
             let args = ["run", "--no-plugins", "--yes", "--resume", MAIN, input];
@@ -162,7 +165,8 @@ impl Machine {
                 None => words(&["session", "list", "--all"]),
             },
             "gc" => {
-                // The main session is the last used one, and the only one that finds room.
+                // A rename makes the main session the most recently used, and the limit has room
+                // for that one only.
                 self.rind.run(&["session", "rename", MAIN, "kept"]).exits(0);
                 let size = size(&self.sessions().join(MAIN)) + 1000;
                 words(&["session", "gc", "--max-size", &size.to_string(), "--yes"])
@@ -172,7 +176,7 @@ impl Machine {
         }
     }
 
-    /// Runs an action whole, and notes how long it takes.
+    /// Runs an action to its end, and records how long it takes.
     fn run_whole(&mut self, action: &'static str) {
         let args = self.arguments(action);
         let started = Instant::now();
@@ -180,7 +184,8 @@ impl Machine {
         self.durations.insert(action, started.elapsed());
     }
 
-    /// Runs an action and kills it somewhere. Returns whether it ran still.
+    /// Runs an action and kills it at a random moment. Returns whether the action was still
+    /// running, and its output.
     fn run_killed(&mut self, action: &'static str) -> (bool, String) {
         let args = self.arguments(action);
         let whole = self.durations[action]
@@ -213,8 +218,8 @@ impl Machine {
             .collect()
     }
 
-    /// Lets time pass for folders whose makers were killed before they locked them: after ten minutes
-    /// the next maker removes them.
+    /// Makes abandoned folders old enough to be removed. A folder whose process was killed before
+    /// it took the lock is removed by the next such process after ten minutes.
     fn age_unlocked(&self) {
         let long_ago = SystemTime::now() - Duration::from_secs(700);
         for name in self.temporary() {
@@ -227,7 +232,7 @@ impl Machine {
         }
     }
 
-    /// Lines of the file that commands append to, by their number.
+    /// Lines of the file that commands append to, with the number of times that each occurs.
     fn effects(&self) -> BTreeMap<String, usize> {
         let text = fs::read_to_string(self.rind.workspace().join("effects")).unwrap_or_default();
         let mut found = BTreeMap::new();
@@ -237,7 +242,8 @@ impl Machine {
         found
     }
 
-    /// Checks everything that must hold after each moment. `before` are the lines that were there.
+    /// Checks everything that must hold after each kill. `before` are the lines of the main session
+    /// before the action.
     fn check(&self, before: &[u8], about: &str) {
         let after = self.lines();
         assert!(
@@ -295,7 +301,7 @@ fn a_kill_at_any_moment_of_anything_loses_nothing_and_leaves_nothing_over() {
     let mut log = String::new();
     let mut n_killed: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for n in 1..=n_kills {
-        // Turns are what most can happen in.
+        // Turns are chosen more often, since most happens in them.
         let action = match machine.random(3) {
             0 => "turn",
             _ => ACTIONS[usize::try_from(machine.random(11)).unwrap()],
@@ -315,7 +321,8 @@ fn a_kill_at_any_moment_of_anything_loses_nothing_and_leaves_nothing_over() {
         counts.0 += usize::from(was_running);
         counts.1 += 1;
     }
-    // The open turn goes on, and a further copy sweeps the rests of killed ones.
+    // The interrupted turn continues, and a further copy removes the temporary folders of killed
+    // ones.
     machine.age_unlocked();
     let before = machine.lines();
     for action in ["go on", "turn", "turn", "fork", "import", "rm"] {

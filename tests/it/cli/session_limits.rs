@@ -1,5 +1,5 @@
-//! Sessions where the machine gives less than usual: a disk that is full or read-only, a clock that goes back, a second
-//! program, a newer version, and a very long session.
+//! Sessions under adverse conditions: a full or read-only disk, a clock that goes back, a second
+//! program, a newer format, and a very long session.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -14,11 +14,12 @@ use super::session_look::only;
 
 const SCRIPT: &str = "[[reply]]\ntext = \"an answer\"\n";
 
-/// Exit code of the shell where it may not mount anything.
+/// Exit code of the shell if it may not mount anything.
 const NO_MOUNT: i32 = 77;
 
-/// Runs the program with the folder of all sessions mounted in another way, in a mount namespace of its own. What is there in
-/// the end is put in the place of the folder. `None` where nothing can be mounted.
+/// Runs the program in a mount namespace of its own, in which `mount` has mounted the folder of all
+/// sessions differently. Afterwards the content of that mount replaces the folder. `None` if
+/// nothing can be mounted.
 fn run_mounted(rind: &Rind, mount: &str, args: &[&str]) -> Option<Ran> {
     let sessions = rind.home().join("data/sessions");
     let after = rind.home().join("after");
@@ -221,7 +222,7 @@ fn a_session_of_a_newer_version_is_left_alone() {
     }
 }
 
-/// Moves the times of all entries and of the file.
+/// Shifts the times of all entries and the modification time of the file.
 fn shift(file: &Path, by: Duration) {
     let text = fs::read_to_string(file).unwrap();
     let by_ms = i64::try_from(by.as_millis()).unwrap();
@@ -250,7 +251,7 @@ fn a_clock_that_goes_back_loses_nothing() {
     let rind = Rind::with_script(SCRIPT);
     rind.run(&["run", "--no-plugins", "one"]).exits(0);
     let (sessions, id) = only(&rind);
-    // The session was written by a clock that was a year ahead.
+    // Makes the session look as if a clock a year ahead had written it.
     shift(
         &sessions.join(&id).join("session.jsonl"),
         Duration::from_secs(365 * 24 * 3600),
@@ -273,7 +274,7 @@ fn a_clock_that_goes_back_loses_nothing() {
     doctor_is_content(&rind);
 }
 
-/// Turns of the long session, each of four entries.
+/// Number of turns of the long session, which have four entries each.
 const N_TURNS: usize = 25_000;
 
 #[test]
@@ -314,7 +315,8 @@ fn a_session_of_a_hundred_thousand_entries_is_opened_at_once() {
         .exits(0);
     let took = started.elapsed();
     assert_eq!(ran.stdout, "an answer\n");
-    // This program has no optimizations. One that has them takes less than a second.
+    // The limit is generous because tests run a debug build. A release build takes less than a
+    // second.
     assert!(took < Duration::from_secs(30), "{took:?}");
     let args = ["session", "show", "long", "--turn", "25002"];
     let shown = rind.run(&args).exits(0).stdout;

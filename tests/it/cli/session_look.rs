@@ -1,4 +1,4 @@
-//! `rind session list`, `show` and `search`: what people and programs see of sessions from outside.
+//! `rind session list`, `show` and `search`: output for people and for programs.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use insta::assert_snapshot;
 use rind_tests::cli::{Rind, masked};
 use serde_json::Value;
 
-/// A model that reads a file and answers; its words are hostile to terminals.
+/// A model that reads a file and answers with control characters that are hostile to terminals.
 const SCRIPT: &str = r#"
 [[reply]]
 text = "I look."
@@ -89,7 +89,7 @@ fn the_list_shows_titles_states_and_only_this_folder() {
         (&1.into(), &0.into())
     );
 
-    // Another folder, an open turn, a damaged line.
+    // A session of another folder with an open turn and a damaged line.
     let text = fs::read_to_string(sessions.join(&id).join("session.jsonl")).unwrap();
     let here = rind.workspace().display().to_string();
     let other = sessions.join("elsewhere");
@@ -143,7 +143,7 @@ fn the_cache_of_the_list_is_never_trusted_over_the_files() {
     let cache = sessions.join(".heads.json");
     let title = || json(&rind, &["session", "list", "--json"])[0]["title"].clone();
     assert_eq!(title(), "look for it");
-    // It is used while the file is as it was, and only then.
+    // The cache is used only as long as the session file is unchanged.
     let cached = fs::read_to_string(&cache).unwrap();
     fs::write(&cache, cached.replace("\"look for it\"", "\"forged\"")).unwrap();
     assert_eq!(title(), "forged");
@@ -330,7 +330,7 @@ fn entries_that_another_process_writes_are_followed() {
     let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
     let first: Vec<Value> = (0..n_lines).map(|_| next()).collect();
     assert_eq!(first.last().unwrap()["n"], n_lines);
-    // Half a line is waited for; a line that is none is passed over, and counted.
+    // An incomplete line is awaited. A line that is not an entry is skipped but counted.
     let title = |id: &str| {
         format!(
             "{{\"id\":\"{id}\",\"parent\":null,\"time\":1,\"type\":\"title\",\"title\":\"{id}\"}}\n"
@@ -351,7 +351,7 @@ fn entries_that_another_process_writes_are_followed() {
     );
     following.kill().unwrap();
     following.wait().unwrap();
-    // Without a reader, the next line ends it.
+    // The command ends at the next write if nobody reads its output.
     let mut command = rind.command(&["session", "entries", &id, "--follow", "--after", "1"]);
     let mut following = command
         .stdout(std::process::Stdio::piped())
@@ -518,7 +518,7 @@ fn the_system_prompt_is_kept_as_it_was_sent() {
         .exits(2);
     let examined = rind.run(&["session", "doctor"]).exits(0).stdout;
     assert!(!examined.contains('▲'), "{examined}");
-    // A text that is gone or was changed is an error, and harms nothing else.
+    // A text that is missing or was changed is an error, and only that text is affected.
     let sessions = std::fs::read_dir(rind.home().join("data/sessions")).unwrap();
     let folder = sessions
         .map(|one| one.unwrap().path())

@@ -1,4 +1,4 @@
-//! `rind session export` and `import`: what leaves the store, and what gets in.
+//! `rind session export` and `import`: what leaves the store and what enters it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use rind_tests::secrets::secret;
 
 use super::session_look::only;
 
-/// A machine with one session, whose model says a secret and a script; the folder of all sessions and
-/// the id.
+/// A machine with one session in which the model writes a secret and a script. Returns the folder
+/// of all sessions and the session's id as well.
 fn machine() -> (Rind, PathBuf, String) {
     let token = secret("github-token");
     let rind = Rind::with_script(&format!(
@@ -21,7 +21,8 @@ fn machine() -> (Rind, PathBuf, String) {
     (rind, sessions, id)
 }
 
-/// Gives a session a blob of a plugin and a holder, so that it is exported as an archive.
+/// Adds a plugin's blob and the session of a holder below `agents`, so that the session is exported
+/// as an archive.
 fn widen(folder: &Path) {
     let held = folder.join("agents/held-1");
     fs::create_dir_all(&held).unwrap();
@@ -31,7 +32,7 @@ fn widen(folder: &Path) {
     fs::write(folder.join("blobs").join(&name), "value").unwrap();
 }
 
-/// Every file of a folder but the lock, by its path.
+/// Every file of a folder except the lock, with its path and content.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -64,7 +65,7 @@ fn the_bytes_of_a_session_are_not_written_to_a_terminal() {
     assert!(shown.contains("code 2"), "{shown}");
     assert!(shown.contains("pass -o"), "{shown}");
     assert!(!shown.contains("alert(1)"), "{shown}");
-    // A pipe gets them.
+    // A pipe gets the bytes.
     assert!(rind.run(&args).exits(0).stdout.contains("alert(1)"));
 }
 
@@ -108,7 +109,7 @@ fn the_page_of_a_session_is_a_file_that_needs_no_server() {
     let turn = ["session", "show", &id, "--html", "-", "--turn", "1"];
     let out = rind.run(&turn).exits(0).stdout;
     assert!(out.contains("Turn 1") && !out.contains("Turn 2"), "{out}");
-    // A file that was there stays until the new one is whole, and one is never made of half a page.
+    // An existing page is replaced only by a complete one. A page in a missing folder is an error.
     let args = ["session", "show", &id, "--html", "no/such/folder.html"];
     let ran = rind.run(&args).exits(1);
     assert!(ran.stderr.contains("no/such"), "{}", ran.stderr);
@@ -136,7 +137,7 @@ fn a_session_comes_back_byte_for_byte() {
         let ran = rind.run(&["session", "import", name, "--id", &id]).exits(0);
         assert_eq!(ran.stdout.trim(), id);
         assert_eq!(files(&folder), before, "{name}");
-        // It is there now.
+        // The session exists now, so its id is refused.
         let again = rind.run(&["session", "import", name, "--id", &id]).exits(1);
         assert!(again.stderr.contains("already"), "{}", again.stderr);
         rind.run(&["session", "import", name, "--id", "another"])
@@ -218,7 +219,7 @@ fn what_is_damaged_or_leads_elsewhere_is_not_imported() {
     assert!(!rind.home().join("data/x").exists());
 }
 
-/// A tar archive with these names as they are, of entries of one type.
+/// A tar archive with entries of one type. The names are written without normalization.
 fn archive(entries: &[(&str, &[u8])], kind: u8) -> Vec<u8> {
     let mut all = Vec::new();
     for (name, content) in entries {

@@ -68,7 +68,7 @@ fn a_plugin_has_a_model_give_the_title_until_a_person_does() {
         .exits(0)
         .stdout;
     assert!(view.contains("\"title\": \"Words of a"), "{view}");
-    // The question is asked once.
+    // The model is asked for a title only once.
     rind.script("[[reply]]\ntext = \"More.\"\n");
     rind.run(&["run", "--resume", &id, "more"]).exits(0);
     assert_eq!(rind.entries("asked").len(), 1);

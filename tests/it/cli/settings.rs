@@ -1,4 +1,4 @@
-//! Tests of the operator's settings for hooks: order, failure action, and settings without effect.
+//! The operator's settings for hooks: order, failure action, and settings without effect.
 
 use rind_tests::cli::Rind;
 use rind_tests::guests;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 const SCRIPT: &str = "[[reply]]\ntext = \"the draft\"\n";
 
-/// A machine with the guest under these names, and these settings.
+/// A machine with the guest installed under each of these names, and with these settings.
 fn rind(names: &[&str], settings: &str) -> Rind {
     let rind = Rind::with_script(SCRIPT);
     for name in names {
@@ -37,7 +37,7 @@ fn hooks_run_in_the_order_that_the_operator_sets() {
     let ran = rind.run(&["run", "hello there"]).exits(0);
     assert!(!ran.stderr.contains("has no effect"), "{}", ran.stderr);
     assert_eq!(order(&rind, "turn-start"), ["cow", "ant", "bee"]);
-    // The hook's own number goes before the plugin's, by any name of the point.
+    // A hook's priority overrides the plugin's, and the setting may use any name of the point.
     assert_eq!(order(&rind, "pre-output"), ["bee", "ant", "cow"]);
 }
 
@@ -57,7 +57,7 @@ fn what_a_failure_does_is_what_the_operator_says() {
         let held_back = all.contains("held back by plugin guard");
         assert_eq!(held_back, code == 3, "{settings}\n{all}");
     }
-    // A gate refuses unless it is told not to.
+    // A failing gate refuses the call unless the settings say `skip`.
     let call =
         "[[reply]]\n[[reply.tool_calls]]\nname = \"read_file\"\narguments = { path = \"a.txt\" }\n";
     let fails = "[plugins.guard.config.answers.pre-tool]\nfail = \"out of ideas\"\n";

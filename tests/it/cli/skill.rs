@@ -215,7 +215,7 @@ fn a_projects_skills_count_once_it_is_trusted_and_as_they_were() {
     ] {
         assert!(ran.stdout.contains(expected), "{expected}\n{}", ran.stdout);
     }
-    // A link out of the project is not followed, and said; the others stay.
+    // A link out of the project is reported and not followed. The other skills remain.
     std::os::unix::fs::symlink("/etc", rind.workspace().join(".agents/skills/etc")).unwrap();
     let ran = rind.run(&["skill", "list", "--trust-project"]).exits(0);
     assert!(

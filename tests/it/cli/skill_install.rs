@@ -1,4 +1,4 @@
-//! `rind skill install` and `remove`: from folders, archives and repositories, and what stays as somebody wrote it.
+//! `rind skill install` and `remove`: sources of every kind, and skills by hand, which are kept.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::install_signed::{key, sign, trust};
 
-/// A skill that restricts, spares and brings a script.
+/// A skill that restricts tools, allows a command without a question, and has a script.
 pub(super) const REVIEW: &str = "---\nname: review\ndescription: Reviews a change.\nallowed-tools: Bash(git diff *)\ntools:\n  \
                                  deny: [write_file]\nside_effects: [filesystem]\n---\nRun `scripts/run.sh`.\n";
 
@@ -56,7 +56,7 @@ fn shown(rind: &Rind, name: &str) -> Value {
     shown["skill"].clone()
 }
 
-/// Runs git in a folder, with nobody's settings.
+/// Runs git in a folder, without the settings of the user or the system.
 pub(super) fn git(folder: &Path, args: &[&str]) -> String {
     let output = Command::new("git")
         .args([
@@ -78,7 +78,7 @@ pub(super) fn git(folder: &Path, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Makes a repository of a folder, with everything committed.
+/// Makes a repository of a folder and commits every file.
 pub(super) fn commit(folder: &Path) {
     git(folder, &["init", "--quiet", "--initial-branch=main"]);
     git(folder, &["add", "--all"]);
@@ -183,7 +183,7 @@ fn somebody_at_the_terminal_says_yes_or_no() {
     let file = skills(&rind).join("review/SKILL.md");
     assert!(file.is_file());
 
-    // What is edited while the question stands there is not replaced.
+    // A file that is edited while the question is open is not replaced.
     fs::write(source.join("SKILL.md"), REVIEW.replace("a change", "all")).unwrap();
     let edit = || fs::write(&file, "mine").unwrap();
     let screen = rind.at_terminal_then(
@@ -300,7 +300,7 @@ fn a_later_version_of_the_same_source_replaces_it_and_another_source_does_not() 
         ran.stderr
     );
     install(&rind, &other, &["--yes", "--change-source"]).exits(0);
-    // One whose folder is gone is told of and put back, and what an interrupted command left is cleared away.
+    // A missing folder is reported and restored, and files of an interrupted command are removed.
     fs::remove_dir_all(&place).unwrap();
     let ran = rind.run(&["skill", "list"]).exits(0);
     assert!(
@@ -344,7 +344,7 @@ fn of_a_source_with_several_skills_the_chosen_ones_are_installed() {
         "{}",
         ran.stderr
     );
-    // The one that has a name of its own comes.
+    // Only the skill whose name is unique is installed.
     let ran = install(&rind, &source, &["--all", "--yes"]).exits(1);
     assert!(ran.stderr.contains("have the same name"), "{}", ran.stderr);
     assert!(ran.stdout.contains("review installed in"), "{}", ran.stdout);
@@ -521,7 +521,7 @@ fn of_a_repository_what_is_committed_is_taken_bare_or_not_and_at_any_revision() 
     );
     install(&rind, &linked, &["--yes", "--change-source"]).exits(0);
     assert_eq!(read(), REVIEW);
-    // A folder within is a folder: what lies there now is taken.
+    // A folder inside a repository is read from disk, not from a commit.
     fs::write(
         source.join("skills/review/SKILL.md"),
         REVIEW.to_owned() + "Now.\n",
@@ -573,7 +573,7 @@ fn archives_are_read_compressed_or_not_and_a_signed_one_is_trusted_as_a_package(
         ran.stderr
     );
 
-    // The trust is in those bytes, as long as the key is there, and no other skill has it.
+    // Trust covers exactly the signed bytes of this skill, while the key is configured.
     let extra = skills(&rind).join("review/extra.txt");
     fs::write(&extra, "x").unwrap();
     let skill = shown(&rind, "review");
@@ -628,7 +628,7 @@ fn without_a_lock_file_that_can_be_read_nothing_there_is_the_users_own() {
         );
         let skill = shown(&rind, "review");
         assert_eq!(skill["installed"]["is_edited"], true, "{skill}");
-        // So that its model does not count either.
+        // The model that an edited skill requests has no effect either.
         let ran = rind.run(&["skill", "check", "review"]);
         assert!(
             ran.stdout.contains("`model: large` has no effect"),
@@ -785,7 +785,7 @@ fn what_is_not_committed_is_said_to_be_missing_there() {
     let ran = install(&rind, &source, &["--yes"]).exits(2);
     let told = format!("has no skill among what is committed at {}", &head[..12]);
     assert!(ran.stderr.contains(&told), "{}", ran.stderr);
-    // Names of branches are git's.
+    // Any name that git allows for a branch can be installed.
     git(&source, &["add", "--all"]);
     git(&source, &["commit", "--quiet", "--message=y"]);
     git(&source, &["branch", "fix#1/\u{fc}ber,(a)"]);
@@ -834,7 +834,7 @@ fn a_read_only_folder_of_skills_stays_read_only() {
     let all = skills(&rind);
     fs::create_dir_all(&all).unwrap();
     fs::set_permissions(&all, PermissionsExt::from_mode(0o555)).unwrap();
-    // A superuser can still write.
+    // The result is not checked because a superuser can write to the folder.
     install(&rind, &review(&rind), &["--yes"]);
     let mode = fs::metadata(&all).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o500);
@@ -902,7 +902,7 @@ fn a_link_to_a_skill_is_removed_and_not_followed() {
         let ran = rind.run(&["skill", "remove", name, "--yes"]).exits(code);
         assert!(ran.stderr.contains(what), "{}", ran.stderr);
     }
-    // An installed one whose folder became a link to elsewhere was changed.
+    // An installed skill counts as edited if its folder was replaced by a link.
     install(&rind, &review(&rind), &["--yes"]).exits(0);
     let place = skills(&rind).join("review");
     fs::remove_dir_all(&place).unwrap();

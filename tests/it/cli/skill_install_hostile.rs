@@ -1,4 +1,4 @@
-//! Sources of skills that lie, lead elsewhere, are too much, or want something to be run: refused, with nothing left behind.
+//! Hostile sources of skills: each is refused, none runs a program, and no file is left.
 
 use std::fs;
 use std::io::Write;
@@ -13,7 +13,7 @@ use tar::{EntryType, Header};
 
 use super::skill_install::{REVIEW, commit, folder, git, install, skills};
 
-/// Expects a source to be refused with this reason, and nothing to be there afterwards.
+/// Checks that a source is refused with this reason, and that no file is left.
 fn refused(rind: &Rind, source: &Path, what: &str) {
     let ran = install(rind, source, &["--yes"]);
     assert_eq!(ran.code, Some(1), "{what}: {} {}", ran.stdout, ran.stderr);
@@ -22,7 +22,7 @@ fn refused(rind: &Rind, source: &Path, what: &str) {
     assert!(left.is_empty(), "{what}: {left:?}");
 }
 
-/// An archive of the skill with one more entry, whose name, target and mode are written as they are.
+/// An archive of the skill with one more entry, whose name, target and mode are not normalized.
 fn archive(rind: &Rind, name: &str, kind: EntryType, target: &str, mode: u32) -> PathBuf {
     let path = rind.workspace().join("review.tar.gz");
     let file = fs::File::create(&path).unwrap();
@@ -131,7 +131,7 @@ fn archives_that_lead_out_of_themselves_or_hold_no_plain_files_are_refused() {
         &archive(&rind, &deep, EntryType::Regular, "", 0o644),
         "deeper than",
     );
-    // A link that is no part of the skill does not matter.
+    // A link outside of the skill's folder is ignored.
     let path = archive(&rind, "AGENTS.md", EntryType::Symlink, "CLAUDE.md", 0o644);
     install(&rind, &path, &["--yes"]).exits(0);
     let files: Vec<_> = fs::read_dir(skills(&rind).join("review"))
@@ -217,7 +217,7 @@ fn archives_without_an_end_or_with_more_behind_it_are_refused() {
             }
         }
     }
-    // Another member of the compression is read as one, as `tar` reads it.
+    // A second gzip member continues the archive, as it does for `tar`.
     let members = [
         packed(&plain(&[text], false)),
         packed(&plain(&[side], false)),
@@ -245,7 +245,7 @@ fn archives_without_an_end_or_with_more_behind_it_are_refused() {
     )
     .unwrap();
     refused(&rind, &path, "it is truncated");
-    // Both of two members, which make one archive.
+    // Two members that together hold one complete archive are both read.
     let members = [
         packed(&plain(&[text], false)),
         packed(&plain(&[("review/a", "a")], true)),
@@ -289,7 +289,7 @@ fn archives_with_settings_that_programs_read_in_different_ways_are_refused() {
     }
     make(EntryType::XGlobalHeader, "comment");
     install(&rind, &path, &["--yes"]).exits(0);
-    // As GNU tar makes one.
+    // A sparse file as GNU tar writes it.
     let source = folder(&rind, "sparse", &[("SKILL.md", REVIEW)]);
     let holes = fs::File::create(source.join("holes")).unwrap();
     holes.set_len(1 << 20).unwrap();
@@ -361,7 +361,7 @@ fn what_does_not_parse_is_not_installed() {
         let source = folder(&rind, "review", &[("SKILL.md", text)]);
         refused(&rind, &source, what);
     }
-    // One that is only restricted by a fault is shown to be.
+    // A skill that a fault only restricts is installed, and the output shows the restriction.
     let source = folder(
         &rind,
         "review",
@@ -379,10 +379,10 @@ fn what_does_not_parse_is_not_installed() {
     );
 }
 
-/// Appends to a repository's settings and makes every hook, so that each would leave a file if it ran.
+/// Adds settings and hooks to a repository, each of which would create `mark` if git ran it.
 fn booby_trap(repository: &Path, mark: &Path) {
     let run = format!("touch {}", mark.display());
-    // `ext::` splits at blanks and knows no quotes; `% ` is a blank within a word, which is not wanted here.
+    // `ext::` splits its command at spaces, so the path in it must not be quoted.
     let url = format!("ext::touch {}", mark.display());
     let config = format!(
         "\n[core]\n\tfsmonitor = {run}\n\thooksPath = {hooks}\n\tsshCommand = {run}\n\tpager = {run}\n\talternateRefsCommand = \
@@ -446,13 +446,13 @@ fn nothing_that_a_repository_names_is_run() {
             .starts_with("$Id$")
     );
     rind.run(&["skill", "remove", "review"]).exits(0);
-    // An object that is missing is not fetched from where the repository says.
+    // A missing object is not fetched from the remote that the repository names.
     let missing = source
         .join(".git/objects")
         .join(&object[..2])
         .join(&object[2..]);
     fs::remove_file(missing).unwrap();
-    // The trap is one: git itself, in the repository, goes there.
+    // The trap works: git itself, run in the repository, executes the remote's command.
     let tried = Command::new("git")
         .args(["-c", "core.fsmonitor=false", "cat-file", "blob", &object])
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
@@ -465,7 +465,7 @@ fn nothing_that_a_repository_names_is_run() {
     assert!(!mark.exists());
 }
 
-/// Puts the content of another object in the place of one.
+/// Returns a function that replaces the content of an object by that of another one.
 fn overwrite(repository: &Path, object: &str, other: &str) -> impl FnOnce() {
     let path = |name: &str| {
         let objects = repository.join(".git/objects");
@@ -515,7 +515,7 @@ fn objects_of_a_repository_that_are_not_what_their_names_say_are_refused() {
     }
 }
 
-/// Runs git with an input.
+/// Runs git with this standard input.
 fn fed(folder: &Path, args: &[&str], input: &[u8]) -> String {
     let mut child = Command::new("git")
         .args(args)
@@ -530,7 +530,7 @@ fn fed(folder: &Path, args: &[&str], input: &[u8]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Makes a tree of entries `MODE NAME HASH` as they are.
+/// Writes a tree object with unchecked entries `(MODE, NAME, HASH)`.
 fn tree(repo: &Path, entries: &[(&str, &str, &str)]) -> String {
     let mut bytes = Vec::new();
     for (mode, name, hash) in entries {
@@ -592,7 +592,7 @@ fn repositories_with_links_submodules_paths_that_lead_out_and_too_much_are_refus
         &[("40000", "many", &many), ("40000", "review", &inner)],
     ));
     refused(&rind, &source, "more than 50000 files");
-    // Every level has ten of the one below: a thousand million files of a few kilobytes.
+    // Each level contains the one below ten times: a billion files from a few kilobytes.
     let mut bomb = tree(&source, &[skill]);
     for _ in 0..9 {
         let entries: Vec<(&str, String)> = (0..10).map(|n| ("40000", n.to_string())).collect();

@@ -1,4 +1,5 @@
-//! Names of installed skills: one in every spelling, and never that of a skill that somebody wrote, wherever it lies.
+//! Names of installed skills: all spellings of a name are one name, which never shadows a skill
+//! that somebody wrote.
 
 use std::fs;
 
@@ -7,7 +8,7 @@ use rind_tests::cli::Rind;
 use super::install_signed::{key, sign, trust};
 use super::skill_install::{REVIEW, archive, folder, install, skills};
 
-/// Other spellings of `review`.
+/// Spellings of `review` that count as the same name.
 const SPELLINGS: [&str; 3] = [
     "REVIEW",
     "\u{ff52}\u{ff45}\u{ff56}\u{ff49}\u{ff45}\u{ff57}",
@@ -41,7 +42,7 @@ fn a_name_is_pinned_to_its_key_in_every_spelling() {
             rind.run(&["skill", "remove", "review"]).exits(0);
         }
     }
-    // With its own key it has the other spelling, and one pin.
+    // The original key may install another spelling of the name, which shares the pin.
     install(&rind, &first, &["--yes", "--name", "Review"]).exits(0);
     let lock = fs::read_to_string(rind.home().join("config/skills.lock.toml")).unwrap();
     let pins = lock.split("[skills").next().unwrap();
@@ -128,7 +129,7 @@ fn a_skill_of_another_source_that_would_not_be_used_any_more_is_told_of() {
         "{}",
         ran.stderr
     );
-    // Also where plugins cannot be loaded.
+    // The check also works while plugins cannot be loaded.
     fs::create_dir_all(rind.home().join("config")).unwrap();
     fs::write(rind.home().join("config/plugins.lock.toml"), "x").unwrap();
     let ran = install(&rind, &source, &[]).exits(1);

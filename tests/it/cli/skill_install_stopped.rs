@@ -1,4 +1,5 @@
-//! Installations that are killed in the middle: what is there counts as installed afterwards, whichever of the two it is.
+//! Installations that are killed in the middle: afterwards the files on disk count as installed,
+//! whether they are the old or the new ones.
 
 use std::fs;
 use std::path::Path;
@@ -8,11 +9,11 @@ use rind_tests::cli::Rind;
 
 use super::skill_install::{REVIEW, folder, install, skills};
 
-/// Calls at which an installation is killed: those that put files and folders in their places, and those before them.
+/// System calls at which an installation is killed: renames into place, and the syncs before them.
 const CALLS: [&str; 3] = ["renameat", "renameat2", "fsync"];
 
-/// Runs a command that is killed when it makes its call number `when` of this kind; whether it was. `None` where nothing can kill
-/// it so.
+/// Runs a command under `strace`, which kills it at its call number `when` of this system call.
+/// Returns whether the command was killed; `None` if `strace` does not work.
 #[allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
 fn killed(rind: &Rind, args: &[&str], call: &str, when: usize) -> Option<bool> {
     let run = rind.command(args);
@@ -47,7 +48,7 @@ fn killed(rind: &Rind, args: &[&str], call: &str, when: usize) -> Option<bool> {
     Some(output.status.code() != Some(0))
 }
 
-/// Temporary files beside the settings.
+/// Names of temporary files beside the settings.
 fn left(rind: &Rind) -> Vec<String> {
     let entries = fs::read_dir(rind.home().join("config")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());

@@ -1,4 +1,5 @@
-//! Skills in runs of the program: invoked by the person, by the model, with files and scripts of their own.
+//! Skills in runs of the program: invoked by the person or the model, with their own files and
+//! scripts.
 
 use rind_tests::cli::Rind;
 
@@ -34,7 +35,7 @@ fn a_script_without_its_bit_and_a_reference_in_the_users_folder_work_on_files_of
         place.display()
     );
     rind.script(&script);
-    // No --yes: the skill is the user's, and spares the question about this program.
+    // Runs without `--yes`: a skill of the user may allow its own program without a question.
     let ran = rind.run(&["run", "count my notes"]).exits(0);
     assert!(
         ran.stdout.contains("counted 3"),
@@ -54,7 +55,7 @@ fn a_script_without_its_bit_and_a_reference_in_the_users_folder_work_on_files_of
         (&started["skill"], &started["by"]),
         (&"count".into(), &"model".into())
     );
-    // What it spares is that program and no other, and nothing after its turn.
+    // The skill allows only that program, and only during its turn.
     let script = "[[reply]]\ntool_calls = [{ name = \"bash\", arguments = { command = \"/usr/bin/python3 -V; touch x\" } }]\n\
                   [[reply]]\ntext = \"{tool_result}\"\n";
     rind.script(script);
@@ -83,7 +84,7 @@ fn a_conversational_skill_is_listed_as_active_until_done() {
         ran.stdout,
         ran.stderr
     );
-    // A line for people says it once.
+    // The line for the person states the refusal once.
     let line = "✗ refused by skill tutor: is active and does not allow `bash`";
     assert!(ran.stderr.contains(line), "{}", ran.stderr);
     let start = &rind.entries("turn-start")[0];

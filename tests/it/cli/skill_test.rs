@@ -14,7 +14,7 @@ allowed-tools: Bash(touch *)
 Tidy $ARGUMENTS.
 ";
 
-/// A machine with the skill `tidy` of the user, whose cases are these.
+/// A machine whose user has the skill `tidy` with these cases.
 fn with_cases(cases: &str) -> Rind {
     let rind = Rind::default();
     rind.user_file("config/skills/tidy/SKILL.md", TIDY);
@@ -22,7 +22,7 @@ fn with_cases(cases: &str) -> Rind {
     rind
 }
 
-/// Runs the cases of `tidy`, and returns its output without times.
+/// Runs `rind skill test` with these arguments.
 fn test(rind: &Rind, args: &[&str]) -> Ran {
     let all: Vec<&str> = ["skill", "test"].iter().chain(args).copied().collect();
     rind.run(&all)
@@ -386,7 +386,7 @@ fn accepting_follows_no_link_and_removes_nothing_that_it_did_not_write() {
         ran.stderr
     );
     assert!(!snapshots.join("old.toml").exists() && snapshots.join("notes.toml").exists());
-    // Nor is another file replaced.
+    // A file that `--accept` did not write is not replaced either.
     std::fs::write(snapshots.join("one.toml"), "mine = true\n").unwrap();
     let ran = test(&rind, &["tidy", "--accept"]).exits(1);
     assert!(
@@ -487,7 +487,7 @@ fn a_case_that_did_not_come_to_what_it_is_about_fails() {
         )
     };
     for (given, expect, why) in [
-        // The script ends before the turn does.
+        // A script that has no more replies before the turn ends.
         (
             format!("reply = [{bash}]"),
             "skills = [\"tidy by user\"]",
@@ -514,7 +514,7 @@ fn a_case_that_did_not_come_to_what_it_is_about_fails() {
         let ran = test(&with_cases(&case(&given, expect)), &["tidy"]).exits(1);
         assert!(ran.stdout.contains(why), "{why}\n{}", ran.stdout);
     }
-    // Each of these is fine where the case says so.
+    // The same runs pass if the case expects their outcome.
     for (given, expect) in [
         (format!("reply = [{bash}]"), "stop = \"failed\""),
         (
@@ -531,7 +531,7 @@ fn a_case_that_did_not_come_to_what_it_is_about_fails() {
     }
 }
 
-/// A case whose model runs a command of bash, which the skill spares the question.
+/// A case whose model runs a `bash` command that the skill allows without a question.
 const TOUCH: &str = "[[case]]\nname = \"touches\"\n[case.given]\n\
                      reply = [{ tool_calls = [{ name = \"bash\", arguments = { command = \"touch b\" } }] }, { text = \"done\" }]\n\
                      [case.expect]\ncalls = [\"bash spared\"]\n";
@@ -545,7 +545,7 @@ fn commands_of_cases_run_confined_or_not_at_all_unless_a_flag_says_so() {
     ] {
         let rind = with_cases(TOUCH);
         rind.config(settings);
-        // A machine that cannot confine commands: they would be given `~/go`, and Rind's own folder is there.
+        // Confinement is impossible: commands may read `~/go`, which is Rind's own folder here.
         std::os::unix::fs::symlink(rind.home(), rind.user_home().join("go")).unwrap();
         let ran = test(&rind, &["tidy"]);
         let why = "`bash` was refused, because its commands cannot be confined";

@@ -1,15 +1,17 @@
-//! Components that are older than their sources: `test` builds them, `check`, `pack` and `install` refuse them.
+//! Components that are older than their sources: `test` rebuilds them, and `check`, `pack` and
+//! `install` refuse them.
 
 use rind::plugin::contract::sources::digest_sources;
 use rind::plugin::contract::stamp;
 use rind_tests::cli::Rind;
 use rind_tests::guests;
 
-/// A plugin with sources and a component that says that it was built from them.
+/// A plugin with sources, whose component is stamped with their digest.
 fn with_sources() -> Rind {
     let rind = Rind::default();
     let folder = guests::put("hello", &rind.workspace(), |manifest| manifest);
-    // No language that this machine could build: what cannot be built is told as such.
+    // Python sources that cannot be built into a plugin: `test` must report that the rebuild
+    // failed.
     rind.file("hello/pyproject.toml", "[tool.rind]\nmodule = \"plugin\"\n");
     rind.file("hello/plugin.py", "one = 1\n");
     rind.file(
@@ -18,7 +20,7 @@ fn with_sources() -> Rind {
     );
     let path = folder.join("hello.wasm");
     let mut component = std::fs::read(&path).unwrap();
-    // The first section of a name counts: take one that has none yet.
+    // The first section of this name counts, so the build's own section is removed first.
     let digest = digest_sources(&folder).unwrap();
     component = without_sources(&component);
     stamp::append_sources(&mut component, &digest).unwrap();
@@ -26,12 +28,12 @@ fn with_sources() -> Rind {
     rind
 }
 
-/// The component without the section that its own build left.
+/// Hides the section that the component's own build wrote.
 fn without_sources(component: &[u8]) -> Vec<u8> {
     let name = b"rind:sources";
     let mut out = component.to_vec();
     if let Some(at) = out.windows(name.len()).position(|part| part == name) {
-        // Renamed, which keeps all lengths.
+        // The section is renamed, not removed, which keeps all lengths.
         out[at..at + 4].copy_from_slice(b"else");
     }
     out

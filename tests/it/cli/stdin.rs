@@ -1,4 +1,4 @@
-//! Standard input beside a prompt: what is waited for, and what does not hold up the turn.
+//! Standard input beside a prompt: when the program waits for input, and when it does not.
 
 use std::process::Stdio;
 

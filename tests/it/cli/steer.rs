@@ -1,4 +1,4 @@
-//! A turn that a program steers, and the file of its events.
+//! A turn that another program steers, and the file to which its events are written.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use rind_tests::cli::{Ran, Rind, Step};
 use serde_json::{Value, json};
 
-/// A command that waits for a file, then an answer to each text.
+/// A model that runs a command, which waits for a file, and then answers each text.
 const WAITS: &str = r#"
 [[reply]]
 tool_calls = [{ name = "bash", arguments = { command = "touch begun; while [ ! -e go ]; do sleep 0.05; done" } }]
@@ -21,7 +21,7 @@ text = "All three."
 text = "Both."
 "#;
 
-/// Drops what mentions a secret.
+/// A hook that drops steering that mentions a secret.
 const GUARD: &str = "[hooks.scripts.guard]\npoint = \"steering-received\"\ncommand = [\"sh\", \"-c\", \
     \"grep -q secret && echo '{\\\"action\\\": {\\\"drop\\\": \\\"no secrets\\\"}}' || true\"]\n";
 
@@ -33,7 +33,8 @@ fn answers(ran: &Ran) -> Vec<Value> {
         .collect()
 }
 
-/// Runs a turn that reads lines from a named pipe while a command runs; the command goes on when they were read.
+/// Runs a turn with `--steer-from` a named pipe, writes `lines` to the pipe while the turn's
+/// command waits, and then lets the command end.
 fn steered(args: &[&str], lines: &[u8]) -> (Rind, Ran) {
     let rind = Rind::with_script(WAITS);
     rind.config(GUARD);
@@ -48,7 +49,7 @@ fn steered(args: &[&str], lines: &[u8]) -> (Rind, Ran) {
     all.extend(args);
     let mut running = rind.start(&all);
     running.wait_until(|rind| rind.workspace().join("begun").is_file());
-    // Two writers, one after the other.
+    // The lines come from two writers in turn, so the first one closes the pipe in between.
     let (head, tail) = lines.split_at(lines.iter().position(|byte| *byte == b'\n').unwrap() + 1);
     for part in [head, tail] {
         let mut writer = OpenOptions::new().write(true).open(&pipe).unwrap();
@@ -188,7 +189,7 @@ fn standard_input_steers_where_the_prompt_does_not_read_it() {
     );
     let ran = ran.exits(0);
     assert_eq!(answers(&ran)[0]["line"], 1);
-    // The text is no part of the prompt.
+    // Standard input is steering only and does not become a part of the prompt.
     let lines = ran.json_lines();
     let start = lines
         .iter()
@@ -210,7 +211,7 @@ fn a_file_has_the_lines_of_the_stream_for_its_owner_alone() {
         .exits(0);
     assert_eq!(fs::read_to_string(&path).unwrap(), ran.stdout);
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    // The next run goes on where this one ended.
+    // The next run appends to the file of events.
     rind.script("[[reply]]\ntext = \"Done.\"\n");
     let again = rind
         .run(&["run", "go", "--events", path.to_str().unwrap()])
@@ -246,7 +247,7 @@ fn lines_without_a_turn_come_too_late_and_the_command_is_an_event() {
     let lines = rind.home().join("lines");
     fs::write(&lines, "{\"steer\": \"a\"}\n{\"follow_up\": \"b\"}\n").unwrap();
     let log = rind.home().join("events.jsonl");
-    // Built in, of a plugin, and one that fails.
+    // A built-in command, a plugin's command, and one that fails.
     for (n, (line, code)) in [("/help", 0), ("/line on main", 0), ("/help none", 2)]
         .into_iter()
         .enumerate()
@@ -278,7 +279,8 @@ fn lines_without_a_turn_come_too_late_and_the_command_is_an_event() {
     }
 }
 
-/// A model that asks for a call, and a hook that ends while the question is open.
+/// A model that makes a call, and a hook that is still running when the question about the call
+/// opens.
 fn with_late_hook() -> Rind {
     let rind = Rind::with_script(
         "[[reply]]\ntool_calls = [{ name = \"write_file\", arguments = { path = \"a\", content = \"b\" } }]\n\

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::session_look::only;
 
-/// Starts three subagents: one reads, one may not write, one hangs.
+/// A model that starts three subagents: one reads, one is refused a write, and one hangs.
 const SCRIPT: &str = r#"
 [[reply]]
 when = { contains = "go on", step = 1 }
@@ -135,7 +135,8 @@ fn subagents_have_a_line_each_in_the_chat_and_what_they_did_is_shown_from_outsid
         assert_eq!(state_of(&rind, task), state, "{task}");
     }
 
-    // The one that was blocked goes on in another run, by the beginning of its id, and may write.
+    // The blocked subagent continues in another run, is addressed by a prefix of its id, and may
+    // write there.
     let id = id_of(&rind, "Write c.txt");
     let begin = &id[..9];
     rind.script(&format!(
@@ -216,9 +217,11 @@ fn a_subagent_that_was_killed_before_it_began_is_no_fault_and_cannot_go_on() {
     let (sessions, session) = only(&rind);
     let folder = sessions.join(&session).join("agents").join(&id);
     std::fs::remove_dir_all(&folder).unwrap();
-    // Its system prompt, which a program that is killed earlier does not write.
+    // The repair removes the subagent's system prompt, which a program that is killed earlier does
+    // not write.
     rind.run(&["session", "doctor", "--repair"]).exits(0);
-    // The moments between the entry and the first line of the subagent's session.
+    // The program can be killed between the parent's entry and the first line of the subagent's
+    // session.
     for left in ["nothing", "an empty folder", "an empty file", "nothing"] {
         let _ = std::fs::remove_dir_all(&folder);
         if left != "nothing" {
@@ -260,7 +263,8 @@ fn a_subagent_that_was_killed_before_it_began_is_no_fault_and_cannot_go_on() {
     has_no_faults(&rind);
 }
 
-/// Front matter of hostile and faulty files of presets, with the reason that a person reads.
+/// Name and front matter of hostile or wrong preset files, with a part of the message to the
+/// person.
 const HOSTILE: [(&str, &str, &str); 4] = [
     (
         "work",
@@ -275,7 +279,7 @@ const HOSTILE: [(&str, &str, &str); 4] = [
     (
         "typo",
         "description: d\ntools: [Read, \"b!d\"]",
-        "which is in no tool's name",
+        "which names of tools cannot contain",
     ),
     (
         "model",

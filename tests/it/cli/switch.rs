@@ -141,7 +141,8 @@ fn nothing_runs_without_a_plugin_that_the_policy_requires_and_no_session_begins(
         assert_eq!(ran.stdout, "");
     };
     refused(&rind, &["run", "hi"], "it does not exist");
-    // Anybody can give a plugin this name.
+    // A plugin given with `--plugin` does not satisfy the requirement, since its name can be chosen
+    // freely.
     let local = rind_tests::guests::put("hello", &rind.user_home(), |manifest| manifest);
     let local = local.to_str().unwrap();
     refused(

@@ -1,4 +1,5 @@
-//! Traces for OpenTelemetry: what a collector gets, what it must never get, and that nobody waits for it.
+//! Traces for OpenTelemetry: what a collector receives, what it must never receive, and that the
+//! program does not wait for it.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,12 +12,13 @@ use prost::Message;
 use rind_tests::cli::{Ran, Rind};
 use rind_tests::server::{Received, Reply, Server, closed_port};
 
-/// Words that are said in the turn, and that no collector may read.
+/// Words from the turn's texts, none of which a collector may receive.
 const SAID: [&str; 6] = [
     "starfish", "anemone", "limpet", "cuttle", "barnacle", "urchin",
 ];
 
-/// A subagent that reads a file, fails to read another and is refused a command.
+/// A model that starts a subagent, which reads a file, fails to read another one, and is refused a
+/// command.
 const SCRIPT: &str = r#"
     [[reply]]
     when = { contains = "go on" }
@@ -88,7 +90,7 @@ fn attributes(list: &[KeyValue]) -> BTreeMap<String, String> {
     all
 }
 
-/// Returns what arrived: the attributes of the resource, and the spans in the order in which they started.
+/// Attributes of the resource, and the received spans in the order in which they started.
 fn arrived(server: &Server) -> (BTreeMap<String, String>, Vec<Span>) {
     let mut resource = BTreeMap::new();
     let mut spans = Vec::new();
@@ -112,7 +114,8 @@ fn arrived(server: &Server) -> (BTreeMap<String, String>, Vec<Span>) {
     (resource, spans)
 }
 
-/// A span and those below it: name, attributes that are the same in every run, events, failures.
+/// Draws a span and its descendants with name, attributes, events and failures. Attributes that
+/// differ between runs are masked.
 fn draw(span: &Span, spans: &[Span], level: usize, lines: &mut Vec<String>) {
     let indent = "  ".repeat(level);
     let kind = span.kind().as_str_name().trim_start_matches("SPAN_KIND_");
@@ -124,7 +127,8 @@ fn draw(span: &Span, spans: &[Span], level: usize, lines: &mut Vec<String>) {
     for (name, value) in attributes(&span.attributes) {
         let value = match &*name {
             "gen_ai.conversation.id" | "gen_ai.agent.id" | "rind.hooks.micros" => "[…]".to_owned(),
-            // What the script does not say is estimated from texts with the names of folders in them.
+            // Token counts that the script does not set are estimates, which depend on the names of
+            // folders.
             name if name.starts_with("gen_ai.usage") => match &*value {
                 "0" | "1000" | "777" | "600" | "100" => value,
                 _ => "[N]".to_owned(),
@@ -434,7 +438,7 @@ async fn a_collector_that_is_dead_or_silent_costs_two_seconds_and_one_line() {
         for secret in ["sesame", "abracadabra"] {
             assert!(!ran.stderr.contains(secret), "{}", ran.stderr);
         }
-        // A turn without a collector, two seconds, and a machine that is busy.
+        // Two seconds for an unreachable collector, and a margin for a busy machine.
         assert!(took < Duration::from_secs(12), "{took:?}");
     }
 }

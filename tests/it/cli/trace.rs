@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use insta::assert_snapshot;
 use rind_tests::cli::{Ran, Rind};
 
-/// Returns the screen without the hooks that happened to be the slowest.
+/// The screen without the lines of the slowest hooks, which differ between runs.
 fn tree(ran: &Ran) -> String {
     for line in ran.stderr.lines() {
         let width = line.chars().count();
@@ -24,7 +24,7 @@ fn tree(ran: &Ran) -> String {
         .join("\n")
 }
 
-/// The line without how many tokens there are: that depends on the names of folders.
+/// Masks the number of tokens in a line, which depends on the names of folders.
 fn without_tokens(line: &str) -> String {
     let Some((before, after)) = line.split_once(" tokens") else {
         return line.to_owned();
@@ -36,7 +36,7 @@ fn without_tokens(line: &str) -> String {
     format!("{}[N] tokens{after}", before.trim_end_matches(number))
 }
 
-/// A model that looks at a file and answers.
+/// A model that reads a file and answers.
 const LOOK: &str = r#"
     [[reply]]
     text = "I will look."
@@ -83,7 +83,8 @@ fn hooks_stand_where_they_fired_and_those_that_passed_share_a_line() {
     "#);
 }
 
-/// A subagent that reads two files side by side and is refused a command; the tool that starts it also asks the model.
+/// A model that starts a subagent, which makes two reads in parallel and is refused a command. The
+/// tool that starts the subagent also asks the model.
 const SUBAGENT: &str = r#"
     [[reply]]
     when = { contains = "go on" }
@@ -202,7 +203,7 @@ fn everything_is_shown_for_who_asks_for_all() {
         })
         .filter(|line| wanted.contains(line))
         .collect();
-    // The slowest stand again at the end.
+    // The slowest hooks are listed a second time at the end.
     shown.truncate(wanted.len());
     wanted.sort();
     shown.sort();
@@ -363,7 +364,7 @@ fn lines_come_while_the_turn_runs() {
     let mut child = rind.command(&["run", "go on", "--trace"]).spawn().unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut shown = lines.map(|line| line.unwrap());
-    // The model's second answer would come much later.
+    // The line appears long before the model's second answer, which takes 20 seconds.
     assert!(shown.any(|line| line.trim() == "step 2"));
     child.kill().unwrap();
     child.wait().unwrap();

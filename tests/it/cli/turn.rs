@@ -1,4 +1,4 @@
-//! A turn from the shell: what goes where, what it exits with, and how it goes on.
+//! A turn from the shell: output streams, exit codes, and resuming.
 
 use std::io::Read;
 use std::process::Stdio;
@@ -6,7 +6,7 @@ use std::process::Stdio;
 use insta::assert_snapshot;
 use rind_tests::cli::Rind;
 
-/// A model that looks at a file and answers.
+/// A model that reads a file and answers.
 const LOOK: &str = r#"
 [[reply]]
 text = "I will look."
@@ -213,7 +213,8 @@ fn nobody_reading_the_answer_is_no_failure() {
 
 #[test]
 fn a_resumed_session_remembers_what_was_said() {
-    // The second run's script begins anew, so what it answers depends on the conversation alone.
+    // The script starts over in the second run, so its answers there depend on the conversation
+    // alone.
     let rind = Rind::with_script(
         r#"
         [[reply]]

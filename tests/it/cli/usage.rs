@@ -1,4 +1,4 @@
-//! Help, and everything that can be wrong before a turn begins.
+//! Help texts, and all errors that are found before a turn begins.
 
 use insta::assert_snapshot;
 use rind_tests::cli::Rind;
@@ -74,8 +74,8 @@ fn help_of_run_explains_every_flag() {
                                   administrator can switch off
           --without <NAME>        Leave this plugin out, also where nothing would run without it
           --trust-project         Trust the project's `.rind`, settings and plugins, for this run
-          --grant <PLUGIN>        Give a plugin what it asks for in this run; `PLUGIN=CAPABILITY,…`
-                                  gives only that
+          --grant <PLUGIN>        Grant a plugin all that it asks for, in this run;
+                                  `PLUGIN=CAPABILITY,…` grants only that
           --yes                   Say yes to every tool call that would be asked about; what is denied
                                   stays denied
           --mode <MODE>           Mode of approval: ask, accept-edits, plan (only reading runs, and the
@@ -91,8 +91,8 @@ fn help_of_run_explains_every_flag() {
           --resume <ID>           Continue a session: its id, the beginning of it, or `last`; without a
                                   prompt, its interrupted turn continues
           --session <ID>          Begin a session with this id, which must be new
-          --input-id <ID>         Take the prompt once: a session that took a prompt with this id gives
-                                  its outcome again, or continues with its turn if that was interrupted
+          --input-id <ID>         Run the prompt only once: if the session already has a prompt with
+                                  this id, its outcome is given again, or its interrupted turn continues
           --output-schema <FILE>  Demand an answer that is JSON of the JSON Schema in this file; exit
                                   code 1 when the model does not give one
           --max-cost <USD>        Stop before the turn costs more than this, in US dollars; exit code 3
@@ -206,7 +206,7 @@ fn a_workspace_that_is_not_there_is_named() {
     ");
 }
 
-/// The proposals for the last of these words, which may be empty.
+/// Completions for the last of these words, which may be empty.
 fn completed(rind: &Rind, words: &[&str]) -> Vec<String> {
     let mut args = vec!["--", "rind"];
     args.extend(words);

@@ -13,18 +13,18 @@ use serde_json::Value;
 
 use crate::examples::{LANGUAGES, has};
 
-/// Commands that fetch compilers. The tests have them on the search path.
+/// Commands that fetch compilers, which are already on the search path in tests.
 const FETCHES: [&str; 3] = ["rustup target add", "npm install", "python3 -m venv"];
 
 /// A job of a CI service.
 struct Job {
     /// Folder of the clone, in which steps run.
     folder: PathBuf,
-    /// `RUNNER_TEMP`.
+    /// Value of `RUNNER_TEMP`.
     temp: PathBuf,
-    /// Folders that steps put before the search path.
+    /// Folders that steps prepend to the search path.
     paths: Vec<String>,
-    /// Variables of all steps, with those that steps set.
+    /// Environment variables of all steps, including those that earlier steps set.
     variables: BTreeMap<String, String>,
 }
 
@@ -34,7 +34,7 @@ impl Job {
         fs::create_dir_all(&temp).unwrap();
         let mut variables =
             BTreeMap::from([("RUNNER_TEMP".to_owned(), temp.display().to_string())]);
-        // The toolchain of this machine, which a runner has in a home folder.
+        // The job uses this machine's toolchain; a real runner has one in its home folder.
         let machine = std::env::var("HOME").unwrap_or_default();
         for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
             let own = std::env::var(name).unwrap_or(format!("{machine}/{folder}"));
@@ -43,7 +43,7 @@ impl Job {
         for name in ["RUSTUP_TOOLCHAIN", "PYENV_ROOT"] {
             variables.extend(std::env::var(name).map(|value| (name.to_owned(), value)));
         }
-        // Kept between runs, since the SDK is compiled in it.
+        // The target folder is kept between test runs, since the SDK is compiled there.
         if let Some(shared) = std::env::var_os("CARGO_TARGET_DIR") {
             let own = Path::new(&shared).join("made/workflow");
             variables.insert("CARGO_TARGET_DIR".to_owned(), own.display().to_string());
@@ -74,7 +74,8 @@ impl Job {
         for file in [&paths, &variables] {
             fs::write(file, "").unwrap();
         }
-        // Without a program that lies there: the first step fetches it.
+        // The first step fetches the program, so folders that already hold one are not on the
+        // search path.
         let path = std::env::var("PATH").unwrap();
         let path: Vec<&str> = path
             .split(':')
@@ -108,12 +109,12 @@ fn steps(workflow: &str) -> Vec<Value> {
     job["steps"].as_array().unwrap().clone()
 }
 
-/// Makes an archive of the program, as a release has it, and returns its URL and checksum.
+/// Makes an archive like that of a release, and returns its URL and checksum.
 fn release(rind: &Rind) -> (String, String) {
     let folder = rind.workspace().join("release");
     let bin = folder.join("rind-0.1.0/bin");
     fs::create_dir_all(&bin).unwrap();
-    // Small: the program of tests has hundreds of megabytes.
+    // A script stands in for the program, which has hundreds of megabytes in a test build.
     let script = format!("#!/bin/sh\nexec '{}' \"$@\"\n", program().display());
     fs::write(bin.join("rind"), script).unwrap();
     fs::set_permissions(bin.join("rind"), fs::Permissions::from_mode(0o755)).unwrap();
@@ -130,7 +131,7 @@ fn release(rind: &Rind) -> (String, String) {
     (format!("file://{}", archive.display()), digest)
 }
 
-/// Commits a folder and clones it.
+/// Commits a folder to a new repository and clones that.
 fn clone(from: &Path, to: &Path) {
     let script = "git init -q . && git add -A && git -c user.name=a -c user.email=a@b.c commit -qm first && git clone -q . \"$1\"";
     let cloned = Command::new("bash")
@@ -191,7 +192,7 @@ fn the_workflow_of_a_new_plugin_runs_in_a_fresh_clone_without_a_home_folder() {
             n_run += 1;
         }
         assert!(n_run >= 5, "{n_run}");
-        // The report that the last step uploads.
+        // The last step uploads this report.
         let report = fs::read_to_string(folder.join("report.xml")).unwrap();
         assert!(
             report.contains("<testsuite ") && !report.contains("<failure"),

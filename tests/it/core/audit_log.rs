@@ -1,4 +1,5 @@
-//! `audit-log`: its chain goes on whatever happens, is checked by the host, and cannot be switched off in passing.
+//! `audit-log`: its hash chain continues across sessions and failures, is verified by the host, and
+//! cannot be switched off accidentally.
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +37,7 @@ fn script() -> Vec<Reply> {
     ]
 }
 
-/// The folder of the only log.
+/// Folder of the only log.
 fn log_folder(host: &Host) -> PathBuf {
     let folder = host.options.data.join(NAME).join("files");
     let mut found = std::fs::read_dir(folder).unwrap();
@@ -47,7 +48,7 @@ fn log_file(host: &Host) -> PathBuf {
     log_folder(host).join("0001.jsonl")
 }
 
-/// The check that the host makes.
+/// Verifies the log as the host does.
 fn check(host: &Host, store: &SessionStore) -> Checked {
     let file = log_file(host);
     let id = file
@@ -74,12 +75,12 @@ fn kinds(checked: &Checked) -> Vec<&str> {
     checked.lines.iter().map(rind_audit::Line::kind).collect()
 }
 
-/// The kinds of lines of a turn of the script.
+/// Kinds of the log's lines for one turn of the script.
 const TURN: [&str; 8] = [
     "input", "call", "result", "call", "result", "reply", "output", "turn-end",
 ];
 
-/// Another turn in the same session, as another process makes it.
+/// Runs another turn of the same session, as a new process would.
 async fn resumed(host: &Host, running: Running) -> Running {
     let id = running.session.id().clone();
     let folder = running.folder;
@@ -177,7 +178,7 @@ async fn a_long_session_has_several_files_and_one_chain() {
     let mut running = setup_of(&host, script()).await.build();
     running.turn("begin").await;
     let id = running.session.id().clone();
-    // A long line of the plugin's own making, so that the file is full.
+    // A long line is appended to the log, so that the next line starts a new file.
     let text = std::fs::read_to_string(log_file(&host)).unwrap();
     std::fs::write(
         log_file(&host),
@@ -255,7 +256,8 @@ fn neither_settings_nor_flags_nor_the_users_policy_switch_it_off() {
         assert!(ran.stderr.contains(what), "{what}: {}", ran.stderr);
     }
     let hint = "only the administrator can switch it off, with `disable = true` under [plugins.audit-log] in /etc/rind/policy.toml";
-    // That `--no-plugins` leaves it stands in the help of that flag, and is not said again in every run.
+    // The hint appears for both attempts. The help of `--no-plugins` already says that this plugin
+    // stays on, so a run does not repeat that.
     assert_eq!(ran.stderr.matches(hint).count(), 2, "{}", ran.stderr);
     let checked = rind.run(&["session", "audit", "--verify"]);
     assert!(

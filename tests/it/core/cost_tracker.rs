@@ -1,4 +1,4 @@
-//! `cost-tracker` with prices, and across sessions; the rest stands in its cases.
+//! `cost-tracker` with prices, and across sessions. Its other behavior is tested by its case files.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ fn with_usage(reply: Reply, input_tokens: u64, output_tokens: u64) -> Reply {
     }
 }
 
-/// A read that takes 2,000 dollars' worth, and an answer.
+/// A read whose request costs 2,000 dollars, and two answers.
 fn script() -> Vec<Reply> {
     let read = Reply::call("read_file", json!({"path": "a.txt"}));
     vec![
@@ -34,7 +34,7 @@ fn script() -> Vec<Reply> {
     ]
 }
 
-/// A host where the harness's model costs a dollar a token.
+/// A host with the plugin, which shows notices.
 fn host() -> Host {
     let mut host = Host::default();
     host.guest(NAME);
@@ -42,7 +42,7 @@ fn host() -> Host {
     host
 }
 
-/// The host's prices, by which the harness's model costs a dollar a token.
+/// Sets the host's price of the harness's model to one dollar per token.
 fn priced(mut setup: Setup) -> Setup {
     let price = Price {
         input: 1e6,

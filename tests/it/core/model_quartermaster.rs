@@ -1,4 +1,5 @@
-//! `model-quartermaster`: what it learns in one session decides in the next; the rest stands in its cases.
+//! `model-quartermaster`: statistics of one session choose the model in the next. Its other
+//! behavior is tested by its case files.
 
 use rind::provider::scripted::Reply;
 use rind_tests::guests::Host;
@@ -9,7 +10,8 @@ use crate::harness::Running;
 
 const NAME: &str = "model-quartermaster";
 
-/// A host where `small` went well in 60 turns of short questions, as the plugin would have written it.
+/// A host whose plugin has stored statistics of 60 turns of short questions to `small`, of which
+/// `good` went well.
 fn host(models: Value, good: f64) -> Host {
     let mut host = Host::default();
     host.guest(NAME);

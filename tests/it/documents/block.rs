@@ -48,7 +48,8 @@ impl Block {
         first.strip_prefix("# ")?.split([' ', ':']).next()
     }
 
-    /// Commands of the block with their lines. A comment after a command is for the shell to skip.
+    /// Commands of the block with their line numbers. A comment after a command is left to the
+    /// shell.
     pub(super) fn commands(&self) -> impl Iterator<Item = (usize, &str)> {
         let lines = self.text.lines().enumerate();
         lines.filter_map(|(at, line)| Some((self.line + 1 + at, line.strip_prefix("$ ")?)))

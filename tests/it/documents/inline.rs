@@ -1,4 +1,4 @@
-//! Commands within sentences: each exists, with the flags that it is shown with.
+//! Commands within sentences of the documents: each command and its flags must exist.
 
 use std::collections::BTreeMap;
 

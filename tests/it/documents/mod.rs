@@ -14,7 +14,8 @@ use rind_tests::guests;
 
 use block::Block;
 
-/// Blocks that are not run, in all documents: few, so that most of what is shown is known to work.
+/// Maximum number of blocks in all documents that are not run, so that most of the documents are
+/// tested.
 const MAX_UNRUN: usize = 5;
 
 /// Commands that may exit with 1, with the reason.
@@ -82,7 +83,7 @@ fn blocks() -> Vec<Block> {
 /// A machine on which the commands of a document run: a repository with the plugin `hello` in `plugins` and the core plugins
 /// installed, a crate of the same plugin in `hello`, and the example skills in `skills`.
 fn machine() -> Rind {
-    let rind = Rind::default();
+    let rind = Rind::author();
     for name in guests::CORE {
         rind.managed(name);
     }
@@ -208,7 +209,8 @@ fn every_block_is_of_a_known_kind_and_few_are_not_run() {
 #[test]
 fn every_toml_block_of_the_documents_is_read_by_its_reader() {
     let rind = Rind::default();
-    // The plugins that the settings configure, and the folders that those of the sandbox name.
+    // Plugins that the settings in the documents configure, and folders that their sandbox sections
+    // name.
     for name in [
         "briefing",
         "injection-guard",
@@ -247,7 +249,8 @@ fn every_toml_block_of_the_documents_is_read_by_its_reader() {
                 rind.run(&["run", "--script", file, "--dry-run", "hello"])
             }
             "Cargo.toml" | "case.toml" => {
-                // The first is built by the commands of its document, the second is one row of a table that other tests read.
+                // `Cargo.toml` is built by the commands of its document, and `case.toml` shows a
+                // row of a table that other tests read.
                 toml::from_str::<toml::Table>(&text).unwrap_or_else(|e| panic!("{block}: {e}"));
                 continue;
             }
@@ -256,7 +259,8 @@ fn every_toml_block_of_the_documents_is_read_by_its_reader() {
                 None => panic!("{block}: nothing reads `{file}`"),
             },
         };
-        // The policy requires a plugin that is missing here, which is found after it was read.
+        // The policy requires a plugin that is missing here. That fails only after the policy was
+        // read.
         let is_read = ran.code == Some(0) || (file == "policy.toml" && ran.code == Some(3));
         assert!(is_read, "{block}\n{}{}", ran.stdout, ran.stderr);
         n_read += 1;
@@ -264,7 +268,8 @@ fn every_toml_block_of_the_documents_is_read_by_its_reader() {
     assert!(n_read >= 6, "{n_read}");
 }
 
-/// Runs the cases of a block that shows `PLUGIN/tests/NAME.toml`, where `PLUGIN` may be one of the example skills.
+/// Runs the cases of a block for `PLUGIN/tests/NAME.toml`, where `PLUGIN` may also be an example
+/// skill.
 fn case(rind: &Rind, plugin: &str, file: &str, text: &str) -> rind_tests::cli::Ran {
     let skill = guests::workspace()
         .join("host/examples/skills")
@@ -283,7 +288,7 @@ fn case(rind: &Rind, plugin: &str, file: &str, text: &str) -> rind_tests::cli::R
     rind.run(&["plugin", "test", plugin])
 }
 
-/// A manifest for the guest that has every hook, from a whole manifest or from some sections of one.
+/// Completes a manifest, or some sections of one, to a manifest for the guest that has every hook.
 fn manifest(text: &str) -> String {
     let mut table: toml::Table = toml::from_str(text).unwrap();
     for (key, value) in [
@@ -298,7 +303,7 @@ fn manifest(text: &str) -> String {
         Some(toml::Value::Array(own)) => own,
         _ => Vec::new(),
     };
-    // The hooks of the guest need it.
+    // The guest's hooks need the effect `session`.
     let session = toml::Value::from("session");
     effects.retain(|effect| *effect != session && effect.as_str() != Some("none"));
     effects.push(session);

@@ -1,7 +1,6 @@
-//! Wrong arguments to functions of the host in JavaScript and Python: each is an exception with type, message and line of the
-//! source, where the engine alone would end the component; right ones of every kind arrive.
-//!
-//! A plugin for each language holds all calls, and the argument of the tool call says which call it makes.
+//! Wrong arguments to host functions in JavaScript and Python: each throws an exception with type,
+//! message and source line, where the engine alone would abort the component. Valid arguments of
+//! every kind arrive.
 
 use std::fmt::Write;
 use std::fs;
@@ -11,7 +10,8 @@ use rind::cases::{self, CaseFile};
 
 use super::{build, has, runner, tree};
 
-/// Calls in JavaScript, each with the reason that its hook has: that of a failure, or what was read.
+/// Calls in JavaScript, each with a part of the reason that its hook returns: what the call read,
+/// or the text of its failure.
 const JAVASCRIPT: [(&str, &str); 21] = [
     ("read(0, 5)", "hello"),
     ("read(1n, 2)", "el"),
@@ -66,7 +66,7 @@ const JAVASCRIPT: [(&str, &str); 21] = [
     ),
 ];
 
-/// Calls in Python, each with the reason that its hook has.
+/// Calls in Python, each with a part of the reason that its hook returns.
 const PYTHON: [(&str, &str); 16] = [
     ("read(0, 5)", "hello"),
     ("files.read(length=2, path=PATH, offset=1).decode()", "el"),
@@ -140,7 +140,8 @@ fn put_cases(folder: &Path, calls: &[(&str, &str)]) {
     fs::write(folder.join("tests/cases.toml"), text).unwrap();
 }
 
-/// Builds the plugin and compares what each call came to. `place` is that of an exception.
+/// Builds the plugin and compares the result of each call. `place` is the source location that
+/// exceptions must name.
 async fn check(folder: &Path, calls: &[(&str, &str)], place: &str) {
     put_cases(folder, calls);
     build(&[folder.to_owned()]);

@@ -1,4 +1,4 @@
-//! Names that a new author misspells: `rind plugin build` names the one that is meant, with its place.
+//! Misspelled names: `rind plugin build` suggests the intended name and shows the location.
 
 use std::fs;
 
@@ -6,7 +6,8 @@ use rind_tests::cli::Rind;
 
 use super::has;
 
-/// Makes a hook in this language, replaces text of a file in it, and returns what the build that fails says.
+/// Creates a hook in this language, replaces text in one of its files, and returns the message of
+/// the failed build.
 fn built(language: &str, file: &str, from: &str, to: &str) -> String {
     let rind = Rind::author();
     let args = [

@@ -1,5 +1,5 @@
-//! Every point and every import of the contract, from JavaScript and from Python: a plugin that has all of them is generated
-//! from the WIT, built, loaded and run.
+//! Every point and every import of the contract from JavaScript and Python: a plugin that uses all
+//! of them is generated from the WIT, built, loaded and run.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ stop = "done"
 output = "done"
 "#;
 
-/// Points whose hooks every turn with a tool call runs, with and without a handle.
+/// Points with a hook in every turn that calls a tool, both with and without a handle as payload.
 const IN_A_TURN: [&str; 12] = [
     "turn-start",
     "system-prompt",
@@ -47,7 +47,7 @@ fn manifest(folder: &Path, further: &str) {
     fs::write(folder.join("tests/cases.toml"), CASES).unwrap();
 }
 
-/// Compares the component with the contract, and runs it.
+/// Compares the component's interfaces with the contract, and runs the component.
 async fn check(folder: &Path, reach: &Reach) {
     let component = fs::read(folder.join("reach.wasm")).unwrap();
     let surface = Surface::read(folder, &component).unwrap();
@@ -93,7 +93,7 @@ async fn every_point_and_import_is_reachable_from_javascript() {
     }
     let names: Vec<String> = reach.imports.iter().map(|name| camel_case(name)).collect();
     code += &format!("globalThis.imports = [{}];\n", names.join(", "));
-    // Numbers of 64 bits go to the host as numbers; only an error of the contract may come back.
+    // 64-bit integers are passed as JavaScript numbers. Only errors of the contract are tolerated.
     code += "const tried = (call) => { try { call(); } catch (error) { if (!(error.payload ?? error).tag) throw error; } };\n";
     for point in &reach.points {
         let name = camel_case(point);

@@ -1,7 +1,6 @@
-//! Wrong outcomes in JavaScript and Python: each fails at run time, and says which field has which value; exceptions arrive with
-//! type, message and place; clocks, random numbers and printing work.
-//!
-//! One plugin a language holds all shapes, and the argument of the call says which one it returns.
+//! Wrong outcomes in JavaScript and Python: each fails at run time with a message that names the
+//! field and its value. Exceptions arrive with type, message and location; clocks, random numbers
+//! and printing work.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +9,7 @@ use rind::cases::{self, CaseFile};
 
 use super::{build, has, runner, tree};
 
-/// Shapes in JavaScript, each with the words of its failure.
+/// Shapes of outcomes in JavaScript, each with a part of its error.
 const JAVASCRIPT: [(&str, &str); 33] = [
     (
         "false",
@@ -107,7 +106,7 @@ const JAVASCRIPT: [(&str, &str); 33] = [
     ),
 ];
 
-/// Shapes in Python, each with the words of its failure.
+/// Shapes of outcomes in Python, each with a part of its error.
 const PYTHON: [(&str, &str); 31] = [
     (
         "None",
@@ -199,7 +198,7 @@ const PYTHON: [(&str, &str); 31] = [
 const MANIFEST: &str = "name = \"wrong\"\nversion = \"0.1.0\"\ndescription = \"Returns what its call says.\"\n\
     component = \"wrong.wasm\"\nside_effects = [\"none\"]\n[hooks.pre-tool]\n[compat]\nsockets = \"inert\"\n";
 
-/// Live parts of a language: what a hook that uses them returns as its reason.
+/// Reason of a hook that uses clocks, random numbers and printing.
 const LIVE: &str = "live";
 
 fn put_cases(folder: &Path, n_shapes: usize) {
@@ -222,7 +221,7 @@ async fn run(folder: &Path) -> Vec<(String, String, Vec<String>)> {
     for case in &CaseFile::read_all(folder).unwrap()[0].cases {
         let ran = cases::run_case(&runner, folder, "wrong", case).await;
         let ran = ran.unwrap_or_else(|error| panic!("{}: {error}", case.name));
-        // Warm and cold, with a fixed clock and seed, are the same.
+        // A warm and a cold instance behave the same, since clock and seed are fixed.
         assert_eq!(ran.differences, [""; 0], "{}", case.name);
         let hook = ran.seen.hooks[0].clone();
         all.push((hook.outcome, hook.reason.unwrap_or_default(), ran.seen.log));

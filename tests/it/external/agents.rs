@@ -1,4 +1,5 @@
-//! Subagents: no more than their parent has, seen by everybody, ended with the turn.
+//! Subagents of plugins: no more rights than their parent, visible to all hooks, and ended with the
+//! turn.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -103,7 +104,7 @@ async fn a_subagent_works_with_its_tools_and_its_answer_goes_to_the_plugin() {
     assert_eq!(running.request(1), ["user: Look into a.txt"]);
     assert_eq!(running.lines().len(), 4, "{:?}", running.lines());
 
-    // The plugin that runs it has no hook on what it does, here or in the subagent.
+    // The plugin's own hooks do not fire for the subagent that it runs.
     for point in ["subagent-start", "subagent-end"] {
         assert_eq!(n_fired(&running, point, "external"), 0);
     }
@@ -118,7 +119,7 @@ async fn a_subagent_works_with_its_tools_and_its_answer_goes_to_the_plugin() {
         .collect();
     assert_eq!(inner, ["pre-tool watcher"]);
 
-    // Its session is kept beside the parent's, names it, and is in no list.
+    // The subagent's session is stored inside the parent's, refers to it, and is not listed.
     let id = &agents(&running)[0];
     let own = entries(&running, &format!("/agents/{id}"));
     let Body::Session { parent_session, .. } = &own[0] else {
@@ -177,7 +178,7 @@ async fn a_failing_provider_or_a_refusing_hook_ends_a_subagent_with_its_reason()
 async fn a_subagent_has_no_more_than_its_parent() {
     let script = vec![
         act(run("Fly", &["read_file", "fly"])),
-        // What it was not given it cannot call.
+        // A tool that the subagent was not given cannot be called.
         act(run("Read", &["read_file"])),
         Reply::call("list_files", json!({})),
         Reply::text("could not"),
@@ -236,7 +237,8 @@ async fn steps_depth_and_number_of_subagents_are_bounded() {
         "{result}"
     );
 
-    // The plugin's own tool in a subagent: its instance is busy with the call that waits for the subagent.
+    // The subagent calls the plugin's own tool, while an instance of the plugin waits for that
+    // subagent.
     let script = vec![
         act(run("one deep", &["act"])),
         act(run("two deep", &["act"])),
@@ -317,7 +319,7 @@ async fn a_subagent_ends_with_the_turn() {
             *heard.lock().unwrap(),
             [("the turn was interrupted".to_owned(), true)]
         );
-        // Its own session is whole, and what it told the model of its call as well.
+        // The subagent's session is complete, including the result of its interrupted call.
         let id = &agents(&running)[0];
         let own = entries(&running, &format!("/agents/{id}"));
         let messages: Vec<_> = own

@@ -1,4 +1,5 @@
-//! Asking a model: counted, bounded, seen by the others, and no part of the conversation.
+//! Plugins that ask a model: the requests are counted, bounded, visible to other plugins, and not a
+//! part of the conversation.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -86,7 +87,7 @@ async fn asking_counts_in_the_turn_and_is_no_part_of_the_conversation() {
         ("model test-model", 1, 1)
     );
 
-    // The plugin's own hook did not fire on its own question, the other's did.
+    // The plugin's own hook did not fire on its question, and the other plugin's hook did.
     assert_eq!(n_fired(&running, "before-provider-request", "watcher"), 3);
     assert_eq!(n_fired(&running, "before-provider-request", "external"), 2);
 }
@@ -228,7 +229,7 @@ async fn a_hook_that_must_see_the_request_refuses_it_and_a_failing_provider_is_s
     assert_eq!(access_lines(&running), ["model test-model denied"]);
 }
 
-/// Fails at a request that holds a password outside of a conversation with tools.
+/// A hook that fails on a request with a password but without tools, such as a plugin's question.
 struct Picky;
 
 impl rind::point::Hook<at::BeforeProviderRequest> for Picky {

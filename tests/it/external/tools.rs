@@ -1,4 +1,5 @@
-//! Calling tools: on the path of the model's own calls, with the plugin named, and nothing of it in the conversation.
+//! Plugins that call tools: the calls are judged like those of the model, name the plugin, and do
+//! not appear in the conversation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,7 +37,8 @@ async fn a_skill_keeps_from_plugins_what_it_keeps_from_the_model() {
     let refused = of_model
         .iter()
         .filter(|text| text.contains("refused by skill look"));
-    // The plugin's call, what its tool says of it, and what it says of the subagent.
+    // Refusals of the plugin's call, of its tool's report about that call, and of the report about
+    // the subagent.
     assert_eq!(refused.count(), 3, "{of_model:?}");
     assert_eq!(last_result(&running), "ok: alpha\n");
     assert!(!running.folder.path().join("w/touched").exists());
@@ -94,7 +96,7 @@ async fn a_call_of_a_plugin_is_shown_and_kept_and_no_message() {
     assert_eq!(results[0].content, "alpha\n");
     assert_eq!(access_lines(&running), ["tool read_file done"]);
 
-    // A session that holds this goes on like any other.
+    // A session with such calls can be resumed.
     let (messages, id) = (running.session.messages(), running.session.id().clone());
     let (store, workspace) = (store(&running), running.folder.path().join("w"));
     let folder = running.folder;
@@ -130,7 +132,7 @@ async fn the_final_arguments_of_a_changed_call_are_kept_and_shown() {
     assert_eq!(kept.unwrap(), json!({"path": "b.txt"}));
 }
 
-/// Runs a turn in which the guest makes one call, and checks that its result begins so.
+/// Runs a turn in which the guest makes one call, and checks the beginning of the result.
 async fn check(setup: Setup, expected: &str) -> Running {
     let mut running = setup.build();
     let result = acted(&mut running).await;
@@ -264,7 +266,7 @@ async fn the_question_names_the_plugin_and_always_for_the_model_is_not_for_the_p
     );
     assert!(may.contains("ask the model, which costs tokens"), "{may}");
     assert!(may.contains("call the tool write_file"), "{may}");
-    // The model is told nothing of it.
+    // The model is not told about these rights.
     assert!(
         !running.provider.bodies()[0]
             .to_string()
@@ -299,7 +301,7 @@ async fn plugins_that_cause_each_other_are_stopped_at_a_depth() {
     let names = ["p1", "p2", "p3", "p4", "p5", "p6"];
     let settings: Vec<(&str, &str, Value)> = (1..=6)
         .map(|n| {
-            // Each acts on the file before its own.
+            // Each plugin reads its own file when the file of the previous plugin is read.
             let mut act = read(&format!("{n}.txt"));
             act["when"] = json!(format!("{}.txt", n - 1));
             (names[n - 1], "pre-tool", act)
@@ -337,7 +339,7 @@ async fn two_plugins_that_call_tools_side_by_side_do_not_wait_for_each_other() {
     let mut running = setup_of(&host, vec![done()]).await.build();
     let started = Instant::now();
     running.turn("hello there").await;
-    // Their deadlines are 20 s.
+    // The plugins act in parallel and do not wait for their deadlines of 20 s.
     assert!(
         started.elapsed() < Duration::from_secs(10),
         "{:?}",

@@ -1,4 +1,4 @@
-//! Files through Python's standard library: the same grants, refusals and records as through Rust's.
+//! Files through Python's standard library: same grants, refusals and records as through Rust's.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,8 @@ use rind_tests::guests;
 use super::{Setup, traps, tree};
 use crate::examples;
 
-/// Has the same tool `std` as the guest in Rust. An error is that of Python, so that a test can tell it from a plugin that broke.
+/// Source of a plugin with the same tool `std` as the guest in Rust. Failures are Python
+/// exceptions, so that a test can tell them from a crash of the plugin.
 const CODE: &str = r#"import os, pathlib, shutil, tempfile
 from rind_sdk.toolset import Toolset, tool
 from wit_world.imports import types
@@ -61,7 +62,7 @@ class Tools(Toolset):
             return f"error: {type(error).__name__}: {error}"
 "#;
 
-/// Folder of the guest, built; none where its compiler is missing.
+/// Folder of the built guest; `None` if its compiler is missing.
 fn built() -> Option<(tempfile::TempDir, PathBuf)> {
     if !examples::has("componentize-py") || !examples::has("python3") {
         return None;
@@ -86,7 +87,7 @@ async fn python_reads_and_writes_granted_folders_with_its_standard_library_and_n
     let Some((_tree, component)) = built() else {
         return;
     };
-    // Built once for all grants: a component with CPython takes a while.
+    // The guest is built once for all grants, since compiling a component with CPython is slow.
     let setup = async |grants: &str| {
         let manifest = format!("{grants}{INERT}");
         let replace = |host: &mut guests::Host| {
@@ -117,7 +118,8 @@ fn is_denied(record: &AccessRecord) -> bool {
     record.outcome == AccessOutcome::Denied
 }
 
-/// Folders below the workspace stand under their paths, and the plugin's own under `/data`.
+/// Checks that granted folders of the workspace appear under their paths, and the plugin's own
+/// folder under `/data`.
 async fn works(setup: &Setup, wrong: &mut Vec<String>) {
     for (op, path, to, answer) in [
         ("read", "/workspace/docs/b.txt", "", "beta"),
@@ -168,7 +170,7 @@ async fn works(setup: &Setup, wrong: &mut Vec<String>) {
     );
 }
 
-/// Every way out ends in an exception of Python's own, and is recorded.
+/// Checks that every attempt to leave the grants raises a Python exception and is recorded.
 async fn is_not_let_out(setup: &Setup, wrong: &mut Vec<String>) {
     let before = tree(&setup.workspace());
     let ssh = setup.host.folder().join(".ssh/id");

@@ -1,4 +1,4 @@
-//! The scripted model behind a provider of the test's own.
+//! A provider that sends requests to the scripted model through a closure of the test.
 
 use std::sync::Arc;
 
@@ -11,8 +11,7 @@ use tokio_util::sync::CancellationToken;
 /// A request that is sent, up to its answer.
 pub(crate) type Sending<'a> = BoxFuture<'a, Result<Response, Error>>;
 
-/// A provider that has the scripted model answer and sends requests in its own way, as a closure
-/// does it.
+/// A provider that formats requests as the scripted model does, and sends them with a closure.
 pub(crate) struct ProxyProvider<F> {
     name: &'static str,
     model: Arc<Scripted>,

@@ -1,4 +1,4 @@
-//! Hooks, tools and an approver that are plain Rust.
+//! Hooks, tools and an approver in native Rust.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +27,8 @@ where
     ) -> BoxFuture<'a, Result<P::Outcome, Failure>> {
         let outcome = (self.0)(caller, payload);
         Box::pin(async move {
-            // A real hook runs elsewhere, so every call is an await where a turn can be interrupted.
+            // A real hook runs elsewhere, so its call is an await point at which a turn can be
+            // interrupted.
             tokio::task::yield_now().await;
             outcome
         })
@@ -47,11 +48,11 @@ impl<P: Point> Hook<P> for Hang {
     }
 }
 
-/// Answers to approval questions, first to last; then no.
+/// An approver that gives these answers in order, and then "no".
 #[derive(Default)]
 pub(crate) struct Answers {
     pub(super) answers: Mutex<Vec<ApprovalAnswer>>,
-    /// Never answer.
+    /// Whether to never answer.
     pub(crate) hangs: AtomicBool,
     pub(crate) asked: Mutex<Vec<Question>>,
 }

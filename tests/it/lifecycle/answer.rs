@@ -1,4 +1,4 @@
-//! The model's answer, reflection, and what the user is given.
+//! Hooks on the model's answer, on reflection, and on the output for the user.
 
 use rind::point::payload::StopReason;
 use serde_json::json;
@@ -20,7 +20,7 @@ fn of_reply() -> Vec<Row> {
                 See::Requests("other words", &[3]),
             ],
         ),
-        // The calls of the answer stay.
+        // A replaced text keeps the tool calls of the answer.
         row(
             "post-reason",
             "text",
@@ -30,7 +30,7 @@ fn of_reply() -> Vec<Row> {
                 See::Requests("alpha", &[1, 2, 3]),
             ],
         ),
-        // And so they go.
+        // A blocked answer loses its tool calls.
         row(
             "post-reason",
             "block",
@@ -49,7 +49,7 @@ fn of_reply() -> Vec<Row> {
         Scene::Work,
         &[1, 2, 3],
     ));
-    // After the last answer it asks for another step.
+    // An injection after the last answer makes the agent run another step.
     for mut row in injections(
         "post-reason",
         &json!({"when": "the draft"}),
@@ -106,7 +106,7 @@ fn of_reflection() -> Vec<Row> {
                 See::Output("better"),
             ],
         ),
-        // It has the last word, both ways.
+        // The verdict of `post-reflect` overrides the reflection in both directions.
         row(
             "post-reflect",
             "verdict.done",
@@ -119,7 +119,7 @@ fn of_reflection() -> Vec<Row> {
             "verdict.again",
             json!({"again": "say more"}),
             vec![
-                // Bounded.
+                // A turn reflects at most twice.
                 See::Messages("user: [reflection] say more", 2),
                 See::Steps(5),
                 See::Stop(StopReason::Done),
@@ -168,7 +168,7 @@ pub(super) fn rows() -> Vec<Row> {
         json!({"text": "the draft, with a bow"}),
         vec![
             See::Output("the draft, with a bow"),
-            // The conversation keeps what the model wrote.
+            // The conversation keeps the model's own text.
             See::Messages("assistant: the draft", 1),
             See::Messages("bow", 0),
             See::Entries("turn-end", "with a bow", 1),

@@ -1,4 +1,4 @@
-//! Tests of the points that fire in a turn that is cancelled at any place.
+//! Points that fire in a turn that is cancelled at various places.
 
 use insta::assert_snapshot;
 use rind::event::{Event, Stamped};
@@ -13,7 +13,7 @@ use super::scene::{INPUT, host, setup};
 use super::whole::fired;
 use crate::harness::{NativeTool, Running, Setup};
 
-/// Waits for the end of the call, which only comes when it is cancelled.
+/// A tool whose call ends only when it is cancelled.
 fn wait() -> impl rind::tool::Tool {
     NativeTool::new("wait", EffectClass::Read, |cancel| {
         Box::pin(async move {
@@ -88,7 +88,8 @@ async fn a_turn_that_is_cancelled_while_a_subagent_works() {
         !stamped.is_main() && matches!(stamped.event, Event::ToolStart { .. })
     })
     .await;
-    // Its parent does not wait for it before it closes its own calls, so each of them for itself.
+    // The parent closes its own calls without waiting for the subagent, so the lines of each are
+    // compared separately.
     let mut lines: Vec<String> = fired(&running.stream).lines().map(str::to_owned).collect();
     lines.sort_by_key(|line| line.starts_with("sub"));
     assert_snapshot!(lines.join("\n"), @"

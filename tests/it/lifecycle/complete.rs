@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rind::point::catalog::CATALOG;
 
-/// Cases that leave everything as it is, or as it is by default.
+/// Cases that change nothing, and so need no row.
 const NEUTRAL: [&str; 3] = ["pass", "keep", "unset"];
 
 fn wit(name: &str) -> String {
@@ -13,7 +13,8 @@ fn wit(name: &str) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// The lines within `record NAME {` or `variant NAME {` without docs: fields with their types, cases with theirs.
+/// Lines within `record NAME {` or `variant NAME {` without docs: names of fields or cases with
+/// their types.
 fn members(text: &str, kind: &str, name: &str) -> Option<Vec<(String, String)>> {
     let (_, rest) = text.split_once(&format!("{kind} {name} {{"))?;
     let (body, _) = rest.split_once("\n  }")?;
@@ -30,7 +31,7 @@ fn members(text: &str, kind: &str, name: &str) -> Option<Vec<(String, String)>> 
     Some(lines.map(member).collect())
 }
 
-/// Returns the names that rows use for the possible values of a field.
+/// Names that rows use for the possible values of a field: `of` is the field's type.
 fn cases(outcomes: &str, field: &str, of: &str) -> Vec<String> {
     let inner = of
         .strip_prefix("list<")
@@ -43,7 +44,7 @@ fn cases(outcomes: &str, field: &str, of: &str) -> Vec<String> {
         "injection" => named(&["kept", "once"]),
         "prompt-part" => named(&["stable", "context", "volatile"]),
         "bool" => named(&["true", "false"]),
-        // Of every point at once, in `effects`.
+        // The table in `effects` covers these for all points.
         "effect" => Vec::new(),
         _ => match members(outcomes, "variant", inner) {
             None => vec![field.to_owned()],
@@ -59,7 +60,7 @@ fn cases(outcomes: &str, field: &str, of: &str) -> Vec<String> {
     }
 }
 
-/// `POINT OUTCOME` for all there are.
+/// `POINT OUTCOME` for every point and outcome in `wit/`.
 fn wanted() -> BTreeSet<String> {
     let outcomes = wit("outcomes");
     let mut all = BTreeSet::new();

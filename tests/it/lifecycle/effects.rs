@@ -1,4 +1,4 @@
-//! Tests that effects of hooks are carried out at every point: a metric, a notice, a line of log, a stored value.
+//! Effects of hooks at every point: a metric, a notice, a log line, and a stored value.
 
 use rind::event::Event;
 use rind::point::catalog::CATALOG;
@@ -83,7 +83,7 @@ fn the_program_carries_them_out_to_its_stream_its_log_and_the_disk() {
     }
 }
 
-/// The text files of a folder and of those in it.
+/// Contents of the text files below a folder.
 fn texts_below(folder: &std::path::Path) -> Vec<String> {
     let mut texts = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {

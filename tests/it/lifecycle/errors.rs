@@ -1,4 +1,4 @@
-//! The `error` point hears of whatever fails, once, and where it happened.
+//! The `error` point gets every failure once, at the place where it happened.
 
 use rind::event::Event;
 use rind::message::EffectClass;
@@ -21,7 +21,7 @@ async fn whatever_fails_is_told_to_the_error_point_once_and_where_it_happened() 
         if point == "error" {
             continue;
         }
-        // In the first turn of the main agent, or outside of turns.
+        // The hook fails in the first turn of the main agent, or outside of turns.
         let answers = json!({
             point: {"fail": "cracked", "depth": 0},
             "error": {"when": "cracked", "effects": [{"notify": point}]},
@@ -35,7 +35,7 @@ async fn whatever_fails_is_told_to_the_error_point_once_and_where_it_happened() 
             .filter(|(agent, record)| *agent == "main" && record.point == point);
         assert_eq!(reports.count(), fired.clone().count(), "{point}");
         heard.push(point);
-        // Right after it failed.
+        // The `error` hook runs right after the failure.
         let order: Vec<String> = hooks(&events)
             .iter()
             .filter(|(agent, _)| *agent == "main")

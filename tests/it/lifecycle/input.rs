@@ -1,4 +1,4 @@
-//! Tests of input: the turn's text, its assessment, steering and follow-ups.
+//! Input: the turn's text, its assessment, steering and follow-ups.
 
 use rind::point::payload::StopReason;
 use serde_json::{Value, json};
@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use super::scene::Scene;
 use super::{Row, See, check, row};
 
-/// The two kinds of injection at a point: in the conversation and in these requests, or in the first of them and nowhere else.
+/// Rows for both kinds of injection at a point: one that stays in the conversation and so in the
+/// requests `kept`, and one that is only in the first of those.
 pub(super) fn injections(
     point: &'static str,
     when: &Value,
@@ -58,7 +59,7 @@ pub(super) fn rows() -> Vec<Row> {
                 See::Requests("do it gently", &[0, 1, 2, 3]),
                 See::Requests("go on with", &[]),
                 See::Messages("user: do it gently", 1),
-                // What the user said is on record.
+                // The session records the user's original text.
                 See::Entries("turn-start", "go on with", 1),
             ],
         ));
@@ -149,7 +150,7 @@ pub(super) fn rows() -> Vec<Row> {
         )
         .within(Scene::FollowedUp),
     );
-    // Nothing is left to say to the model, so it is not asked.
+    // No text remains for the model, so no request is sent.
     rows.push(
         row(
             steering,

@@ -1,4 +1,5 @@
-//! Tests of which points fire how often on every path of a turn: whole, failed, refused, cut, in a subagent.
+//! Points that fire, and how often, on each path of a turn: complete, failed, refused, cut, in a
+//! subagent.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,8 @@ use super::scene::{INPUT, host, setup, work};
 use super::whole::{fired, hooks, of_main, whole_turn};
 use crate::harness::{Running, Setup};
 
-/// Returns the points that fired in a turn of an agent with this script whose hook answers so.
+/// Runs one turn of an agent with this script, whose hooks give these answers. Returns the agent
+/// and the reason for the end of the turn.
 async fn path(script: Vec<Reply>, answers: Value) -> (Running, StopReason) {
     let mut running = setup(&host(answers), script).await.build();
     let outcome = running.turn(INPUT).await;
@@ -32,7 +34,7 @@ fn broken() -> Reply {
     }
 }
 
-/// The model has a subagent run.
+/// The model's call that starts a subagent.
 fn run_agent() -> Reply {
     let act = json!({"what": "run", "text": "Read b.txt", "tools": ["read_file"]});
     Reply::call("act", act)
@@ -64,7 +66,7 @@ async fn a_whole_turn_meets_every_point_in_order_with_its_agent_and_step() {
     let all = CATALOG.iter().map(|row| row.name.to_owned());
     let all: BTreeSet<String> = all.collect();
     assert_eq!(met, all);
-    // One for each message, and none for what is not one.
+    // `message-end` fires once for each message, and for nothing else.
     let count = |is_it: &dyn Fn(&Event) -> bool| of_main(&events).filter(|e| is_it(e)).count();
     let n_messages = count(&|event| matches!(event, Event::MessageEnd { .. }));
     let n_seen = hooks(&events);

@@ -1,17 +1,20 @@
-//! The system prompt: parts in each tier, and the rendered text. The prompt has a block for each tier.
+//! Outcomes for the system prompt: parts in each tier, and the rendered text. The prompt has one
+//! block per tier.
 
 use serde_json::{Value, json};
 
 use super::{Row, See, check, row};
 
-/// The tiers: the name of the rows, the block, and a part that is there without any plugin, with words of it.
+/// Tiers: the name, the index of the block, and the key and some words of a part that exists
+/// without any plugin.
 const TIERS: [(&str, usize, &str, &str); 3] = [
     ("stable", 0, "00-identity", "You are an agent"),
     ("context", 1, "files/00/AGENTS.md", "Mind the style."),
     ("volatile", 2, "00-environment", "The workspace is"),
 ];
 
-/// Requests of the first turn, and the one of the second: stable parts stay as the first turn made them.
+/// Requests that hold a part of the first turn. A stable part also stays in the request of the
+/// second turn.
 fn first_turn(tier: &str) -> &'static [usize] {
     if tier == "stable" {
         &[0, 1, 2, 3]
@@ -24,7 +27,7 @@ fn part(tier: &str, key: &str) -> Value {
     json!([{"tier": tier, "key": key, "text": "Whistle while you work."}])
 }
 
-/// The name of an outcome with its tier.
+/// Name of an outcome in this tier, such as `parts.stable`.
 fn named(field: &str, tier: &str) -> &'static str {
     match (field, tier) {
         ("parts", "stable") => "parts.stable",
@@ -52,7 +55,7 @@ pub(super) fn rows() -> Vec<Row> {
                 ],
             ));
         }
-        // In place of the one that is there.
+        // The part replaces the existing one with the same key.
         rows.push(row(
             "before-system-prompt",
             named("put", tier),

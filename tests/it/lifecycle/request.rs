@@ -1,4 +1,4 @@
-//! A request to the model: its messages, its model and parameters, its tools, its body.
+//! Hooks on a request to the model: messages, model and parameters, tools, body.
 
 use rind::point::payload::StopReason;
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::input::injections;
 use super::scene::Scene;
 use super::{Row, See, check, row};
 
-/// Returns a row about the second step.
+/// A row about the `context` point in the second step.
 fn edit(outcome: &'static str, edit: serde_json::Value, sees: Vec<See>) -> Row {
     row(
         "context",
@@ -19,7 +19,8 @@ fn edit(outcome: &'static str, edit: serde_json::Value, sees: Vec<See>) -> Row {
 
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = vec![
-        // The call that is message 1 goes with its result, and only from this request.
+        // Message 1 has a call, which is dropped together with its result, but only from this
+        // request.
         edit(
             "edits.drop",
             json!({"drop": 1}),
@@ -75,7 +76,7 @@ pub(super) fn rows() -> Vec<Row> {
                 See::Requests("max_tokens", &[2]),
             ],
         ),
-        // A tool that is not active can neither be seen nor called.
+        // An inactive tool is neither offered to the model nor can it be called.
         row(
             "pre-reason",
             "tools.set",
@@ -100,7 +101,7 @@ pub(super) fn rows() -> Vec<Row> {
                 See::File("c.txt", None),
             ],
         ),
-        // What is sent is rewritten, what is kept is not.
+        // The sent body is rewritten, and the recorded conversation is not.
         row(
             "before-provider-request",
             "body",

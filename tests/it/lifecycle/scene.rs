@@ -1,4 +1,4 @@
-//! The turns that rows are run in, and what is left of them.
+//! Turns in which the rows of the table are run, and what can be observed of them.
 
 use std::path::PathBuf;
 
@@ -40,15 +40,15 @@ pub(super) enum Scene {
     Archived,
 }
 
-/// Observations of the turns of one agent.
+/// Observations of one agent's turns.
 pub(super) struct Seen {
-    /// Requests that the provider received.
+    /// Bodies of the requests that the provider received.
     pub(super) bodies: Vec<Value>,
-    /// Number of those that the first turn made.
+    /// Number of requests of the first turn.
     pub(super) first_turn: usize,
     /// Maximum number of requests.
     pub(super) n_requests: usize,
-    /// The conversation, in short.
+    /// Messages of the conversation, one short line each.
     pub(super) messages: Vec<String>,
     /// The lines of the session on disk.
     pub(super) entries: Vec<Value>,
@@ -58,7 +58,7 @@ pub(super) struct Seen {
     pub(super) steps: u32,
     pub(super) workspace: PathBuf,
     pub(super) asked: Vec<String>,
-    /// Keeps the files.
+    /// Keeps the temporary folder alive.
     _running: Running,
 }
 
@@ -70,7 +70,7 @@ impl Seen {
             .collect()
     }
 
-    /// Returns the outcomes of the hook at a point.
+    /// Outcomes of the hook at a point.
     pub(super) fn did(&self, point: &str) -> Vec<&str> {
         let hooks = self.events.iter().filter(|event| event["type"] == "hook");
         hooks
@@ -94,7 +94,7 @@ pub(super) fn count(values: &[Value], kind: &str, text: &str) -> usize {
     values.iter().filter(is_it).count()
 }
 
-/// A host with the plugin, which answers so, and one that runs subagents.
+/// A host with the plugin, which gives these answers, and with a plugin that runs subagents.
 pub(super) fn host(answers: Value) -> Host {
     let mut host = Host::default();
     host.guest(PLUGIN);
@@ -104,7 +104,7 @@ pub(super) fn host(answers: Value) -> Host {
     host
 }
 
-/// The answers of a row, for one turn of agents of this depth.
+/// The answers of a row as settings, limited to the first turn of agents at this depth.
 fn answers(row: &Row, depth: u32) -> Value {
     let mut all = Map::new();
     for (point, answer) in [(row.point, &row.answer)]
@@ -127,7 +127,7 @@ pub(super) async fn setup(host: &Host, script: Vec<Reply>) -> Setup {
     setup
 }
 
-/// The calls and the answer of the plain turn, and as many more answers as are asked for.
+/// Replies of the plain turn: two calls and an answer, then "better" as often as requested.
 pub(super) fn work() -> Vec<Reply> {
     let more = Reply {
         times: Some(0),
@@ -153,7 +153,7 @@ fn script(scene: Scene) -> Vec<Reply> {
         let read = script.remove(0);
         script.splice(0..1, std::iter::repeat_n(read, 4));
     }
-    // The second turn.
+    // This reply is for the second turn.
     script.push(Reply {
         when: Some(When {
             contains: Some("and now".to_owned()),
@@ -164,7 +164,7 @@ fn script(scene: Scene) -> Vec<Reply> {
     script
 }
 
-/// Runs two turns of the main agent; the row's answers are for the first.
+/// Runs two turns of the main agent; the row's answers apply to the first.
 pub(super) async fn run(row: &Row) -> Seen {
     let host = host(answers(row, 0));
     let mut setup = setup(&host, script(row.scene)).await;
@@ -200,7 +200,7 @@ pub(super) async fn run(row: &Row) -> Seen {
     seen
 }
 
-/// Runs the plain turn in a subagent; the row's answers are for that one.
+/// Runs the plain turn in a subagent, to which the row's answers apply.
 pub(super) async fn run_in_subagent(row: &Row) -> Seen {
     let host = host(answers(row, 1));
     let act = json!({"what": "run", "text": INPUT, "tools": ["read_file", "write_file"]});
@@ -238,7 +238,7 @@ pub(super) async fn run_in_subagent(row: &Row) -> Seen {
     let folder = format!("/agents/{id}");
     let messages = messages_of(&entries(&running, &folder));
     let mut seen = seen(running, &folder, messages, events, &summary);
-    // The first and the last request are those of its parent.
+    // The first and the last request belong to the parent.
     seen.bodies.pop();
     seen.bodies.remove(0);
     seen.output = output;
@@ -275,7 +275,7 @@ fn to_json(event: &Event) -> Value {
     serde_json::to_value(event).unwrap()
 }
 
-/// The lines of the session on disk, or of that of a subagent.
+/// Lines of the session on disk, or of a subagent's session in `folder`.
 fn entries(running: &Running, folder: &str) -> Vec<Value> {
     let store = SessionStore::new(running.folder.path().join("sessions"));
     let id = format!("{}{folder}", running.session.id());
@@ -294,7 +294,7 @@ fn messages_of(entries: &[Value]) -> Vec<Message> {
         .collect()
 }
 
-/// Turns with so many calls are archived.
+/// Makes turns with at least `n_calls` calls be archived.
 pub(super) fn make_archived(setup: &mut Setup, n_calls: usize) {
     setup.config.subagents.enabled = true;
     setup.config.archival = ArchivalConfig {
@@ -307,7 +307,7 @@ pub(super) fn make_archived(setup: &mut Setup, n_calls: usize) {
     };
 }
 
-/// Conversations become too long after some reading of `a.txt`.
+/// Makes `a.txt` large and the threshold low, so that a few reads lead to compaction.
 pub(super) fn make_long(setup: &mut Setup) {
     std::fs::write(setup.workspace().join("a.txt"), "alpha\n".repeat(1200)).unwrap();
     setup.config.compact = CompactConfig {

@@ -1,4 +1,4 @@
-//! Compaction of a conversation that is too long, archival of a turn that has ended.
+//! Hooks on compaction of a long conversation, and on archival of a turn that has ended.
 
 use serde_json::json;
 

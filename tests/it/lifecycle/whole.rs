@@ -1,4 +1,4 @@
-//! One turn with everything in it, and what fired in a turn.
+//! One turn that meets every point, and a rendering of the points that fired.
 
 use rind::event::{Event, Stamped};
 use rind::point::catalog as at;
@@ -14,8 +14,8 @@ use super::PLUGIN;
 use super::scene::{INPUT, make_archived, make_long, setup};
 use crate::harness::Running;
 
-/// One turn that meets every point: a subagent, steering, compaction, a failing hook, a follow-up, archival. The session is closed. All events,
-/// and what was kept in stores.
+/// Runs one turn that meets every point (a subagent, steering, compaction, a failing hook, a
+/// follow-up, archival) and closes the session. Returns all events and all stored values.
 pub(super) async fn whole_turn(host: &Host) -> (Vec<Stamped>, Vec<String>) {
     let act = json!({"what": "run", "text": "Read b.txt", "tools": ["read_file"]});
     let read = |path: &str| Reply::call("read_file", json!({"path": path}));
@@ -38,7 +38,7 @@ pub(super) async fn whole_turn(host: &Host) -> (Vec<Stamped>, Vec<String>) {
     let plain = crate::skill_session::skill("plain", "Go on.");
     setup.skills = rind::skill::Skills::new([plain], Vec::new());
     make_long(&mut setup);
-    // The tools of archival stand in every request.
+    // The threshold is higher because the tools of archival are in every request.
     setup.config.compact.threshold_tokens = Some(8_000);
     make_archived(&mut setup, 3);
     let mut running = setup.build();
@@ -52,7 +52,7 @@ pub(super) async fn whole_turn(host: &Host) -> (Vec<Stamped>, Vec<String>) {
     (events, stored)
 }
 
-/// Ends the session. All events, to the last.
+/// Closes the session and returns all events, including those of the close.
 pub(super) async fn close(running: Running) -> Vec<Stamped> {
     let (mut events, mut receiver) = (running.stream, running.receiver);
     running.agent.close().await.unwrap();
@@ -68,7 +68,7 @@ pub(super) fn of_main(events: &[Stamped]) -> impl Iterator<Item = &Event> {
     main.map(|stamped| &stamped.event)
 }
 
-/// Hooks of the plugin in order, with who called them: `main` or `sub`.
+/// Trace records of the plugin's hooks in order, each with the agent that ran it: `main` or `sub`.
 pub(super) fn hooks(events: &[Stamped]) -> Vec<(&'static str, TraceRecord)> {
     let of = |stamped: &Stamped| match &stamped.event {
         Event::Hook { record } if &*record.plugin == PLUGIN => {
@@ -80,13 +80,15 @@ pub(super) fn hooks(events: &[Stamped]) -> Vec<(&'static str, TraceRecord)> {
     events.iter().filter_map(of).collect()
 }
 
-/// Returns the points that fired in order, a line for each step of each agent: `main 1.2: context pre-reason …`.
+/// Points that fired in order, one line for each step of each agent: `main 1.2: context pre-reason
+/// …`.
 pub(super) fn fired(events: &[Stamped]) -> String {
     let mut lines: Vec<(String, Vec<String>)> = Vec::new();
     for (agent, record) in hooks(events) {
         let place = format!("{agent} {}.{}", record.turn, record.step);
         match lines.last_mut() {
-            // How often text is looked at while it comes depends on how fast it comes.
+            // Repeats of `output-delta` are merged, since their number depends on the speed of the
+            // stream.
             Some((last, points))
                 if *last == place
                     && record.point == "output-delta"

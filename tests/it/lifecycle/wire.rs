@@ -1,4 +1,5 @@
-//! A body that a hook rewrote is what goes over the wire: the program against an HTTP server, in both wire formats.
+//! A body that a hook rewrote is sent over the network: the program against an HTTP server, in both
+//! wire formats.
 
 use rind_tests::cli::Rind;
 use rind_tests::server::{Reply, Server};

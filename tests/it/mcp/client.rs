@@ -1,4 +1,4 @@
-//! A client that speaks MCP in raw lines, so that a test can get them wrong.
+//! An MCP client that sends raw lines, so that a test can send invalid ones.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
@@ -8,16 +8,16 @@ use std::time::Duration;
 use rind_tests::cli::Rind;
 use serde_json::{Value, json};
 
-/// Time after which an answer counts as missing.
+/// Timeout of an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server that runs, with its streams.
+/// A running server and its streams.
 pub(super) struct Client {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<Value>,
     last_id: u64,
-    /// Notifications and requests of the server that came between answers.
+    /// Notifications and requests from the server that arrived between answers.
     pub(super) others: Vec<Value>,
 }
 
@@ -32,7 +32,7 @@ impl Client {
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in output.lines() {
-                // Nothing but messages of the protocol may come.
+                // Each line of the output must be a message of the protocol.
                 let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
                 if sender.send(message).is_err() {
                     return;
@@ -48,7 +48,7 @@ impl Client {
         }
     }
 
-    /// Starts the server and initializes it with these capabilities of the client.
+    /// Starts the server and initializes it as a client with these capabilities.
     pub(super) fn ready(rind: &Rind, args: &[&str], capabilities: &Value) -> Self {
         let mut client = Self::start(rind, args);
         let answer = client.ask(
@@ -65,7 +65,7 @@ impl Client {
 
     pub(super) fn write(&mut self, line: &str) {
         let input = self.input.as_mut().unwrap();
-        // A server that has ended is noticed by the missing answer.
+        // The server may have ended already; the missing answer shows that.
         let _ = input
             .write_all(line.as_bytes())
             .and_then(|()| input.write_all(b"\n"));
@@ -85,13 +85,13 @@ impl Client {
         id
     }
 
-    /// The next message.
+    /// Waits for the next message of any kind.
     #[track_caller]
     pub(super) fn next(&mut self) -> Value {
         self.lines.recv_timeout(PATIENCE).expect("no message came")
     }
 
-    /// The answer to a request.
+    /// Waits for the answer to the request with this id.
     #[track_caller]
     pub(super) fn answer(&mut self, id: u64) -> Value {
         loop {
@@ -133,7 +133,7 @@ impl Client {
         self.child.id()
     }
 
-    /// Closes its end and waits for the server. Returns the exit code.
+    /// Closes standard input, waits for the server, and returns the exit code.
     pub(super) fn end(mut self) -> Option<i32> {
         self.input = None;
         self.child.wait().unwrap().code()

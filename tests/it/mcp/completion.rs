@@ -1,4 +1,4 @@
-//! Completions by a server: Tab asks it, and typing does not.
+//! Completions by an MCP server: only Tab requests them, typing does not.
 
 use super::{MATERIAL, has_python, noted, served_by};
 
@@ -29,7 +29,7 @@ fn tab_asks_the_server_for_values_and_addresses() {
         asked(&rind),
         ["complete style=te after {\"path\": \"src\"}"]
     );
-    // The first that can be shown is taken.
+    // A second Tab takes the first completion that can be displayed.
     terminal.keys("\t").sees("src terse");
     terminal.keys("\u{15}/docs:review path=te").sees("path=te");
     terminal.keys("\t").sees("teapot");

@@ -1,4 +1,4 @@
-//! `rind mcp serve --component`: functions of components that know nothing of Rind.
+//! `rind mcp serve --component`: functions of components that do not use Rind's contract.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::client::{Client, text_of};
 
-/// A machine, and the file of a component on it.
+/// A machine and the path of a component on it.
 fn machine() -> (Rind, PathBuf) {
     let rind = Rind::default();
     let file = rind.user_home().join("Catalog.wasm");

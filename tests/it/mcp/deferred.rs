@@ -1,4 +1,5 @@
-//! Deferred tools: three hundred of them cost little, are found by words, and are called as any other.
+//! Deferred tools: three hundred of them take few tokens, are found by search, and are called like
+//! any other.
 
 use super::{has_python, results, served, turn};
 use rind_tests::cli::Rind;
@@ -13,7 +14,7 @@ tool_calls = [{ name = "use_tool", arguments = { name = "mcp__docs__tool_17", ar
 text = "Done."
 "#;
 
-/// The tools that each step of the last session described to the model.
+/// Tools that each request of the last session described to the model.
 fn described(rind: &Rind) -> Vec<(String, Vec<String>)> {
     let sessions = std::fs::read_dir(rind.home().join("data/sessions")).unwrap();
     let mut folders: Vec<_> = sessions.map(|entry| entry.unwrap().path()).collect();
@@ -51,7 +52,7 @@ fn three_hundred_tools_are_found_called_and_leave_the_prefix_as_it_is() {
         found[0]
     );
     assert_eq!(found[1], "echo: hello");
-    // Hooks, policy and session see the tool itself.
+    // Hooks, policy and session see the deferred tool, not `use_tool`.
     let events = ran.json_lines();
     let start = events
         .iter()
@@ -67,7 +68,7 @@ fn three_hundred_tools_are_found_called_and_leave_the_prefix_as_it_is() {
         results(&refused)
     );
 
-    // The same in a session that is continued.
+    // A resumed session finds and calls tools in the same way.
     rind.script(&FINDS.replace("tool_17", "tool_18"));
     let ran = rind.run(&["run", "--json", "--yes", "--resume", "last", "again"]);
     assert_eq!(results(&ran)[1], "echo: hello", "{}", ran.stderr);
@@ -142,7 +143,7 @@ fn the_prefix_of_three_hundred_tools_is_short_and_few_tools_are_described_as_eve
     };
     let tokens = (bytes("find_tools") + bytes("use_tool")) / 3;
     assert!(tokens < 1500, "{tokens} tokens");
-    // As much as the operator likes.
+    // The operator can have all tools described in each request.
     lots.config(&format!(
         "{}\n[agent]\ndeferred_tools_percent = 100\n",
         std::fs::read_to_string(lots.home().join("config/config.toml")).unwrap()

@@ -1,8 +1,9 @@
-//! Questions of a server: put to the person by name, never for a secret, declined where nobody is.
+//! Elicitation: questions of a server are shown to the person under the server's name, never for a
+//! secret, and are declined if nobody can answer.
 
 use super::{ECHOES, has_python, noted, results, served, turn};
 
-/// Modes that nobody can answer or that must not be asked, with words of the warning.
+/// Modes whose questions are declined without asking, with a part of the warning.
 const DECLINED: &[(&str, &str)] = &[
     ("asks-form", ""),
     ("asks-address", ""),
@@ -78,12 +79,12 @@ fn a_server_of_the_newer_protocol_asks_by_a_result_and_the_call_is_one() {
             "{mode}: {found:?}"
         );
         assert!(ran.stdout.contains(expected), "{mode}: {}", ran.stdout);
-        // The server sees the call twice; hooks, approval and the session file see one.
+        // The server gets the call twice. Hooks, approval and the session file see one call.
         let calls = noted(&rind);
         assert_eq!(calls.iter().filter(|line| *line == "call echo").count(), 2);
         assert_eq!(rind.entries("tool-start").len(), 1);
     }
-    // A server that never has enough is left.
+    // A call is given up if the server keeps asking.
     let rind = served("modern-often", ECHOES, "");
     let ran = turn(&rind);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -132,7 +133,7 @@ fn a_person_answers_the_form_of_a_server_or_declines_it() {
     terminal.sees("/help").keys("go\r");
     terminal.sees("? MCP server docs asks: Who are you");
     terminal.sees("(it wants: Your name, colour, news) Do you want to answer?");
-    // The time of the person is not that of the call.
+    // The person's time to answer does not count towards the timeout of the call.
     terminal.waits(3000).keys("y\r");
     terminal
         .sees("asks: Your name (minLength 2)")

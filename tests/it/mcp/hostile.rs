@@ -1,10 +1,10 @@
-//! Servers that do wrong: each fault is named and bounded, and the session goes on.
+//! Servers that misbehave: each fault is reported and bounded, and the session continues.
 
 use rind_tests::cli::{Ran, Step};
 
 use super::{ECHOES, has_python, noted, results, served, turn, unasked};
 
-/// Modes of the server that fail at a call, with words that the result has.
+/// Modes of the server that fail during a call, with parts of the result.
 const AT_CALLS: &[(&str, &str, &[&str])] = &[
     (
         "dies",
@@ -57,7 +57,7 @@ fn a_server_has_a_limit_of_memory_of_its_own() {
     let result = results(&ran).join("\n");
     let expected = "was stopped: its processes took more than 128 MiB of memory (`memory_mb` in [mcp.docs] of config.toml)";
     assert!(result.contains(expected), "{result}");
-    // The limit is no part of what was approved.
+    // The approval does not cover the memory limit, so a new limit needs no new approval.
     let config = std::fs::read_to_string(rind.home().join("config/config.toml")).unwrap();
     rind.config(&config.replace("memory_mb = 128", "memory_mb = 256"));
     let tested = rind.run(&["mcp", "test", "docs"]);

@@ -1,4 +1,4 @@
-//! Servers over HTTP, whose requests leave through the egress.
+//! MCP servers over HTTP, whose requests go through the egress.
 
 use rind_tests::cli::Rind;
 use rind_tests::server::{Received, Reply, Server};
@@ -122,7 +122,7 @@ fn events(body: &str) -> Reply {
     Reply::Plain(200, headers, body.as_bytes().to_vec())
 }
 
-/// The message of a request; null where there is none.
+/// The JSON message in a request's body; null if there is none.
 fn message_of(received: &Received) -> Value {
     serde_json::from_slice(&received.body).unwrap_or_default()
 }
@@ -165,7 +165,7 @@ async fn a_server_over_http_asks_in_the_course_of_a_call() {
             .map(message_of)
             .find(|message| message["id"] == 700)
     };
-    // The result comes only after the answer to the question.
+    // The server sends the result only after its question was answered.
     while answered().is_none() && !running.is_finished() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
@@ -186,7 +186,7 @@ async fn a_stream_that_ends_before_its_answer_is_continued_where_it_ended() {
             return events("id: first\nretry: 300\ndata: \n\n");
         }
         match received.has("last-event-id: first") {
-            // Not the whole answer, and then the rest of it.
+            // The first continuation ends without the answer, and the second has it.
             true => events("id: second\ndata: \n\n"),
             false if received.has("last-event-id: second") => {
                 events(&result_event(&id.lock().unwrap()))
@@ -210,7 +210,7 @@ async fn a_stream_that_ends_before_its_answer_is_continued_where_it_ended() {
 async fn a_stream_that_fails_behind_its_headers_is_in_the_record() {
     let server = Server::start(|received: &Received| {
         match message_of(received)["method"] == "tools/call" {
-            // More than an answer may have.
+            // The stream has more bytes than an answer may have.
             true => events(&format!(": {}\n", "x".repeat(1_022)).repeat(11 << 10)),
             false => answer(received),
         }
@@ -230,7 +230,8 @@ async fn a_stream_that_fails_behind_its_headers_is_in_the_record() {
         .iter()
         .map(|entry| &entry["record"])
         .filter(|record| record["outcome"] == "failed")
-        // The end of the program may cut off the request that ends the session at the server.
+        // The `DELETE` that ends the session may be cut off when the program ends, so it is not
+        // counted.
         .filter(|record| !record["target"].as_str().unwrap().starts_with("DELETE "))
         .collect();
     assert_eq!(failed.len(), 1, "{records:?}");
@@ -263,7 +264,7 @@ async fn a_server_that_ends_every_stream_is_left() {
     .await
     .unwrap();
     assert!(ran.stdout.contains("\"is_error\":true"), "{}", ran.stdout);
-    // Not because the time of the call was over.
+    // The call failed because of this limit and not because of the timeout.
     let why = "it ended the stream of its answer 50 times without the answer";
     assert!(ran.stdout.contains(why), "{}", ran.stdout);
     let continued = server.received();
@@ -283,7 +284,7 @@ async fn a_secret_in_a_stream_of_events_is_masked_in_every_piece() {
         let result = json!({"content": [{"type": "text", "text": "it is token-1234567, yes"}]});
         let result = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
         let line = format!("data: {result}\n\n");
-        // The secret is cut between two pieces.
+        // The secret is split between two chunks.
         let (begun, rest) = line.split_at(line.find("1234567").unwrap() + 2);
         Reply::Stream(vec![begun.to_owned(), rest.to_owned()])
     })

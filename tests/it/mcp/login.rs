@@ -1,4 +1,4 @@
-//! Logins at servers over HTTP, and servers that do wrong in them.
+//! Logins at MCP servers over HTTP, and servers that misbehave during a login.
 
 mod mock;
 
@@ -27,7 +27,7 @@ fn machine(server: &LoginServer, settings: &str) -> Rind {
 struct Login {
     child: Child,
     lines: BufReader<std::process::ChildStderr>,
-    /// Address that the person opens.
+    /// Address that the person opens in a browser.
     page: String,
 }
 
@@ -53,7 +53,7 @@ impl Login {
         Self { child, lines, page }
     }
 
-    /// Address to which the browser is led, without its query.
+    /// Address to which the browser is redirected, without its query.
     fn redirect(&self) -> String {
         pairs(self.page.split_once('?').unwrap().1)["redirect_uri"].clone()
     }
@@ -64,11 +64,11 @@ impl Login {
 
     fn paste(&mut self, address: &str) {
         let stdin = self.child.stdin.as_mut().unwrap();
-        // In one piece, as a terminal hands over a line.
+        // The line is written in one piece, as by a terminal.
         stdin.write_all(format!("{address}\n").as_bytes()).unwrap();
     }
 
-    /// Reads until the program says this.
+    /// Reads lines until the program prints these words.
     fn hears(&mut self, words: &str) {
         let mut line = String::new();
         while !line.contains(words) {
@@ -77,7 +77,7 @@ impl Login {
         }
     }
 
-    /// The code of the program and the rest that it says.
+    /// Waits for the program. Returns its exit code and the rest of its output.
     fn end(mut self) -> (Option<i32>, String) {
         let mut rest = String::new();
         self.lines.read_to_string(&mut rest).unwrap();
@@ -85,7 +85,7 @@ impl Login {
     }
 }
 
-/// Opens an address as a browser does, and returns what it shows.
+/// Opens an address like a browser and returns the response.
 fn browse(address: &str, host: Option<&str>) -> String {
     let rest = address.strip_prefix("http://").unwrap();
     let (authority, path) = rest.split_once('/').unwrap();
@@ -108,7 +108,7 @@ fn log_in(rind: &Rind, server: &LoginServer) {
     assert_eq!(code, Some(0), "{said}");
 }
 
-/// The file with the login.
+/// Content of the file with the login.
 fn stored(rind: &Rind) -> Option<Value> {
     let text = std::fs::read_to_string(rind.home().join("data/mcp-logins/docs.json"));
     text.ok().map(|text| serde_json::from_str(&text).unwrap())
@@ -139,7 +139,7 @@ async fn a_login_in_a_browser_gives_a_token_that_only_the_server_sees() {
             ("read", "client-1")
         );
         let address = server.approve(&login.page);
-        // Other websites and programs reach the page, and end nothing.
+        // Wrong requests from other websites or programs do not end the login.
         for wrong in [
             format!("{}?code=x&state=other", login.redirect()),
             format!("{}?code=x", login.redirect()),
@@ -196,7 +196,7 @@ async fn a_login_in_a_browser_gives_a_token_that_only_the_server_sees() {
         );
         assert!(list.stdout.contains("/as\""), "{}", list.stdout);
 
-        // The address changes: the token stays here.
+        // The token is not sent to a different address.
         let n_sent = server.sent_tokens().len();
         rind.config(&format!("[mcp.docs]\nurl = \"{}?x\"\n", server.url()));
         assert_eq!(rind.run(&["mcp", "test", "docs", "--yes"]).code, Some(1));
@@ -373,7 +373,7 @@ async fn servers_that_do_wrong_get_no_login() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_that_do_not_belong_to_the_login_give_no_token() {
-    /// Status and body of an answer in place of the token.
+    /// Status and body that the token endpoint returns instead of a token.
     type TokenAnswer = Option<(u16, Value)>;
     let answers: [(&str, TokenAnswer, &str, usize); 6] = [
         (
@@ -453,7 +453,7 @@ async fn a_token_is_renewed_before_its_end_by_one_process_at_a_time() {
         assert_eq!(asked[0]["resource"], server.url());
         assert_eq!(asked[0]["refresh_token"], "refresh-token-1");
 
-        // A token that the server refuses is renewed once.
+        // A token that the server rejects is refreshed once.
         server.state.lock().unwrap().valid.clear();
         assert_eq!(results(&turn(&rind)).len(), 1);
         assert_eq!(server.asked("refresh_token").len(), 2);
@@ -464,7 +464,7 @@ async fn a_token_is_renewed_before_its_end_by_one_process_at_a_time() {
                 .contains("access-token-3")
         );
 
-        // The login was ended at the authorization server.
+        // The authorization server revoked the login.
         let mut state = server.state.lock().unwrap();
         state.valid.clear();
         state.faults.token = Some((
@@ -679,7 +679,7 @@ async fn a_login_for_one_more_scope_asks_for_those_of_the_present_login_as_well(
             "write read list"
         );
         assert_eq!(scopes(&rind, &[]), "read");
-        // Scopes at another address are those of another login.
+        // A different address needs its own login, so the scopes of the first one are not added.
         rind.config(&format!("[mcp.docs]\nurl = \"{}?x\"\n", server.url()));
         assert_eq!(scopes(&rind, &["--scope", "write"]), "write");
     })

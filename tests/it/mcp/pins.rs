@@ -1,4 +1,4 @@
-//! Pins: the model gets the pinned tools, and changed ones are held.
+//! Pins: the model gets the tools as they were pinned, and changed ones are withheld.
 
 use std::fs;
 
@@ -80,7 +80,7 @@ fn a_tool_that_changed_since_the_yes_is_held_and_the_difference_is_shown() {
         return;
     }
     let rind = served("plain", ECHOES, "");
-    // The server offers something else from its next start on.
+    // The server changes a description from its next start on.
     let program = rind.user_home().join("server/server.py");
     let text = fs::read_to_string(&program).unwrap();
     fs::write(

@@ -1,4 +1,4 @@
-//! Servers that the files of a project name: trust, the question before the first start, rights.
+//! MCP servers in the files of a project: trust, the question before the first start, and rights.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ fn name_server(rind: &Rind, mode: &str, env: &Value) {
     rind.file(".mcp.json", &file.to_string());
 }
 
-/// File in which the server notes its starts.
+/// File in which the server logs its starts.
 fn log(rind: &Rind) -> PathBuf {
     rind.workspace().join("log")
 }
@@ -39,7 +39,7 @@ fn a_server_of_a_project_runs_after_trust_and_with_the_rights_of_the_operator_al
         return;
     }
     let rind = project(&json!({}), "");
-    // Without trust it is neither listed nor started.
+    // An untrusted project's server is neither listed nor started.
     let ran = test(&rind, &["--yes"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     assert!(
@@ -65,7 +65,7 @@ fn a_server_of_a_project_runs_after_trust_and_with_the_rights_of_the_operator_al
         ran.stderr
     );
 
-    // With trust it is listed, and not started by a session without a person.
+    // A trusted project's server is listed, but a session without a person does not start it.
     let ran = rind.run(&["mcp", "list", "--trust-project"]);
     assert!(
         ran.stdout.contains("of .mcp.json"),
@@ -83,7 +83,7 @@ fn a_server_of_a_project_runs_after_trust_and_with_the_rights_of_the_operator_al
     assert!(ran.stderr.contains("may be started"), "{}", ran.stderr);
     assert_eq!(ran.code, Some(1));
 
-    // Without rights it does not see the workspace.
+    // The server cannot see the workspace without rights to it.
     let ran = test(&rind, &["--trust-project", "--yes"]);
     if ran.stderr.contains("cannot be confined on this machine") {
         return;
@@ -103,7 +103,7 @@ fn a_server_of_a_project_runs_after_trust_and_with_the_rights_of_the_operator_al
         (&json!(".mcp.json"), &json!("pinned"))
     );
 
-    // Changes of the project are asked about again.
+    // A change of the project's settings needs a new approval.
     name_server(&rind, "images", &json!({}));
     std::fs::remove_file(log(&rind)).unwrap();
     let ran = run();
@@ -113,7 +113,7 @@ fn a_server_of_a_project_runs_after_trust_and_with_the_rights_of_the_operator_al
         ran.stderr
     );
     assert!(!log(&rind).exists());
-    // The operator's own server of the name takes its place.
+    // The operator's server replaces the project's server of the same name.
     rind.config("[mcp.docs]\ncommand = \"true\"\n");
     let list = rind.run(&["mcp", "list", "--json", "--trust-project"]);
     let list: Value = serde_json::from_str(&list.stdout).unwrap();
@@ -179,7 +179,7 @@ fn a_person_is_asked_about_the_project_and_about_the_start() {
         format!("docs: runs `{PYTHON} server.py plain log`, with the variables MODE (.mcp.json)");
     assert!(shown.replace('\n', " ").contains(&expected), "{shown}");
     assert!(!shown.contains("start the MCP server"), "{shown}");
-    // Trusted, and not started.
+    // The person trusts the project and does not approve the server's start.
     let shown = rind.at_terminal(&["run", "go"], "y\nn\n").unwrap();
     let shown = words_of(&shown);
     if shown.contains("cannot be confined on this machine") {
@@ -191,7 +191,7 @@ fn a_person_is_asked_about_the_project_and_about_the_start() {
     );
     assert!(shown.contains("its start was not approved"), "{shown}");
     assert!(!log(&rind).exists());
-    // Started, and its tools approved.
+    // The person approves the start and the server's tools.
     let shown = rind
         .at_terminal(&["run", "--yes", "go"], "y\ny\ny\n")
         .unwrap();
@@ -225,7 +225,7 @@ fn a_program_of_the_settings_that_was_never_approved_starts_after_a_yes_only() {
     assert!(!log(&rind).exists());
     let shown = rind.at_terminal(&["run", "--yes", "go"], "y\ny\n").unwrap();
     assert!(log(&rind).exists(), "{shown}");
-    // Once it was approved, nothing is asked again.
+    // An approved server starts without further questions.
     let shown = rind.at_terminal(&["run", "--yes", "go"], "").unwrap();
     assert!(!words_of(&shown).contains(question), "{shown}");
     // The settings now start another program.
@@ -297,7 +297,7 @@ fn files_of_a_project_that_are_wrong_or_lead_out_of_it_name_no_server() {
         ran.stdout,
         ran.stderr
     );
-    // Rights of no server are told of nowhere, and a target among them is wrong.
+    // Rights for a project's server may not name a command.
     rind.config("[mcp.pages]\nproject = true\ncommand = \"true\"\n");
     assert_eq!(list().code, Some(2));
 }

@@ -1,4 +1,4 @@
-//! Prompts of a server as commands: listed, pinned, fetched for a person only.
+//! Prompts of an MCP server as commands: listed, pinned, and fetched only for a person.
 
 use rind_tests::cli::{Ran, Rind};
 
@@ -6,7 +6,7 @@ use super::{MATERIAL, has_python, noted, served_by, unasked_by};
 
 const ANSWERS: &str = "[[reply]]\ntext = \"Done.\"\n";
 
-/// Runs a line, and returns its events as JSON, too.
+/// Runs a typed line, and returns the run and its events as JSON text.
 fn run_line(rind: &Rind, line: &str) -> (Ran, String) {
     let ran = rind.run(&["run", "--json", line]);
     let said = ran.json_lines().iter().map(ToString::to_string).collect();
@@ -43,7 +43,7 @@ fn a_prompt_of_a_server_is_a_command_whose_text_has_its_origin() {
         "{log}"
     );
 
-    // Images come with it.
+    // The images of a prompt are included.
     let (ran, text) = run_line(&rind, "/docs:picture");
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
     assert!(
@@ -51,7 +51,7 @@ fn a_prompt_of_a_server_is_a_command_whose_text_has_its_origin() {
         "{text}"
     );
 
-    // What is missing is said before the server runs.
+    // A missing argument is reported before the server is started.
     let before = noted(&rind).len();
     let (ran, _) = run_line(&rind, "/docs:review");
     assert_eq!(ran.code, Some(2));
@@ -61,7 +61,7 @@ fn a_prompt_of_a_server_is_a_command_whose_text_has_its_origin() {
         "{}",
         ran.stderr
     );
-    // The bare name is none of a server's.
+    // A command without the server's prefix does not run the server's prompt.
     let (ran, _) = run_line(&rind, "/review x");
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("no command /review"), "{}", ran.stderr);
@@ -114,7 +114,7 @@ fn a_prompt_that_changed_since_the_yes_is_held_until_the_next_one() {
     }
     let log = noted(&rind)[before..].join("\n");
     assert!(!log.contains("prompt review"), "{log}");
-    // The others go on.
+    // The other prompts remain usable.
     assert_eq!(run_line(&rind, "/docs:picture").0.code, Some(0));
     let ran = rind.run(&["mcp", "test", "docs"]);
     assert_eq!(ran.code, Some(1));
@@ -157,7 +157,7 @@ fn a_prompt_that_does_wrong_is_named_and_nothing_is_sent() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(!events.contains("IOSFODNN7EXAMPLQ"), "{events}");
     assert!(events.contains("\"outcome\":\"masked\""), "{events}");
-    // An image that is none is named in the text.
+    // Invalid image data is replaced by a note in the text.
     let (ran, events) = run_line(&rind, "/docs:nobase");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(events.contains("image of type image/png with 3 bytes"));
@@ -179,7 +179,8 @@ fn prompts_whose_names_do_not_fit_are_refused_by_name() {
     }
     assert!(!ran.stdout.contains('\u{1b}'), "{}", ran.stdout);
     assert_eq!(run_line(&rind, "/docs:review x").0.code, Some(0));
-    // Of a list without an end nothing is used, and a server that declares none is not asked.
+    // An endless list of prompts is discarded, and a server that declares no prompts is not asked
+    // for any.
     let rind = served_by(MATERIAL, "endless", ANSWERS, "");
     let ran = rind.run(&["mcp", "test", "docs"]);
     assert!(

@@ -1,4 +1,5 @@
-//! Resources of a server in a typed text: fetched for a person, marked, or refused with the whole text.
+//! Resources of an MCP server in a typed text: fetched for a person and marked, or the complete
+//! text is refused.
 
 use super::{MATERIAL, has_python, noted, served_by};
 
@@ -39,7 +40,7 @@ fn a_resource_that_a_prompt_names_stands_after_it_as_data() {
         "{log:?}"
     );
 
-    // Images are images.
+    // An image resource is sent as an image.
     let ran = rind.run(&["run", "--json", "Look at @docs:docs://picture"]);
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
     let text = &ran.stdout;
@@ -48,7 +49,7 @@ fn a_resource_that_a_prompt_names_stands_after_it_as_data() {
             && text.contains("1 image of the resource follow after this text"),
         "{text}"
     );
-    // Orders in a resource cannot leave its fences, and secrets are masked.
+    // Instructions in a resource cannot escape its fences, and secrets are masked.
     let ran = rind.run(&["run", "--json", "@docs:docs://orders @docs:docs://secret"]);
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
     let text = &ran.stdout;
@@ -119,7 +120,7 @@ fn a_text_whose_resource_cannot_be_had_is_not_sent() {
             "{never}: {log:?}"
         );
     }
-    // A command would send its text without it.
+    // A command refuses a resource, since its prompt would not contain it.
     let ran = rind.run(&["run", "--json", "/init @docs:docs://guide"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     let ran = rind.run(&["run", "--json", "/docs:review @docs:docs://guide"]);
@@ -128,7 +129,7 @@ fn a_text_whose_resource_cannot_be_had_is_not_sent() {
         "{}",
         ran.stderr
     );
-    // One of two is not enough.
+    // The text is refused if any of its resources fails.
     let ran = rind.run(&["run", "--json", "@docs:docs://guide @docs:docs://none"]);
     assert_eq!(ran.code, Some(2));
     assert!(!ran.stdout.contains("turn-start"), "{}", ran.stdout);
@@ -141,7 +142,7 @@ fn only_what_a_person_typed_is_fetched() {
     }
     let rind = served_by(MATERIAL, "plain", ANSWERS, "");
     let before = noted(&rind).len();
-    // Piped text, words in backticks, addresses of mail, and a dry run.
+    // No resource is fetched for piped text, words in backticks, mail addresses, or a dry run.
     let ran = rind.run_with_input(&["run", "--json", "Sum up"], "see @docs:docs://guide");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let ran = rind.run(&[
@@ -195,7 +196,7 @@ fn a_chat_completes_resources_fetches_them_and_gives_a_text_back() {
     terminal.until("the text in the editor", |screen| {
         screen.matches("Open @docs:docs://binary now").count() >= 2
     });
-    // Corrected, it is sent.
+    // The corrected text is sent.
     terminal.keys("\u{15}Open nothing\r");
     terminal.until("two answers", |screen| screen.matches("Done.").count() == 2);
     terminal.keys("\u{4}");

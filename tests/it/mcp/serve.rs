@@ -18,7 +18,7 @@ fn machine(plugins: &[&str]) -> Rind {
     rind
 }
 
-/// A machine with the guard that misbehaves in this way before each call.
+/// A machine with the guard `hostile`, which misbehaves in this way before each call.
 fn guarded(how: &str) -> Rind {
     let rind = machine(&["hello"]);
     guests::put("hostile", &rind.home().join("managed"), |manifest| manifest);
@@ -26,7 +26,7 @@ fn guarded(how: &str) -> Rind {
     rind
 }
 
-/// Parameters as a client of the newer protocol sends them.
+/// Adds the fields that a client of the newer protocol sends with each request.
 fn modern(params: &Value, elicits: bool) -> Value {
     let mut params = params.clone();
     let capabilities = match elicits {
@@ -267,7 +267,7 @@ fn faults_of_a_client_are_answered_and_end_nothing() {
     assert!(text_of(&unfit).contains("name"), "{unfit}");
     let method = client.ask("no/such/method", &json!({}));
     assert_eq!(method["error"]["code"], -32601, "{method}");
-    // A message of 100 MiB, which is not kept.
+    // A message of 100 MiB is refused without being buffered.
     let large = "x".repeat(100 << 20);
     client.write(&json!({"jsonrpc": "2.0", "id": 71, "method": "tools/call", "params": {"name": "greet", "arguments": {"name": large}}}).to_string());
     let refused = client.next();
@@ -478,7 +478,7 @@ fn our_own_client_uses_our_own_server() {
         return;
     }
     let rind = served("secret", "[[reply]]\ntext = \"x\"\n", "");
-    // The server as a program of another machine's settings.
+    // The MCP server is `rind mcp serve` itself, with the settings of another machine.
     let inner = machine(&["hello"]);
     let program = rind_tests::cli::program();
     let script = format!(

@@ -1,4 +1,5 @@
-//! `rind mcp serve --listen`: the token, where requests come from, and both eras over HTTP.
+//! `rind mcp serve --listen`: the token, the origin of requests, and both versions of the protocol
+//! over HTTP.
 
 use std::os::unix::net::UnixStream;
 
@@ -6,7 +7,7 @@ use rind_tests::api::{Answer, exchange, exchange_at};
 use rind_tests::cli::{Rind, Running};
 use serde_json::{Value, json};
 
-/// A server at a socket.
+/// A running server that listens on a Unix socket.
 struct HttpServer<'r> {
     running: Running<'r>,
     socket: std::path::PathBuf,
@@ -33,7 +34,7 @@ impl<'r> HttpServer<'r> {
     }
 }
 
-/// A request with a message.
+/// An HTTP request with this message as its body.
 fn post(message: &Value, token: &str, host: &str, headers: &[(&str, &str)]) -> String {
     let body = message.to_string();
     let more: String = headers
@@ -47,7 +48,7 @@ fn post(message: &Value, token: &str, host: &str, headers: &[(&str, &str)]) -> S
     )
 }
 
-/// The last message in the body of an answer, which may be a stream.
+/// The last message in the body of an answer, which may be an event stream.
 fn message_of(answer: &Answer) -> Value {
     let lines = answer.body.lines().map(str::trim);
     let mut found = lines.rev().filter_map(|line| {
@@ -135,7 +136,7 @@ fn requests_without_the_token_and_from_elsewhere_are_refused() {
     assert_eq!(nowhere.status, 404, "{nowhere:?}");
     drop(server);
 
-    // At an address, the name that a browser was led by must be the server's own.
+    // A server at a TCP address requires its own name as the host, against DNS rebinding.
     let port = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -175,7 +176,7 @@ fn a_header_that_repeats_an_argument_must_have_its_value() {
         ("mcp-method", "tools/call"),
         ("mcp-name", "test_custom_header"),
     ];
-    // The first request of all is checked, too.
+    // The header is checked on the very first request, too.
     for (header, status) in [
         (None, 400),
         (Some("south"), 400),

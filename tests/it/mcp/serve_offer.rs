@@ -1,5 +1,5 @@
-//! Offers of `rind mcp serve` besides plain calls: questions of plugins, bytes as what they are, skills as files, values
-//! of arguments.
+//! Offers of `rind mcp serve` besides plain calls: questions of plugins, typed bytes, skills as
+//! files, and completions of arguments.
 
 use rind_tests::cli::Rind;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn call(tool: &str) -> Value {
     json!({"name": tool, "arguments": {}})
 }
 
-/// Parameters of the newer protocol, of a client that can ask by a form.
+/// Parameters of the newer protocol from a client that supports elicitation by form.
 fn modern(mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -37,7 +37,7 @@ fn the_user_of_the_client_answers_the_questions_of_a_plugin() {
             json!({"action": "accept", "content": {"answer": "Ada"}}),
             "Hello, Ada!",
         ),
-        // The default of the plugin stands for every answer that is none.
+        // The plugin's default is used if the answer is missing or invalid.
         (json!({"action": "decline"}), "Hello, nobody!"),
         (json!({"action": "cancel"}), "Hello, nobody!"),
         (
@@ -59,7 +59,7 @@ fn the_user_of_the_client_answers_the_questions_of_a_plugin() {
         let text = text_of(&client.answer(id)["result"]);
         assert_eq!(text, expected, "{answer}");
     }
-    // An answer that looks like a secret is not handed over.
+    // An answer that looks like a secret is not passed to the plugin.
     let id = client.send("tools/call", &call(tool));
     let asked = client.next();
     let secret = format!("AKIA{}", "Z7QX3M5R2T6P4WKV");
@@ -91,7 +91,8 @@ fn a_question_of_a_plugin_ends_a_request_of_the_newer_protocol_and_stands_until_
         assert_eq!(question["method"], "elicitation/create", "{asked}");
         states.push(asked["result"]["requestState"].clone());
         params["requestState"] = states.last().unwrap().clone();
-        // Without an answer to this question, it is asked again; another answer has no effect.
+        // The question is asked again if its answer is missing; answers to other questions have no
+        // effect.
         params["inputResponses"] =
             json!({"other": {"action": "accept", "content": {"answer": "x"}}});
         let again = client.ask("tools/call", &modern(params.clone()));
@@ -102,7 +103,7 @@ fn a_question_of_a_plugin_ends_a_request_of_the_newer_protocol_and_stands_until_
     }
     let done = client.ask("tools/call", &modern(params.clone()));
     assert_eq!(text_of(&done["result"]), "Ada likes blue", "{done}");
-    // A state is for one answer, and for nobody who guesses.
+    // A request state can be used only once, and cannot be guessed.
     for state in [states[0].clone(), json!("guessed"), json!("")] {
         params["requestState"] = state;
         let refused = client.ask("tools/call", &modern(params.clone()));
@@ -151,12 +152,12 @@ fn skills_are_files_and_arguments_with_fixed_values_are_completed() {
     );
     rind.user_file("config/skills/greet-well/notes/bows.txt", "Deep ones.\n");
     rind.user_file("config/skills/greet-well/.hidden", "no\n");
-    // Files that tools leave behind do not count.
+    // Files that tools leave in a skill's folder do not count towards its size.
     let packages = rind.home().join("config/skills/greet-well/node_modules");
     std::fs::create_dir_all(&packages).unwrap();
     let large = std::fs::File::create(packages.join("large")).unwrap();
     large.set_len(20 << 20).unwrap();
-    // A mark of byte order is none of the text.
+    // A byte order mark is not part of the text.
     rind.user_file(
         "config/skills/marked/SKILL.md",
         "\u{feff}---\nname: marked\ndescription: Marks. Use it for marks.\n---\nMark.\n",
@@ -241,7 +242,7 @@ fn questions_that_are_never_answered_hold_up_nobody() {
     }
     let listed = client.ask("tools/list", &modern(json!({})));
     assert!(listed["result"]["tools"].is_array(), "{listed}");
-    // The same plugin answers other calls meanwhile.
+    // The plugin answers other calls in the meantime.
     let other = client.ask("tools/call", &modern(call("test_simple_text")));
     assert!(
         text_of(&other["result"]).starts_with("This is a simple"),
@@ -254,7 +255,7 @@ fn questions_that_are_never_answered_hold_up_nobody() {
             json!({"answer": {"action": "accept", "content": {"answer": "Ada"}}});
         client.ask("tools/call", &modern(params))
     };
-    // The oldest are given up, the newest is not.
+    // The oldest questions were dropped, the newest one was not.
     assert_eq!(answer(&states[0])["error"]["code"], -32602);
     assert_eq!(
         text_of(&answer(states.last().unwrap())["result"]),
@@ -273,7 +274,7 @@ fn a_question_that_nobody_answers_keeps_a_turn_open_for_a_bounded_number_of_call
     );
     let asked = client.next();
     assert_eq!(asked["method"], "elicitation/create", "{asked}");
-    // Another plugin, which is not held up by the question.
+    // The question does not block calls of another plugin.
     for n in 1..1_000 {
         let result = client.call("greet", &json!({"name": "Ada"}));
         assert_eq!(text_of(&result), "Hello, Ada!", "{n}: {result}");

@@ -1,5 +1,5 @@
-//! Prompts and resources of MCP servers that `rind mcp serve --upstream` passes on: judged like calls, and otherwise as the
-//! server made them.
+//! Prompts and resources of MCP servers that `rind mcp serve --upstream` forwards: judged like
+//! calls, and otherwise unchanged.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::client::Client;
 use super::{MATERIAL, PYTHON, has_python, noted, served_by};
 
-/// The arguments of the command.
+/// Arguments that name the upstream server.
 const UPSTREAM: &[&str] = &["--upstream", "docs"];
 
 /// A machine with a server that has prompts and resources, and these further settings.
@@ -20,7 +20,7 @@ fn machine(settings: &str) -> Rind {
     served_by(MATERIAL, "plain", "[[reply]]\ntext = \"x\"\n", settings)
 }
 
-/// The settings in which nothing is asked.
+/// Settings under which no approval is needed.
 const ALLOWED: &str = "[tools]\nrules = [{ tool = \"mcp__docs_*\", decision = \"allow\" }]\n";
 
 fn read(client: &mut Client, uri: &str) -> Value {
@@ -88,7 +88,7 @@ fn prompts_and_resources_are_listed_and_come_as_the_server_made_them() {
         secret.contains("secret masked") && !secret.contains("IOSFODNN7EXAMPLQ"),
         "{secret}"
     );
-    // A type that the bytes contradict is not told.
+    // A declared type that contradicts the bytes is not forwarded.
     let lies = read(&mut client, "docs://image-lies")["result"]["contents"][0].clone();
     assert_eq!(
         (&lies["mimeType"], &lies["blob"]),
@@ -160,12 +160,12 @@ fn rules_hooks_and_the_user_of_the_client_judge_each_of_them() {
     if !has_python() {
         return;
     }
-    // The client cannot ask its user.
+    // The client cannot ask its user, so the request is refused.
     let rind = machine("");
     let mut client = Client::ready(&rind, UPSTREAM, &json!({}));
     let refused = why(&read(&mut client, "docs://guide"));
     assert!(refused.contains("mcp__docs_read_resource"), "{refused}");
-    // The requests of the protocol are the only way.
+    // Resources are reachable only through the protocol's own requests, not as a tool.
     let called = client.call("mcp__docs_read_resource", &json!({"uri": "docs://guide"}));
     assert_eq!(called["code"], -32602, "{called}");
     drop(client);
@@ -192,7 +192,7 @@ fn rules_hooks_and_the_user_of_the_client_judge_each_of_them() {
             .count()
     };
     assert_eq!(reads(&rind), 1, "{:?}", noted(&rind));
-    // A rule.
+    // The operator's rule denies the request.
     let denied = "[tools]\nrules = [{ tool = \"mcp__docs_get_prompt\", decision = \"deny\" }]\n";
     let rind = machine(denied);
     let mut client = Client::ready(&rind, &["--upstream", "docs", "--yes"], &json!({}));
@@ -205,7 +205,7 @@ fn rules_hooks_and_the_user_of_the_client_judge_each_of_them() {
     );
     assert!(read(&mut client, "docs://guide")["result"].is_object());
     drop(client);
-    // A guard that fails.
+    // A failing guard refuses the request.
     let rind = machine("");
     guests::put("hostile", &rind.home().join("managed"), |manifest| manifest);
     let config = std::fs::read_to_string(rind.home().join("config/config.toml")).unwrap();
@@ -251,7 +251,7 @@ fn a_client_without_a_connection_asks_its_user_and_comes_back() {
         again["requestState"] = asked["requestState"].clone();
         again["inputResponses"] =
             json!({key.unwrap(): {"action": "accept", "content": {"allow": true}}});
-        // The state is for this request only.
+        // A request state is valid only for its own request.
         let mut other = again.clone();
         other["uri"] = json!("docs://orders");
         other["name"] = json!("docs:review");
@@ -390,7 +390,7 @@ fn a_resource_that_is_new_is_found_soon() {
         assert!(Instant::now() < until, "{answer}");
         std::thread::sleep(Duration::from_millis(50));
     }
-    // Asking for what nobody has lists no more often than that.
+    // Requests for missing resources do not make the server list its resources each time.
     let n_lists = noted(&rind).iter().filter(|line| *line == "list").count();
     assert!(n_lists < 20, "{n_lists}");
 }

@@ -1,4 +1,5 @@
-//! Secrets and records with the real program: where its operator keeps the ones and finds the others.
+//! Secrets and records with the real program: where the operator stores secrets, and where the
+//! records are.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,10 +11,12 @@ use serde_json::json;
 use super::echo;
 use rind_tests::server::Server;
 
-/// One turn; without a terminal a tool of a plugin's is only called when all are.
+/// Arguments of one turn. `--yes` is needed because the tool of a plugin cannot ask without a
+/// terminal.
 const ASK: [&str; 5] = ["run", "ask", "--yes", "--grant", "fetch"];
 
-/// The program with the guest, whose credential goes to this server, and a model that has it ask there once.
+/// A machine with the guest, whose credential is for this server, and a model that has the guest
+/// send one request there.
 fn machine(server: &Server) -> Rind {
     let host = server.at("127.0.0.1", "");
     let arguments = format!(

@@ -1,4 +1,4 @@
-//! `content-safety`: its time and its size; what it does stands in its cases.
+//! `content-safety`: its run time and its size. Its behavior is tested by its case files.
 
 use rind::point::payload::StopReason;
 use rind::provider::scripted::Reply;
@@ -7,10 +7,12 @@ use toml::Value;
 
 use super::with_plugin;
 
-/// Largest component, in bytes: it is compiled on every machine.
+/// Maximum size of the component in bytes. It is limited because every machine compiles the
+/// component.
 const LARGEST: u64 = 400_000;
 
-/// Returns the output of a turn whose model answers `answer`, and the reason for its end.
+/// Runs a turn whose model answers `answer`. Returns the output and the reason for the end of the
+/// turn.
 async fn output_of(answer: &str, settings: &[(&str, Value)]) -> (String, StopReason) {
     let (_host, setup) = with_plugin("content-safety", settings, vec![Reply::text(answer)]).await;
     let outcome = setup.build().turn("hello there").await;

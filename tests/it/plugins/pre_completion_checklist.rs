@@ -1,4 +1,5 @@
-//! `pre-completion-checklist` with real commands, and over several turns; the rest stands in its cases.
+//! `pre-completion-checklist` with real commands and over several turns. Its other behavior is
+//! tested by its case files.
 
 use rind::provider::scripted::Reply;
 use serde_json::json;
@@ -15,7 +16,7 @@ fn bash(command: &str) -> Reply {
     Reply::call("bash", json!({"command": command}))
 }
 
-/// The last lines of the conversation after a turn that follows a script, and what it puts out.
+/// Runs a turn with this script. Returns the lines of the conversation, and the output.
 async fn turn(script: Vec<Reply>, settings: &[(&str, toml::Value)]) -> (Vec<String>, String) {
     let (_host, setup) = with_plugin(NAME, settings, script).await;
     let mut running = setup.build();

@@ -1,4 +1,5 @@
-//! `quartermaster`: what is learned in one session and said in another; the rest stands in its cases.
+//! `quartermaster`: what it learns in one session and suggests in another. Its other behavior is
+//! tested by its case files.
 
 use rind::provider::scripted::Reply;
 use rind_tests::guests::Host;
@@ -18,7 +19,7 @@ fn read() -> Reply {
     Reply::call("read_file", json!({"path": "a.txt"}))
 }
 
-/// A session in which the call `next` came after `write_file` this often.
+/// A session in which the call `next` followed `write_file` this many times.
 async fn habit(times: usize, next: fn() -> Reply) -> (Host, Running) {
     let mut script: Vec<Reply> = std::iter::repeat_with(|| [write(), next()])
         .take(times)
@@ -31,7 +32,7 @@ async fn habit(times: usize, next: fn() -> Reply) -> (Host, Running) {
     (host, running)
 }
 
-/// A later session with the same plugins, loaded anew.
+/// A later session in which the same plugins are loaded again.
 async fn later(host: &Host, script: Vec<Reply>) -> Running {
     let mut setup = Setup::new(script);
     setup.plugins = host.load().await;
@@ -40,7 +41,7 @@ async fn later(host: &Host, script: Vec<Reply>) -> Running {
     running
 }
 
-/// The requests of a session that hold a suggestion.
+/// Indexes of the session's requests that hold a suggestion.
 fn suggested(running: &Running) -> Vec<usize> {
     let n_requests = running.provider.bodies().len();
     let has = |n: &usize| {

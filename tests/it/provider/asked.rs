@@ -1,4 +1,5 @@
-//! Servers that are asked about their models: what each kind of server says becomes the profile.
+//! Requests that ask a server about its models: the answer of each kind of server sets the model's
+//! profile.
 
 use std::time::{Duration, Instant};
 
@@ -7,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::server::{Reply, Server};
 
-/// Window and images of the model `m` as the provider `name` knows them after it has asked a server
-/// with these replies, and the requests that it asked with.
+/// Context window and image support of the model `m` after the provider `name` has asked a server
+/// with these replies, and the lines of its requests.
 async fn asked(name: &str, replies: &[&str]) -> (Option<u64>, Option<bool>, Vec<String>) {
     let replies = replies.iter().map(|body| Reply::plain(200, &[], body));
     let server = Server::start(replies.collect()).await;
@@ -60,7 +61,7 @@ async fn a_server_is_asked_once_in_the_way_of_its_kind() {
 async fn a_server_that_says_nothing_useful_is_not_asked_again_and_nothing_fails() {
     for reply in ["{}", "[]", "nonsense", r#"{"data":"x"}"#] {
         let (window, images, lines) = asked("vllm", &[reply]).await;
-        // On this machine a small window is assumed.
+        // The default for a server on this machine is a small window.
         assert_eq!(
             (window, images, lines.len()),
             (Some(32_768), None, 1),

@@ -1,4 +1,4 @@
-//! Tests of failures on the way, and of the messages for the user.
+//! Network failures, and their messages for the user.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn shown(events: &[StreamEvent]) -> Vec<String> {
         .collect()
 }
 
-/// The error that `name` gives when the server answers with `reply`, and what was heard.
+/// The provider's error when the server answers with `reply`, and the events before it.
 async fn fail(name: &str, reply: Reply, http: HttpConfig) -> (String, Vec<String>) {
     let server = Server::start(vec![reply]).await;
     let provider = provider(name, &server.url, http);
@@ -349,7 +349,7 @@ async fn comments_and_pings_keep_a_request_alive_up_to_a_bound_of_their_own() {
         let (error, events) = fail(name, Reply::stream(pieces).every(20), http.clone()).await;
         assert!(error.contains(words), "{error}");
         assert_eq!(events, ["Text(\"Hello \")"]);
-        // Twice the idle limit of comments, then the rest.
+        // Comments for twice the idle limit do not end the stream, if the rest follows.
         let rest = if name == "openai" {
             OPENAI_TEXT
         } else {
@@ -385,7 +385,7 @@ async fn an_answer_that_trickles_is_bounded_as_a_whole() {
          provider.http.total_timeout_ms"
     );
     assert!(!events.is_empty() && events.len() < 200, "{}", events.len());
-    // The waits between attempts count as well.
+    // Delays between attempts count towards the limit as well.
     let busy = Reply::plain(429, &["retry-after: 20"], "{}");
     let (error, _) = fail("openai", busy, http).await;
     assert!(error.contains("within 500 ms"), "{error}");

@@ -1,5 +1,5 @@
-//! Any schema of a tool, cut down for a wire: nothing is left that the wire refuses, and nothing
-//! that the tool takes is refused by what is left.
+//! Random tool schemas, reduced for a wire format: the result has nothing that the wire refuses,
+//! and accepts all arguments that the tool accepts.
 
 use proptest::prelude::*;
 use rind::provider::schema::{Level, cut};
@@ -109,8 +109,8 @@ fn tool() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Closes the objects within alternatives and definitions. In an open one any value may stand under a
-/// name that another alternative describes, and a merged object has the description of both.
+/// Closes the objects within alternatives and definitions. An open object accepts any value under a
+/// name that another alternative describes, but a merged object would not.
 fn close(schema: &mut Value, is_within: bool) {
     if is_within && schema["type"] == "object" {
         schema["additionalProperties"] = json!(false);
@@ -132,8 +132,8 @@ fn close(schema: &mut Value, is_within: bool) {
     }
 }
 
-/// Makes values for a schema by a sequence of choices. They need not be valid; what nobody
-/// described is not in them.
+/// Generates values for a schema from a seed. They need not be valid, but have only fields that the
+/// schema describes.
 struct Samples<'a> {
     root: &'a Value,
     seed: u64,
@@ -219,8 +219,8 @@ impl Samples<'_> {
     }
 }
 
-/// Number of lists that stand directly within each other. Where a list may hold anything, Gemini has
-/// to be told, and no schema can tell it of any depth.
+/// Depth of directly nested lists. Gemini needs a schema for the items of every list, and no schema
+/// describes items of any depth.
 fn lists(value: &Value, n_around: usize) -> usize {
     let inner = match value {
         Value::Array(items) => items.iter().map(|item| lists(item, n_around + 1)).max(),
@@ -232,8 +232,8 @@ fn lists(value: &Value, n_around: usize) -> usize {
         .max(n_around + usize::from(value.is_array()))
 }
 
-/// A cut schema as JSON Schema that means the same: `nullable` written out, and `null` for a
-/// property that may be left out.
+/// Translates a reduced schema to equivalent JSON Schema: `nullable` becomes explicit, and an
+/// optional property also accepts `null`.
 fn as_json_schema(schema: &Value) -> Value {
     let Value::Object(keywords) = schema else {
         return schema.clone();
@@ -326,7 +326,7 @@ proptest! {
         for refused in ["$ref", "$defs", "oneOf", "allOf", "pattern", "\"type\":[", "format", "title", "default"] {
             prop_assert!(!written.contains(refused), "{written}");
         }
-        // References that never end are refused when the tool is registered.
+        // Tools with references that never end are refused at registration, so they are skipped.
         if let Ok(check) = compile(&tool) {
             for seed in seeds {
                 let arguments = Samples { root: &tool, seed }.value(&tool, 0);

@@ -1,4 +1,4 @@
-//! A model server on the loopback address that replays what it is told to, byte for byte, and keeps what it was sent.
+//! A model server on loopback that replays bytes unchanged and records the requests.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -68,25 +68,25 @@ impl Reply {
         }
     }
 
-    /// The same, with this many milliseconds between two pieces.
+    /// This reply with `pause_ms` milliseconds between two pieces.
     pub(crate) fn every(mut self, pause_ms: u64) -> Self {
         self.pause_ms = pause_ms;
         self
     }
 
-    /// The same, but cut off.
+    /// This reply, but the connection is closed in the middle of the body.
     pub(crate) fn torn(mut self) -> Self {
         self.end = End::Torn;
         self
     }
 
-    /// The same, but falling silent.
+    /// This reply, but the server stops sending and keeps the connection open.
     pub(crate) fn silent(mut self) -> Self {
         self.end = End::Silence;
         self
     }
 
-    /// Accepts the connection and says nothing at all.
+    /// Accepts the connection and sends nothing.
     pub(crate) fn mute() -> Self {
         Self {
             head: String::new(),
@@ -132,7 +132,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Gives `replies` in turn, and the last one again for every further request.
+    /// Starts a server that sends `replies` in turn, and then repeats the last one.
     pub(crate) async fn start(replies: Vec<Reply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -154,10 +154,11 @@ impl Server {
                 }
                 log.lock().unwrap().push(request);
                 n_served += 1;
-                // Side by side, so that a silent reply does not keep the next client waiting.
+                // Connections run in parallel, so that a silent reply does not block the next
+                // client.
                 let notify = Arc::clone(&notify);
                 tokio::spawn(async move {
-                    // A client that hangs up early is what some tests are about.
+                    // The client may hang up early, which some tests are about.
                     let _ = answer(&mut stream, reply, &notify).await;
                 });
             }
@@ -176,14 +177,16 @@ impl Server {
     }
 }
 
-/// Whether a request asks about a model while the next reply is an answer of one: it is none of the test's requests.
+/// Whether a request asks about models, but the next reply is a model's answer. Such a request does
+/// not use up a reply.
 fn is_about_models(request: &Received, reply: &Reply) -> bool {
     let is_answer = reply.head.contains("text/event-stream");
     let paths = ["/models", "/props", "/api/ps", "/api/show"];
     is_answer && paths.iter().any(|path| request.line.ends_with(path))
 }
 
-/// The next request; `None` for a client that speaks TLS, which is told off as real servers do.
+/// Reads the next request; `None` for a client that speaks TLS, which gets status 400 as from real
+/// servers.
 async fn receive(stream: &mut TcpStream) -> Option<Received> {
     let mut bytes = Vec::new();
     let head_end = loop {
@@ -224,7 +227,7 @@ async fn receive(stream: &mut TcpStream) -> Option<Received> {
     Some(Received {
         line,
         headers,
-        // A request that only asks has none.
+        // A `GET` request has no body.
         body: match &body[..] {
             [] => Value::Null,
             body => serde_json::from_slice(body).unwrap(),
@@ -253,7 +256,7 @@ async fn answer(stream: &mut TcpStream, reply: Reply, hung_up: &Notify) -> std::
         End::Torn => Ok(()),
         End::Silence => {
             let mut buffer = [0];
-            // Nothing more is sent by this client, so the read ends when it hangs up, one way or the other.
+            // This client sends nothing more, so the read returns only when the client hangs up.
             let _ = stream.read(&mut buffer).await;
             hung_up.notify_one();
             Ok(())

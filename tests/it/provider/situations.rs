@@ -10,18 +10,18 @@ use super::*;
 
 const WIRES: [Wire; 4] = Wire::ALL;
 
-/// Opaque data that a server puts beside its answer and wants back.
+/// Opaque data that a server attaches to its answer and expects in the next request.
 const OPAQUE: &str = "b3BhcXVl";
 
 /// One piece of an answer.
 #[derive(Clone, Copy)]
 enum Piece {
     Text(&'static str),
-    /// Reasoning with its opaque proof.
+    /// Reasoning with an opaque signature.
     Thought(&'static str),
     /// Id, name, arguments.
     Call(&'static str, &'static str, &'static str),
-    /// Half of a pair of escapes, as it stands in JSON.
+    /// One half of a surrogate pair as a JSON escape.
     Half(&'static str),
 }
 use Piece::{Call, Half, Text, Thought};
@@ -34,7 +34,7 @@ enum Reason {
     Refused,
 }
 
-/// Text that stands for half of a pair until the event is written: a JSON library would refuse the escape itself.
+/// Placeholder for a surrogate escape until the event is written: a JSON library would refuse it.
 fn half(escape: &str) -> String {
     format!("@{escape}@")
 }
@@ -46,7 +46,7 @@ fn raw(event: &Value) -> String {
         .replace("@de00@", "\\ude00")
 }
 
-/// The events of an answer without its end, and the events of the end.
+/// Events of an answer without those of its end, and the events of its end.
 fn events(wire: Wire, pieces: &[Piece], reason: Reason) -> (Vec<Value>, Vec<Value>) {
     let mut events = Vec::new();
     for (at, piece) in pieces.iter().enumerate() {
@@ -194,7 +194,7 @@ fn gemini(piece: Piece) -> Vec<Value> {
         Text(text) => json!({"text": text}),
         Half(escape) => json!({"text": half(escape)}),
         Thought(text) => json!({"text": text, "thought": true}),
-        // Gemini's calls are whole: what was cut never comes.
+        // Gemini sends calls in one piece: a truncated call is never sent.
         Call(id, name, arguments) => match serde_json::from_str::<Value>(arguments) {
             Ok(args) => {
                 json!({"functionCall": {"id": id, "name": name, "args": args}, "thoughtSignature": OPAQUE})
@@ -205,7 +205,7 @@ fn gemini(piece: Piece) -> Vec<Value> {
     vec![json!({"candidates": [{"content": {"role": "model", "parts": [part]}}]})]
 }
 
-/// An event as a server of this wire frames it.
+/// An event in the framing of this wire.
 fn framed(wire: Wire, event: &Value) -> String {
     let name = match wire {
         Wire::AnthropicMessages | Wire::OpenaiResponses => event["type"].as_str(),
@@ -224,7 +224,7 @@ fn stream(wire: Wire, pieces: &[Piece], reason: Reason) -> String {
         .collect()
 }
 
-/// The same answer with `null` in place of every field that is not a part of what is said.
+/// An answer with `null` in every field that does not carry content.
 fn with_nulls(wire: Wire, pieces: &[Piece]) -> String {
     let (mut events, mut end) = events(wire, pieces, Reason::Done);
     for event in events.iter_mut().chain(&mut end) {
@@ -261,7 +261,7 @@ fn with_nulls(wire: Wire, pieces: &[Piece]) -> String {
         .collect()
 }
 
-/// An error of this wire, with the words of a server.
+/// An error of this wire with the server's message.
 fn refusal(wire: Wire, kind: &str, words: &str) -> Value {
     match wire {
         Wire::OpenaiChat | Wire::OpenaiResponses => {
@@ -425,7 +425,7 @@ const SITUATIONS: [&str; 23] = [
     "reasoning that is refused",
 ];
 
-/// A client with limits short enough for silence to be a situation.
+/// A client with limits short enough to test a silent server.
 fn impatient(wire: Wire, url: &str) -> Arc<dyn Provider> {
     let http = HttpConfig {
         idle_timeout_ms: 300,
@@ -453,7 +453,7 @@ async fn history(wire: Wire, provider: &dyn Provider, id: &'static str) -> Vec<M
     messages
 }
 
-/// Outcome of a situation, in a few words.
+/// Outcome of a situation in a few words.
 async fn outcome(situation: &str, wire: Wire) -> String {
     let server = Server::start(replies(situation, wire)).await;
     let provider = impatient(wire, &server.url);
@@ -567,7 +567,7 @@ async fn every_situation_is_met_on_every_wire() {
     "#);
 }
 
-/// Whether an API of this wire takes the conversation in a body: the rules that they document.
+/// Checks a conversation in a request's body against the documented rules of this wire's API.
 fn accepts(wire: Wire, body: &Value) -> Result<(), String> {
     let mut seen = std::collections::HashSet::new();
     let mut open: Vec<String> = Vec::new();
@@ -658,7 +658,7 @@ fn accepts(wire: Wire, body: &Value) -> Result<(), String> {
 #[tokio::test]
 async fn a_conversation_goes_on_over_each_other_wire_and_back() {
     let mut messages = Vec::new();
-    // Every wire after every other, and each twice; all of them number their calls anew.
+    // Each wire runs twice, the second time after all others. All of them number their calls anew.
     for wire in [WIRES, [WIRES[2], WIRES[0], WIRES[3], WIRES[1]]].concat() {
         let server = Server::start(vec![Reply::stream([stream(
             wire,
@@ -684,7 +684,7 @@ async fn a_conversation_goes_on_over_each_other_wire_and_back() {
         };
         let body = provider.body(&request, &Images::default());
         accepts(wire, &body).unwrap_or_else(|why| panic!("{wire:?}: {why} in {body:#}"));
-        // A text alone has no proof.
+        // Only messages with calls have a signature.
         let own = messages
             .iter()
             .filter(|message| message.tool_calls().next().is_some())
@@ -697,7 +697,7 @@ async fn a_conversation_goes_on_over_each_other_wire_and_back() {
             Wire::OpenaiChat => "reasoning_content",
             Wire::AnthropicMessages => "\"signature\"",
             Wire::OpenaiResponses => "rs_1",
-            // The stand-in for calls of others is Gemini's own.
+            // Gemini's signature is not counted: calls of other wires get a placeholder for it.
             Wire::Gemini => "never",
         });
         let foreign: Vec<&str> = marks
@@ -726,7 +726,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Every place in a value, as pointers.
+/// JSON pointers to every value within a value.
 fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     match value {
@@ -744,7 +744,7 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Whether a place decides how the answer ends, or is an error: replaced, it may take the whole answer away.
+/// Whether the place is an error or decides the answer's end, so that changing it may lose all.
 fn is_vital(place: &str) -> bool {
     [
         "finish_reason",
@@ -764,7 +764,7 @@ fn is_vital(place: &str) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The other events of the answer are read as before, whatever stands in one field of one event.
+    /// The other events are still read, whatever value one field of one event has.
     #[test]
     fn a_field_of_any_value_changes_at_most_its_own_effect(pick in any::<prop::sample::Index>(), event in any::<prop::sample::Index>(), value in any_json()) {
         for wire in WIRES {
@@ -782,7 +782,7 @@ proptest! {
             let read = rind::provider::replay::replay(wire, &[bytes.as_bytes()]);
             let message = read.unwrap_or_else(|why| panic!("{wire:?} {place}: {why}\n{bytes}"));
             let text = message.joined_text().replace('\n', "");
-            // At most one of the three pieces is touched.
+            // The change affects at most one of the three pieces.
             let n_left = ["first ", "second ", "third"].iter().filter(|piece| text.contains(*piece)).count();
             prop_assert!(n_left >= 2, "{wire:?} {place}: {text:?}\n{bytes}");
         }

@@ -1,5 +1,5 @@
-//! Proxies of the environment and certificates of a private authority: a program on its own, a
-//! proxy that takes `CONNECT`, and a server that speaks TLS.
+//! Proxies from the environment and certificates of a private authority: the real program, a proxy
+//! that accepts `CONNECT`, and a server that speaks TLS.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,8 +11,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, Stream};
 
-/// Authority that signed the certificate of `models.test`; both are valid until 2126. The key
-/// guards nothing.
+/// Authority that signed the certificate of `models.test`. Both are valid until 2126, and the key
+/// is used by tests only.
 const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/recorded/tls/ca.pem");
 const CERTIFICATE: &[u8] = include_bytes!("../../recorded/tls/server.pem");
 const KEY: &[u8] = include_bytes!("../../recorded/tls/server.key");
@@ -20,7 +20,7 @@ const KEY: &[u8] = include_bytes!("../../recorded/tls/server.key");
 const ANSWER: &str =
     "data: {\"choices\":[{\"delta\":{\"content\":\"Hello.\"},\"finish_reason\":\"stop\"}]}\n\n";
 
-/// Reads up to the blank line behind the head, and as many bytes as it announces.
+/// Reads a request: the head, and as many bytes of body as the head announces.
 fn read_request(stream: &mut impl Read) -> Option<String> {
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
@@ -43,8 +43,8 @@ fn read_request(stream: &mut impl Read) -> Option<String> {
     }
 }
 
-/// A proxy in front of a model server at `models.test`. Returns its port and the first lines of
-/// what it was asked.
+/// Starts a proxy in front of a model server at `models.test`. Returns the port and the first lines
+/// of the requests.
 fn start() -> (u16, Arc<Mutex<Vec<String>>>) {
     let provider = rustls::crypto::ring::default_provider();
     let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();

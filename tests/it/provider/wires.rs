@@ -1,5 +1,5 @@
-//! The Responses API and Gemini against recorded answers: one for each situation, and the next
-//! request, which must have everything in it that the server put beside its answer.
+//! The Responses API and Gemini against recorded answers: one for each situation. The next request
+//! must contain everything that the server attached to its answer.
 
 use rind::provider::endpoint::{ApiKey, Endpoint};
 use rind::provider::profile::ServerProfile;
@@ -40,7 +40,7 @@ fn request_to(model: &str, messages: Vec<Message>) -> Request {
 fn as_json(message: &Message) -> Value {
     let mut content = json!(message.content);
     for part in content.as_array_mut().unwrap() {
-        // Made-up ids end with a time.
+        // Ids that the program makes up contain the time, so they are masked.
         if part["id"].as_str().is_some_and(|id| id.len() > 16) {
             part["id"] = json!("made-up");
         }
@@ -61,7 +61,7 @@ async fn every_recorded_answer_is_read() {
     signed["extra"] = json!({"thoughtSignature": "CiQBcall="});
     let thought = "The user wants the weather.";
     let (responses, gemini) = (Wire::OpenaiResponses, Wire::Gemini);
-    // Wire, recording, reason for the end, tokens of input, output and cache, content.
+    // Columns: wire, recording, reason for the end, tokens of input, output and cache, content.
     let table = [
         (
             responses,
@@ -196,7 +196,7 @@ async fn every_recorded_answer_is_read() {
 #[tokio::test]
 async fn an_error_in_an_answer_is_told_as_what_it_is() {
     let (responses, gemini) = (Wire::OpenaiResponses, Wire::Gemini);
-    // Wire, recording, requests that are made, words of the error.
+    // Columns: wire, recording, number of requests, a part of the error.
     for (wire, recorded, n_requests, words) in [
         (
             responses,
@@ -232,7 +232,7 @@ async fn an_error_in_an_answer_is_told_as_what_it_is() {
     }
 }
 
-/// The answer of `model` in `recorded`, and results of its two calls.
+/// Messages of `model`'s recorded answer and of the results of its two calls.
 async fn answered(wire: Wire, model: &str, recorded: &str) -> Vec<Message> {
     let server = Server::start(vec![Reply::stream([recorded])]).await;
     let response = send(&*client(wire, &server.url), json!({"model": model}))

@@ -1,4 +1,4 @@
-//! Commands of `bash` and the kernel that confines them. Each case runs under every mechanism.
+//! Tests of `bash` commands that the kernel confines. Each case runs under every mechanism.
 
 mod aftermath;
 mod alone;

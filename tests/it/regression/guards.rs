@@ -1,4 +1,4 @@
-//! Plugins that cannot run, budgets, costs and the audit log.
+//! Tests of plugins that cannot run, unread rules, costs and the audit log.
 
 mod absent;
 mod audit;

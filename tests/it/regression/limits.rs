@@ -1,4 +1,4 @@
-//! Deadlines, cancellation and bounds.
+//! Tests of deadlines, cancellation and limits.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -98,7 +98,7 @@ async fn a_gate_that_spoke_before_a_change_is_not_asked_about_what_another_gate_
     assert_eq!(asked.load(Ordering::Relaxed), 1);
 }
 
-/// A session with a plugin whose hook takes half a second, of the three that it may.
+/// Opens a session with a plugin whose hook takes half a second and has a deadline of three.
 async fn napping() -> Session {
     let mut host = Host::default();
     host.plugin(Trust::Managed, "hostile", |manifest| {
@@ -128,7 +128,7 @@ fn finished() -> FinishedCall {
 #[tokio::test]
 async fn a_hook_that_waits_for_a_busy_instance_keeps_its_whole_deadline() {
     let session = napping().await;
-    // They come one after the other.
+    // The one instance runs the calls one after the other, which takes longer than one deadline.
     let calls = (0..8).map(|_| {
         session
             .dispatcher

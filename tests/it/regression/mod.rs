@@ -1,4 +1,5 @@
-//! Cases that broke once; `tests/regressions` lists them with their outcome.
+//! Tests of cases that once failed; the tables in `tests/regressions` list each with its present
+//! outcome.
 
 mod confinement;
 mod guards;

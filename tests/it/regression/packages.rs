@@ -1,4 +1,5 @@
-//! Plugins and skills of others: what is said when one does not work, and layouts, archives and names as they are in the wild.
+//! Tests of plugins and skills of other authors: messages when one does not work, and layouts,
+//! archives and names as published packages have them.
 
 mod authors;
 mod foreign;

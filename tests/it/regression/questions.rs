@@ -1,4 +1,5 @@
-//! Cases of questions: what is asked, what the answer covers, and what is loaded after it.
+//! Tests of questions to the user: their text, the scope of the answer, and the settings and
+//! plugins that load after it.
 
 mod answers;
 mod grammar;
@@ -8,7 +9,7 @@ mod trust;
 
 use rind_tests::cli::Rind;
 
-/// Returns the text that a terminal shows, without its colors.
+/// Returns the text of a terminal's screen without color codes.
 fn plain(screen: &str) -> String {
     let mut plain = String::new();
     let mut rest = screen;
@@ -19,7 +20,7 @@ fn plain(screen: &str) -> String {
     plain + rest
 }
 
-/// A machine whose model runs these commands, each in a step of its own.
+/// Creates a machine whose model runs these commands, one in each step.
 fn with_commands(commands: &[&str]) -> Rind {
     let mut script = String::new();
     for command in commands {
@@ -36,7 +37,7 @@ fn with_commands(commands: &[&str]) -> Rind {
     Rind::with_script(&script)
 }
 
-/// A machine whose model writes these files, each in a step of its own.
+/// Creates a machine whose model writes these files, one in each step.
 fn with_writes(files: &[(&str, &str)]) -> Rind {
     let mut script = String::new();
     for (path, content) in files {

@@ -1,4 +1,4 @@
-//! Text that leaves the process, and the origin of text that enters a request.
+//! Tests of text that leaves the process, and of the origin of text that enters a request.
 
 mod doors;
 mod origin;

@@ -1,4 +1,4 @@
-//! Messages, exit codes and small behavior of the commands.
+//! Tests of messages, exit codes and details of the commands.
 
 mod author;
 mod found;

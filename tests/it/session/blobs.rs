@@ -1,4 +1,4 @@
-//! Content that is not text: bytes beside the entries of a session.
+//! Tests of blobs: bytes that a session stores beside its entries.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ fn keep(session: &Session, bytes: &[u8]) -> Blob {
     blob
 }
 
-/// The file of the blob.
+/// Returns the path of the blob's file.
 fn file(session: &Session, blob: &Blob) -> std::path::PathBuf {
     session.folder().unwrap().join("content").join(&blob.id)
 }
@@ -51,7 +51,7 @@ fn bytes_are_kept_once_in_private_files_and_survive_resume_and_fork() {
         .collect();
     assert_eq!(blobs, std::slice::from_ref(&blob));
     assert_eq!(session.blobs().get(&blob.id).unwrap(), DOT);
-    // A fork goes its own way: what becomes of the first does not touch it.
+    // A fork has its own copy, which stays when the original's files are removed.
     let spec = crate::harness::session_spec(std::path::Path::new("/w"));
     let fork = place.store.fork(&id, None, &spec).unwrap();
     fs::remove_dir_all(session.folder().unwrap().join("content")).unwrap();
@@ -111,7 +111,7 @@ fn a_blob_and_all_of_a_session_are_bounded_also_after_a_resume() {
         )
     );
     keep(&session, DOT);
-    // A file that takes no room on the disk and counts with its length.
+    // A sparse file, which counts with its length.
     let filler = session
         .folder()
         .unwrap()
@@ -124,7 +124,7 @@ fn a_blob_and_all_of_a_session_are_bounded_also_after_a_resume() {
     drop(session);
     let session = place.resume(&id).unwrap();
     keep(&session, b"abcd");
-    // What is there already takes no more room.
+    // A blob that is stored already takes no more space.
     keep(&session, DOT);
     let error = session.blobs().put(&Blob::of(b"e", ""), b"e").unwrap_err();
     assert!(

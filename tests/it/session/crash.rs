@@ -99,7 +99,7 @@ fn a_bad_line_in_the_middle_is_left_out_by_file_and_line() {
 
 #[tokio::test]
 async fn a_host_that_is_killed_in_the_middle_of_a_turn_can_go_on() {
-    // Every length that the file had at some moment of a turn is a moment when the host may be killed.
+    // The host may be killed at every length that the session file has during a turn.
     let script = || {
         vec![
             Reply::call("read_file", json!({"path": "a.txt"}))
@@ -136,7 +136,7 @@ async fn a_host_that_is_killed_in_the_middle_of_a_turn_can_go_on() {
     }
 }
 
-/// A session with every kind of entry and with texts that are awkward to cut.
+/// File of a session with many kinds of entries and with characters of several bytes.
 static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let place = TempStore::new();
     let session = place.create();
@@ -163,7 +163,8 @@ static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     fs::read(place.file(session.id())).unwrap()
 });
 
-/// The entries whose last byte before the line feed is within the first `at` bytes.
+/// Returns the entries of which the first `at` bytes contain the complete line, except perhaps its
+/// line feed.
 fn complete(at: usize) -> Vec<Entry> {
     let mut entries = Vec::new();
     let mut end = 0;
@@ -176,7 +177,7 @@ fn complete(at: usize) -> Vec<Entry> {
     entries
 }
 
-/// Any byte, and more often one near the end of a line, where the cases differ.
+/// Generates a length at which the file is cut: half of them anywhere, half near the end of a line.
 fn cut() -> impl Strategy<Value = usize> {
     let is_end = |at: &usize| WHOLE[*at] == b'\n';
     let ends: Vec<usize> = (0..WHOLE.len()).filter(is_end).collect();

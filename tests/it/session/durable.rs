@@ -1,4 +1,5 @@
-//! Lines that survive a power failure before something begins: the start of a tool that changes something, and that of a subagent.
+//! Tests that entries are durable before the action that they announce: the start of a tool with
+//! effects, and of a subagent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -15,15 +16,15 @@ use serde_json::json;
 
 use crate::harness::{NativeTool, Setup, session_spec};
 
-/// Lines of each session that a power failure would leave.
+/// Lines of each session that would survive a power failure, by address.
 type Safe = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 
-/// A store in which lines are safe only once somebody waited for them.
+/// A store whose lines survive a power failure only after a caller has waited for the sync.
 #[derive(Clone, Debug, Default)]
 struct PowerStore {
     sessions: MemorySessions,
     safe: Safe,
-    /// Sessions of subagents that were created before an entry that is safe named them.
+    /// Addresses of subagents' sessions that were created before a durable entry named them.
     early: Arc<Mutex<Vec<String>>>,
 }
 
@@ -37,12 +38,12 @@ struct Frames(PowerStore, SessionAddress, Vec<u8>);
 
 impl UnsyncedFrames for Frames {
     fn wait(self: Box<Self>) {
-        // A slow disk: whoever does not wait is seen.
+        // Simulates a slow disk, so that the test fails if the host does not wait.
         std::thread::sleep(std::time::Duration::from_millis(30));
         let Self(store, at, lines) = *self;
         let mut safe = store.safe.lock().unwrap();
         let kept = safe.entry(at.to_string()).or_default();
-        // A wait that began earlier may end later, and lines that are safe stay so.
+        // Waits may end out of order, and an earlier one must not shorten the durable lines.
         if kept.len() < lines.len() {
             *kept = lines;
         }
@@ -87,7 +88,7 @@ impl PowerStore {
         Box::new(PowerJournal { journal, store, at })
     }
 
-    /// Whether a line that is safe has all these words.
+    /// Whether a durable line contains all these words.
     fn is_safe(&self, words: &[&str]) -> bool {
         let safe = self.safe.lock().unwrap();
         let texts = safe.values().map(|bytes| String::from_utf8_lossy(bytes));
@@ -158,7 +159,7 @@ impl Sessions for PowerStore {
     }
 }
 
-/// A tool that says whether its start was safe when it ran.
+/// Returns a tool whose result says whether the entry of its start was durable when it ran.
 fn watching(
     name: &'static str,
     class: EffectClass,

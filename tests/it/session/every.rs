@@ -1,5 +1,5 @@
-//! A session with an entry of every type, written by the program of today: its lines match the schema, and a copy that ends at any
-//! of them is whole.
+//! Tests of a session with an entry of every type: its lines match the schema, and a copy that ends
+//! at any entry is valid.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::harness::{Setup, check_pairs, session_spec};
 use crate::image::DOT;
 
-/// Reads an entry's content. One of an unknown type would match no case of the format.
+/// Parses the content of an entry, whose type must be known.
 fn body(value: Value) -> Body {
     let body: Body = serde_json::from_value(value.clone()).unwrap();
     assert!(!matches!(body, Body::Unknown { .. }), "{value}");
@@ -58,7 +58,7 @@ fn text(text: &str) -> Value {
     json!([{"type": "text", "text": text}])
 }
 
-/// The first turn: everything around a request and its calls.
+/// Writes the first turn, with every type of entry about a request and its calls.
 fn first_turn(session: &Session) {
     let blob = Blob::of(DOT, "");
     session.blobs().put(&blob, DOT).unwrap();
@@ -106,7 +106,7 @@ fn first_turn(session: &Session) {
     );
     session.state_set("hello", "small", Some("1")).unwrap();
     for letter in ["a", "b"] {
-        // The first value is removed when the second takes its place.
+        // The blob of the first value is removed when the second value replaces it.
         session
             .state_set("hello", "large", Some(&letter.repeat(100_000)))
             .unwrap();
@@ -145,7 +145,8 @@ fn shown_part(blob: &Blob) -> Value {
     part
 }
 
-/// Later turns: archival, commands, a turn that is cut off, one that continues it, one that is taken back.
+/// Writes later turns: an archived one, commands, one that is cut off, one that continues it, and
+/// one that is undone.
 fn later_turns(store: &SessionStore, session: Session) -> Session {
     let spec = session_spec(Path::new("/w"));
     let id = session.id().to_string();
@@ -171,7 +172,7 @@ fn later_turns(store: &SessionStore, session: Session) -> Session {
         ],
     );
     drop(session);
-    // This cuts the turn.
+    // Resuming ends the open turn as cut off.
     let session = store.resume(&id, &spec).unwrap();
     write(
         &session,
@@ -191,7 +192,8 @@ fn later_turns(store: &SessionStore, session: Session) -> Session {
     session
 }
 
-/// A store with such a session, in the folder of a setup, and the id of a copy of the session.
+/// Creates a session with entries of every type in the store of a setup. Returns the store and the
+/// id of a copy of the session.
 fn every(setup: &Setup) -> (SessionStore, String) {
     let store = setup.store();
     let spec = session_spec(&setup.workspace());
@@ -202,7 +204,7 @@ fn every(setup: &Setup) -> (SessionStore, String) {
     (store, copy.id().to_string())
 }
 
-/// Checks each line of a session file, and returns the types of its entries.
+/// Checks each line of a session file against the schema, and returns the types of its entries.
 pub(crate) fn types_of_lines(check: &jsonschema::Validator, text: &str) -> BTreeSet<String> {
     let types = text.lines().map(|line| {
         let entry: Value = serde_json::from_str(line).unwrap();
@@ -261,7 +263,7 @@ async fn a_copy_up_to_any_entry_has_no_fault_and_goes_on() {
         quiet("copied");
         let session = store.resume(&copied, &spec).unwrap();
         assert_eq!(session.notices(), Vec::<String>::new(), "{name}");
-        // A value that is no longer there is gone, and no error.
+        // A large value whose blob was removed is missing, and not an error.
         session.state_get("hello", "large").unwrap();
         let mut running = setup.build_on(session);
         assert_eq!(running.turn("next").await.output, "on", "{name}");

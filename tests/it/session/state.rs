@@ -36,7 +36,7 @@ fn large_values_of_the_state_are_blobs() {
         session.state_get("q", "small").unwrap().as_deref(),
         Some("other")
     );
-    // A blob that nothing refers to any more goes.
+    // A blob to which no value refers any more is removed.
     session.state_set("p", "large", Some("short")).unwrap();
     assert_eq!(fs::read_dir(&blobs).unwrap().count(), 0);
 }
@@ -82,7 +82,7 @@ fn state_has_limits() {
     }
     let error = set("3", &largest).unwrap_err().to_string();
     assert!(error.contains("plugin `p` exceeded a limit"), "{error}");
-    // A value that takes the place of another counts once, and another plugin has limits of its own.
+    // Only the new value counts after a replacement, and each plugin has its own limits.
     set("2", &largest).unwrap();
     session.state_set("q", "0", Some(&largest)).unwrap();
 }

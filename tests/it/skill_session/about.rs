@@ -1,4 +1,5 @@
-//! Skills about certain files: the model is told of one once such a file is touched, and the system prompt stays as it was.
+//! Tests of skills for certain files: the model is told of a skill when it first uses such a file,
+//! and the system prompt does not change.
 
 use rind::point::catalog as at;
 use rind::point::outcome as o;
@@ -7,7 +8,7 @@ use rind::tool::approval::ApprovalAnswer;
 use super::*;
 use crate::harness::session_spec;
 
-/// A skill about these files.
+/// Returns a skill for files that match these patterns.
 fn about(id: &str, paths: &[&str]) -> Skill {
     let mut skill = skill(id, "Do it this way.");
     skill.paths = paths.iter().map(|path| (*path).to_owned()).collect();
@@ -18,12 +19,12 @@ fn read(path: &str) -> Reply {
     Reply::call("read_file", json!({ "path": path }))
 }
 
-/// Beginning of what the model is told of a skill.
+/// Returns the beginning of the note that tells the model of a skill.
 fn mark(id: &str) -> String {
     format!("[skill for files such as this, {id}: Does {id}.")
 }
 
-/// Number of times that the conversation tells of a skill.
+/// Counts the notes about a skill in the conversation.
 fn n_told(running: &Running, id: &str) -> usize {
     running.lines().join("\n").matches(&mark(id)).count()
 }
@@ -218,7 +219,7 @@ async fn what_was_told_holds_after_a_resume_and_not_after_undo() {
     let mut running = again.build_on(session);
     running.turn("look again").await;
     assert_eq!(n_told(&running, "text"), 1);
-    // Both turns are gone, and with them what told of it.
+    // Undoing both turns removes the note.
     running.agent.undo().await.unwrap();
     running.agent.undo().await.unwrap();
     assert_eq!(n_told(&running, "text"), 0);

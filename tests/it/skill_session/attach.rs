@@ -1,10 +1,10 @@
-//! Plugins that a skill depends on: their tools are there for the time of the skill.
+//! Tests of plugins on which a skill depends: their tools are available while the skill is active.
 
 use rind_tests::guests;
 
 use super::*;
 
-/// A skill that depends on the plugin `hello`, whose tool is `greet`.
+/// Returns a skill that depends on the plugin `hello`, which has the tool `greet`.
 fn greeter(id: &str, attach: bool) -> Skill {
     let mut skill = skill(id, "Greet.");
     skill.library_depends = vec!["hello".into()];
@@ -16,7 +16,7 @@ fn greet() -> Reply {
     Reply::call("greet", json!({"name": "Ada"}))
 }
 
-/// An agent with the plugin `hello`.
+/// Builds an agent with the plugin `hello`.
 async fn with_hello(script: Vec<Reply>, skills: Vec<Skill>) -> Running {
     let mut host = guests::Host::default();
     host.guest("hello");
@@ -26,7 +26,7 @@ async fn with_hello(script: Vec<Reply>, skills: Vec<Skill>) -> Running {
     setup.build()
 }
 
-/// Whether each request had the tool of the plugin.
+/// Returns for each request whether it offered the tool `greet`.
 fn offered(running: &Running) -> Vec<bool> {
     let n_requests = running.provider.bodies().len();
     (0..n_requests)

@@ -1,4 +1,5 @@
-//! Ways around what a skill keeps an agent to, and into files that are not its own.
+//! Tests of attempts to bypass the restrictions of a skill, and to read files outside of its
+//! bundle.
 
 use rind::grant::SideEffect;
 use rind::grant::held::HeldFolder;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 
 use super::*;
 
-/// A bundle in the workspace, as a project has it.
+/// Creates a skill with its own folder of files in the workspace, as a project has it.
 fn bundle(running_in: &Path) -> Skill {
     let dir = running_in.join(".claude/skills/pdf");
     put(&dir.join("references/a.md"), "as it was\n");
@@ -23,7 +24,7 @@ fn file(name: &str) -> Reply {
     Reply::call("skill", json!({"skill": "pdf", "file": name}))
 }
 
-/// Puts a link to another folder in the place of the bundle.
+/// Command that replaces the folder of the bundle with a link to another folder.
 const SWAP: &str = "mv .claude/skills/pdf old && ln -s \"$PWD/../elsewhere\" .claude/skills/pdf";
 
 #[tokio::test]
@@ -112,7 +113,8 @@ async fn a_text_that_was_handed_out_is_never_given_to_the_model_without_what_it_
         .invoke_skill("look", &json!(null), "/look")
         .await
         .unwrap();
-    // Behind other text, although another invocation failed since, and once more.
+    // The skill's text is sent after other text, although another invocation failed meanwhile, and
+    // then once more.
     let other = running
         .agent
         .invoke_skill("other", &json!(null), "/other")
@@ -161,7 +163,7 @@ async fn a_rule_that_denies_skills_holds_for_those_that_nobody_asks_about() {
         .await;
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("refused by policy"), "{refused}");
-    // A default about programs says nothing about reading.
+    // A default for the effect `execute` does not apply to a skill's text, which is only read.
     let mut setup = self::setup(vec![], [skill("notes", "Write notes.")]);
     setup.policy.defaults.execute = Rule::Deny;
     let mut running = setup.build();

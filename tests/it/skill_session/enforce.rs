@@ -1,4 +1,5 @@
-//! Calls that an active skill keeps from running: by the model, by subagents, by plugins, beside further skills; and until when.
+//! Tests of calls that an active skill refuses: calls of the model, of subagents and of plugins,
+//! also with several skills; and of when a skill ends.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +13,8 @@ use rind::tool::ToolOutput;
 use super::*;
 use crate::harness::{NativeTool, check_pairs};
 
-/// The refusals of the turn: who refused, and that the text says which skill it was and how it ends.
+/// Returns who refused each refused call. Checks that the texts say which skill refused and when it
+/// ends.
 fn refusals(running: &Running) -> Vec<String> {
     let refused = running.results().into_iter();
     let refused = refused.filter_map(|(text, is_error, by)| Some((text, is_error, by?)));
@@ -47,7 +49,7 @@ async fn a_tool_that_the_skill_does_not_allow_is_refused_and_the_model_goes_on()
     assert_eq!(refusals(&running), ["skill look"]);
     assert!(!running.folder.path().join("w/touched").exists());
     assert_eq!(told(&running), ["+look by model", "-look turn"]);
-    // The list of tools narrows, and the text says what is left.
+    // The next request offers only the tools of the skill, and the refusal lists them.
     assert!(
         tools_of(&running, 0).contains(&"bash".to_owned()),
         "{:?}",
@@ -61,7 +63,7 @@ async fn a_tool_that_the_skill_does_not_allow_is_refused_and_the_model_goes_on()
     );
     check_pairs(&running.session.messages());
 
-    // It ended with the turn.
+    // The skill ended with the turn.
     running.turn("go on with the work").await;
     assert!(running.folder.path().join("w/later").exists());
 }
@@ -78,7 +80,7 @@ async fn a_subagent_has_no_more_than_the_skill_leaves_whenever_it_was_started() 
         use_skill("look"),
         spawn(json!(["bash"])),
         spawn(json!(["read_file"])),
-        // The subagent.
+        // Replies for the subagent.
         bash("touch touched"),
         Reply::text("could not"),
         Reply::text("done"),
@@ -104,7 +106,7 @@ async fn a_skill_of_the_main_agent_holds_in_a_subagent_whatever_that_invokes_its
             true => use_skill("look"),
             false => Reply::call("read_file", json!({"path": "a.txt"})),
         };
-        // The subagent has the tools that read, and itself invokes a skill that leaves all of them.
+        // The subagent has the read-only tools, and invokes a skill that allows all tools.
         let script = vec![
             first,
             Reply::call("spawn_subagent", json!({"task": "find it", "wait": true})),
@@ -290,7 +292,7 @@ async fn a_conversational_skill_stays_until_the_person_ends_it_also_after_a_resu
         "{text}"
     );
 
-    // The file of the skill is gone when the session is resumed.
+    // The skill's file no longer exists when the session is resumed.
     let (id, folder) = (running.session.id().clone(), running.folder);
     drop((running.agent, running.session));
     let script = vec![
@@ -330,7 +332,7 @@ async fn a_skill_whose_turn_was_interrupted_has_ended() {
     let setup = setup(script, [only("look", &["read_file"])])
         .hook::<at::PostTool>("stops", |_, _| Ok(o::ResultOutcome::default()));
     let mut running = setup.build();
-    // The turn is dropped once the skill is active and the model is asked again.
+    // The turn is dropped at its second request, when the skill is active.
     let mut events = running.agent.events();
     let mut n_requests = 0;
     {

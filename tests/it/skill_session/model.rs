@@ -1,4 +1,4 @@
-//! The model that a skill wants for its turn.
+//! Tests of the model that a skill sets for its turn.
 
 use rind::point::catalog as at;
 use rind::point::outcome as o;
@@ -6,7 +6,7 @@ use rind::skill::{Source, parse_text};
 
 use super::*;
 
-/// A skill that wants a model.
+/// Returns a skill that sets this model.
 fn wants(model: &str) -> Skill {
     let mut skill = skill("deep", "Think.");
     skill.model = Some(model.into());
@@ -19,7 +19,7 @@ fn offering(script: Vec<Reply>, skills: impl IntoIterator<Item = Skill>) -> Setu
     setup
 }
 
-/// Models of the requests so far.
+/// Returns the model of each request so far.
 fn models(running: &Running) -> Vec<String> {
     let bodies = running.provider.bodies();
     bodies
@@ -28,7 +28,7 @@ fn models(running: &Running) -> Vec<String> {
         .collect()
 }
 
-/// Notices about models.
+/// Returns the notices about models.
 fn notices(running: &Running) -> Vec<String> {
     let about = |event: &Event| match event {
         Event::Notice { text, .. } if text.contains("model") => Some(text.clone()),

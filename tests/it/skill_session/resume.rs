@@ -1,4 +1,4 @@
-//! Memory of a session for skills when it is resumed, and the notice before a first use.
+//! Tests of the skills of a resumed session, and of the notice at the first use of a skill.
 
 use rind::grant::SideEffect;
 use rind::point::outcome::Level;
@@ -7,7 +7,7 @@ use rind_tests::guests;
 use super::*;
 use crate::harness::session_spec;
 
-/// Texts of the notices about the side effects of skills.
+/// Returns the texts of the notices about side effects of skills.
 fn notices(running: &Running) -> Vec<String> {
     let events = running.events.iter();
     let notices = events.filter_map(|event| match event {
@@ -31,7 +31,7 @@ async fn what_a_skill_says_that_it_does_is_told_before_its_first_use_and_once() 
     for (skill, expected) in [
         (of(Trust::User, &both), &[words][..]),
         (of(Trust::Package, &both), &[words]),
-        // The question says it.
+        // The question about a project's skill lists the side effects, so there is no notice.
         (of(Trust::Project, &both), &[]),
         (of(Trust::User, &[SideEffect::None]), &[]),
         (of(Trust::User, &[]), &[]),

@@ -1,4 +1,5 @@
-//! Questions that a skill spares: which calls, of whose skill, until when.
+//! Tests of calls that a skill's `allowed-tools` exempt from questions: which calls, for skills of
+//! which trust, and for how long.
 
 use rind::point::catalog as at;
 use rind::point::outcome as o;
@@ -8,20 +9,20 @@ use rind::tool::policy::{PolicyRule, Rule};
 
 use super::*;
 
-/// The skill of a front matter with these `allowed-tools`.
+/// Parses a skill with these `allowed-tools`.
 fn sparing(allowed: &str) -> Skill {
     let text = format!("---\nname: git\ndescription: d\nallowed-tools: {allowed}\n---\nText.\n");
     parse_text("git", &text).unwrap()
 }
 
-/// A rule about commands of `bash`.
+/// Returns a rule for `bash` commands that match this pattern.
 fn rule(command: &str, decision: Rule) -> PolicyRule {
     let decision = serde_json::to_value(decision).unwrap();
     serde_json::from_value(json!({"tool": "bash", "command": command, "decision": decision}))
         .unwrap()
 }
 
-/// Runs one call after the skill, and returns whether a person was asked about it and whether it ran.
+/// Runs a turn of a skill and one call. Returns the number of questions and whether the call ran.
 async fn call(setup: Setup) -> (usize, bool) {
     let mut running = setup.asking(vec![ApprovalAnswer::Yes]).build();
     running.turn("look at the work").await;
@@ -88,7 +89,7 @@ async fn whose_skill_it_is_decides_whether_it_spares() {
         (Trust::Managed, 0),
         (Trust::Package, 0),
         (Trust::User, 0),
-        // Once about the skill, once about the call.
+        // A question about the skill, and another about the call.
         (Trust::Project, 2),
         (Trust::Local, 2),
     ] {
@@ -126,7 +127,7 @@ async fn a_rule_a_hook_or_a_dry_run_is_stronger() {
             ..o::CallOutcome::default()
         })
     });
-    // Also about the call of the tool `skill`, which stands at its first answer.
+    // The hook asks about the call of the tool `skill` as well.
     let mut running = asks
         .asking(vec![ApprovalAnswer::Yes, ApprovalAnswer::Yes])
         .build();
@@ -210,11 +211,11 @@ async fn a_text_that_comes_in_again_is_active_again_and_spares_nothing() {
     let text = text.unwrap();
     running.turn(&text).await;
     assert_eq!(n_asked(&running), 0);
-    // As a file that is piped in, by whoever wrote the file.
+    // The skill's text within a message, as a piped file could contain it, activates no skill.
     running.turn(&format!("Look at this:\n{text}")).await;
     assert_eq!(n_asked(&running), 1);
     assert!(!running.folder.path().join("w/two").exists());
-    // The person starts it once more.
+    // The user invokes the skill once more.
     let again = running.agent.invoke_skill("git", &json!(""), "/git").await;
     running.turn(&again.unwrap()).await;
     assert_eq!(n_asked(&running), 1);

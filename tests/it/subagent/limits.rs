@@ -1,4 +1,4 @@
-//! Limits of number, steps, time and cost.
+//! Tests of limits on the number, steps, time and cost of subagents.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use rind::tool::ToolOutput;
 use super::*;
 use crate::harness::NativeTool;
 
-/// A subagent that reads the same file for ever.
+/// Returns replies of a subagent that reads the same file forever.
 fn looping() -> Vec<Reply> {
     vec![
         reply(

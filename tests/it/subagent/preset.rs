@@ -1,10 +1,10 @@
-//! Presets: the tools and instructions that they select, and never more than the parent has.
+//! Tests of presets: they select tools and instructions, and never add tools that the parent lacks.
 
 use rind::skill::{Skills, parse_text};
 
 use super::*;
 
-/// The names of the tools of the request whose conversation contains this text.
+/// Returns the names of the tools in the first request whose first message contains this text.
 fn tools_for(running: &Running, text: &str) -> Vec<String> {
     let bodies = running.provider.bodies();
     let own = bodies.iter().find(|body| {

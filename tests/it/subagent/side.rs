@@ -1,4 +1,4 @@
-//! Several subagents at once: waited for, stopped, continued, blocked.
+//! Tests of several subagents at once: waited for, stopped, continued, blocked.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::harness::{NativeTool, check_pairs, session_spec};
 
-/// A tool that waits until its call is cancelled.
+/// Returns a tool that waits until its call is cancelled.
 fn hang() -> impl rind::tool::Tool {
     NativeTool::new("hang", EffectClass::Read, |cancelled| {
         Box::pin(async move {
@@ -21,7 +21,7 @@ fn hang() -> impl rind::tool::Tool {
     })
 }
 
-/// Replies of three subagents: one reads, one may not write, one hangs.
+/// Returns the replies of three subagents: one reads a file, one is refused a write, one hangs.
 fn workers() -> Vec<Reply> {
     vec![
         reply(
@@ -40,7 +40,7 @@ fn workers() -> Vec<Reply> {
     ]
 }
 
-/// The call that starts all three.
+/// Returns the calls that start the three subagents of [`workers`].
 fn three() -> Reply {
     spawn("investigate", "Read a.txt")
         .and_call(
@@ -95,7 +95,7 @@ async fn three_subagents_side_by_side_one_is_stopped_one_continued_and_one_is_bl
     let results = running.results();
     let texts: Vec<&str> = results.iter().map(|result| &*result.0).collect();
 
-    // Each starts at once.
+    // Each call returns as soon as its subagent runs.
     for text in &texts[..3] {
         assert!(text.contains("\nstate: running\n"), "{text}");
     }
@@ -133,7 +133,7 @@ async fn three_subagents_side_by_side_one_is_stopped_one_continued_and_one_is_bl
         &("And b.txt?".to_owned(), SubagentState::Answered)
     );
 
-    // The one that goes on has its whole conversation, in one file.
+    // The continued subagent has its complete conversation in one file.
     let children = running.session.children();
     assert_eq!(children.len(), 3);
     let sent = running.provider.bodies();
@@ -343,7 +343,7 @@ async fn a_beginning_that_several_ids_have_names_them_and_stops_none() {
         ambiguous.starts_with("`sub-` is the beginning of 3 ids: sub-"),
         "{ambiguous}"
     );
-    // Waiting for any of them returns though one hangs, and a timeout is no failure.
+    // Waiting for any subagent returns although one hangs, and a timeout is no failure.
     assert!(!results[4].1 && !results[5].1, "{results:#?}");
     assert!(
         results[5].0.contains("\nstate: running"),

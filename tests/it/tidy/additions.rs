@@ -1,4 +1,5 @@
-//! The lists of the architecture page that say which files a further point or import touches, held to an example of each.
+//! Generates the lists of the architecture page that say which files an additional point or import
+//! touches, from an example of each.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +9,11 @@ use super::tree::{HOST, has_word, sources};
 /// Page that holds the lists.
 pub(super) const FILE: &str = ".github/ARCHITECTURE.md";
 
-/// An example of an addition, and its names in the tree.
+/// An example of an added point or import, and its names in the sources.
 struct Example {
     /// Name in the docs.
     name: &'static str,
-    /// Names in code and contract.
+    /// Names in the code and the contract.
     words: &'static [&'static str],
 }
 
@@ -21,7 +22,7 @@ const EXAMPLES: &[Example] = &[
         name: "after-compact",
         words: &["after-compact", "after_compact", "AfterCompact"],
     },
-    // The bare word names subagents everywhere.
+    // The word `agents` alone also names subagents, so only longer names count.
     Example {
         name: "agents",
         words: &[
@@ -38,7 +39,7 @@ const EXAMPLES: &[Example] = &[
     },
 ];
 
-/// The lists as they must be.
+/// Returns the lists as generated from the sources.
 pub(super) fn parts() -> impl Iterator<Item = Part> {
     let [library, crates] = HOST;
     let folders = [

@@ -1,9 +1,10 @@
-//! No dependency has a known advisory with a fix, unless the list says why it cannot be reached.
+//! Checks that no dependency has an advisory with a fixed version, unless the list says why the
+//! fault cannot be reached.
 
 use semver::Version;
 use serde::Deserialize;
 
-/// `.ci/advisories.toml`.
+/// Content of `.ci/advisories.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List {
@@ -50,7 +51,7 @@ pub(super) fn check(list: &str, lock: &str, has_file: impl Fn(&str) -> bool) -> 
             what,
             ..
         } = advisory;
-        // A fix of one line says nothing of another: each line of a crate has an entry of its own.
+        // A fix applies to one major version only: each major version of a crate has its own entry.
         let of_line =
             |found: &&Package| found.name == *package && found.version.major == fixed.major;
         let mut affected = lock

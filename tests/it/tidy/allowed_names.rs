@@ -1,13 +1,13 @@
-//! Files that may use the sandbox, processes, the terminal and the environment.
+//! Checks that only the listed files use the sandbox, processes, the terminal and the environment.
 
 use super::additions;
 use super::table::Table;
 use super::tree::{Source, has_word};
 
-/// A rule for names that only some files may use.
+/// A rule that restricts names to some files.
 struct Rule {
     names: &'static [&'static str],
-    /// Folders and files that may use them, each with the reason.
+    /// Folders and files that may use the names, each with the reason.
     allowed: &'static [(&'static str, &'static str)],
     why: &'static str,
 }
@@ -154,7 +154,7 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// The rules as a table of the architecture page.
+/// Returns the table of the rules in the architecture page.
 pub(super) fn table() -> Table {
     let head = ["| names | only in | why |", "|---|---|---|"];
     let rows = RULES.iter().map(|rule| {
@@ -190,7 +190,7 @@ pub(super) fn check(source: &Source) -> Vec<String> {
             continue;
         }
         for (number, line) in source.code() {
-            // A method of that name is not the function.
+            // A call `.name` of a method with the same name is no use of the function.
             let named = rule
                 .names
                 .iter()

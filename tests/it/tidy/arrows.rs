@@ -1,9 +1,9 @@
-//! Arrows between the modules of the host. The layers are those of `host/src/lib.rs`: its groups of modules, from the
-//! lowest to the highest.
+//! Checks the dependencies ("arrows") between the modules of the host. The layers are the groups of
+//! modules in `host/src/lib.rs`, from the lowest to the highest.
 
 use super::tree::Source;
 
-/// The layers, lowest first.
+/// Names of the modules in each layer, lowest layer first.
 pub(super) struct Layers(Vec<Vec<String>>);
 
 impl Layers {
@@ -31,14 +31,14 @@ impl Layers {
     }
 }
 
-/// One place where a module names another.
+/// A mention of one module in another.
 pub(super) struct Arrow {
     from: String,
     to: String,
     at: String,
 }
 
-/// The top module that a file of the host belongs to; none for `lib.rs` and `main.rs`.
+/// Returns the top module of a file of the host, and `None` for `lib.rs` and `main.rs`.
 pub(super) fn module_of(path: &str) -> Option<String> {
     let path = path.strip_prefix("host/src/")?;
     let module = path.split('/').next()?.trim_end_matches(".rs");
@@ -51,8 +51,9 @@ fn depth_of(path: &str) -> usize {
     path.trim_end_matches("/mod.rs").split('/').count()
 }
 
-/// Finds where a file names other top modules: in `crate::x`, in `crate::{x, y}`, and in `super::` as often as leads to the
-/// root. Links in docs count: a module that must not know another must not speak of it either.
+/// Finds the mentions of other top modules in a file: `crate::x`, `crate::{x, y}`, and as many
+/// `super::` as lead to the root. Links in docs count: a module that must not depend on another
+/// must not mention it either.
 pub(super) fn of(source: &Source, layers: &Layers) -> Vec<Arrow> {
     let Some(from) = module_of(&source.path) else {
         return Vec::new();
@@ -90,7 +91,8 @@ pub(super) fn of(source: &Source, layers: &Layers) -> Vec<Arrow> {
         .collect()
 }
 
-/// The name at the start of `text`, or the first names in the braces there.
+/// Returns the name at the start of `text`, or the first segment of each path if `text` starts with
+/// a list in braces.
 fn first_names(text: &str) -> Vec<&str> {
     let name = |text: &'_ str| {
         let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_'));
@@ -119,7 +121,8 @@ fn first_names(text: &str) -> Vec<&str> {
     names
 }
 
-/// Arrows that point the wrong way. Any other module of one's own layer is as far away as those above.
+/// Reports mentions of a module that is not in a lower layer. Another module of the same layer
+/// counts as a violation.
 pub(super) fn check(arrows: &[Arrow], layers: &Layers) -> Vec<String> {
     let wrong = arrows
         .iter()

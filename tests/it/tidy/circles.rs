@@ -1,7 +1,8 @@
-//! Circles of imports among the files of one module, and types whose code is scattered over them.
+//! Finds circular imports among the files of one module, and types whose `impl` blocks are
+//! scattered over many of its files.
 //!
-//! A file imports another when it names it, or an item in it. The `mod.rs` of a folder counts as a
-//! file: `super::x::Y` leads there unless `Y` is a file of the folder `x`.
+//! A file imports another if it names that file or an item in it. The `mod.rs` of a folder counts
+//! as a file: `super::x::Y` names the `mod.rs` of `x`, unless `Y` is a file of the folder `x`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +19,8 @@ pub(super) fn check(folder: &str, sources: &[Source]) -> Vec<String> {
         .iter()
         .map(|(path, source)| (path, imports(module, path, source, &files)))
         .collect();
-    // A file that imports none of the others, or that none of them imports, is in no circle.
+    // Removes files that import no other file, or that no other file imports, until only circles
+    // and the paths between them are left.
     loop {
         let n_before = left.len();
         let present: BTreeSet<Vec<String>> = left.keys().map(|path| (*path).clone()).collect();
@@ -44,7 +46,7 @@ pub(super) fn check(folder: &str, sources: &[Source]) -> Vec<String> {
         .collect()
 }
 
-/// Finds types with `impl` blocks of their own in more than `most` files of `folder`.
+/// Finds types that have inherent `impl` blocks in more than `most` files of `folder`.
 pub(super) fn scattered(folder: &str, sources: &[Source], most: usize) -> Vec<String> {
     let mut found: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for source in files(folder, sources).into_values() {
@@ -154,7 +156,7 @@ fn take_name(text: &mut &str) -> String {
     name.to_owned()
 }
 
-/// Returns the file that a path leads to, if that is one of the module.
+/// Returns the file of the module that a path names, or `None` if the path leads elsewhere.
 fn file_of(
     module: &str,
     own: &[String],
@@ -178,7 +180,7 @@ fn file_of(
         }
         [first, ..] if first == "self" => rest = &path[1..],
         [first, ..] => {
-            // A path that begins with a file of the same folder; others lead out of the module.
+            // Other paths must begin with a child file; else they lead out of the module.
             let mut child = own.to_vec();
             child.push(first.clone());
             files.get(&child)?;

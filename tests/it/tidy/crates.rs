@@ -1,8 +1,9 @@
-//! The order of the crates of the host. Cargo says that there is no circle among them; which crate may know which is said here.
+//! Checks which crate of the host may depend on which. Cargo already refuses circular dependencies.
 
 use super::tree::{Source, folders, read};
 
-/// The crates, lowest first, each with those of the host that it may depend on. `rind` is the program, and what others embed.
+/// The crates, lowest first, each with the crates of the host on which it may depend. `rind` is the
+/// program and the crate that other programs embed.
 const CRATES: &[(&str, &[&str])] = &[
     ("rind-embed", &[]),
     ("rind-base", &["rind-embed"]),
@@ -47,12 +48,12 @@ const CRATES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Names of the crates.
+/// Returns the names of the crates.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     CRATES.iter().map(|(name, _)| *name)
 }
 
-/// The manifests of the crates below `rind`.
+/// Returns the manifests of the crates in `host/crates`.
 pub(super) fn manifests() -> Vec<Source> {
     let folders = folders("host/crates").into_iter();
     let paths = folders.map(|name| format!("host/crates/{name}/Cargo.toml"));
@@ -60,7 +61,8 @@ pub(super) fn manifests() -> Vec<Source> {
     all.map(|path| Source::new(&path, &read(&path))).collect()
 }
 
-/// Dependencies that the order does not have, and rows of it that are no longer needed.
+/// Reports dependencies that [`CRATES`] does not allow, and entries of it that are no longer
+/// needed.
 pub(super) fn check(manifests: &[Source]) -> Vec<String> {
     let mut findings = Vec::new();
     let mut left: Vec<&str> = names().collect();

@@ -25,12 +25,14 @@ const OF_CLI: &[&str] = &[
     "two-face",
 ];
 
-/// A line `NAME VERSION FEATURES` for each crate that is linked into what is built with these arguments, or into its macros.
+/// Returns a line `NAME VERSION FEATURES` for each crate that a build with these arguments links
+/// into its targets, build scripts or macros.
 pub(super) fn tree(args: &[&str]) -> BTreeSet<String> {
     tree_of("normal,build", args)
 }
 
-/// The same for dependencies of these kinds.
+/// Returns the lines of [`tree`] for dependencies of these kinds, as `--edges` of `cargo tree`
+/// takes them.
 pub(super) fn tree_of(kinds: &str, args: &[&str]) -> BTreeSet<String> {
     let output = Command::new("cargo")
         .args(["tree", "--locked", "--offline", "--prefix", "none"])
@@ -53,7 +55,7 @@ fn name(line: &str) -> &str {
     line.split(' ').next().unwrap_or_default()
 }
 
-/// Crates of the command line in the tree of the library.
+/// Reports crates of the command line in the dependency tree of the library.
 pub(super) fn check_library(tree: &BTreeSet<String>) -> Vec<String> {
     let of_cli = tree.iter().filter(|line| OF_CLI.contains(&name(line)));
     of_cli
@@ -61,10 +63,12 @@ pub(super) fn check_library(tree: &BTreeSet<String>) -> Vec<String> {
         .collect()
 }
 
-/// Crates whose features differ: the tests have a trace and a version of the contract to come built in.
+/// Crates whose features may differ: the tests build them with a trace and with a future version of
+/// the contract.
 const OWN: [&str; 3] = ["rind", "rind-cli", "rind-lib"];
 
-/// Crates that are built once for the program alone and once more for it and the tests, because their features differ.
+/// Reports crates that cargo builds again when it builds the tests as well, because their features
+/// differ.
 pub(super) fn check_shared(alone: &BTreeSet<String>, with_tests: &BTreeSet<String>) -> Vec<String> {
     let differs = |line: &&String| !OWN.contains(&name(line)) && !with_tests.contains(*line);
     alone
@@ -77,12 +81,14 @@ pub(super) fn check_shared(alone: &BTreeSet<String>, with_tests: &BTreeSet<Strin
         .collect()
 }
 
-/// Crates that are built twice: those that read Rust for `rind derive`, with places in the text, and without for macros; and one of
-/// this workspace, half a second each, which build scripts pack with and the program unpacks with.
+/// Crates that may be built twice. `proc-macro2`, `quote` and `syn` parse Rust for `rind derive`
+/// with source positions, and for macros without. `rind-embed`, which takes half a second, packs
+/// files in build scripts and unpacks them in the program.
 const BUILT_TWICE: [&str; 4] = ["proc-macro2", "quote", "rind-embed", "syn"];
 
-/// Builds of libraries for the program, as cargo plans them: the identifier of a package for each build. The plan is an unstable
-/// option of cargo; `cargo tree` does not tell features of the build script's side from those of the program's.
+/// Returns the package id for each build of a library that cargo plans for the program. Uses
+/// cargo's unstable `--unit-graph`, because `cargo tree` does not tell the features for build
+/// scripts from those for the program.
 pub(super) fn planned_builds() -> Vec<String> {
     let output = Command::new("cargo")
         .args(["build", "--locked", "--offline", "-p", "rind"])
@@ -103,8 +109,9 @@ pub(super) fn planned_builds() -> Vec<String> {
         .collect()
 }
 
-/// Packages that are built twice, for the build script or a macro and for the program, because their features differ. Each crate that
-/// depends on them is then built twice as well: of wasmtime, that takes minutes.
+/// Reports packages that are built twice, once for build scripts or macros and once for the
+/// program, because their features differ. Each crate that depends on them is then built twice as
+/// well, which takes minutes for wasmtime.
 pub(super) fn check_once(builds: &[String]) -> Vec<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for package in builds {

@@ -1,8 +1,8 @@
-//! Docs of modules and items: present, and in plain words.
+//! Checks docs of modules and items: each module has one, and its words are plain.
 
 use super::tree::Source;
 
-/// A module file that does not begin with what it is for.
+/// Reports a module file that does not begin with a doc of its purpose.
 pub(super) fn check_module(source: &Source) -> Option<String> {
     let first = source.text.lines().next().unwrap_or_default();
     let is_there = first
@@ -16,7 +16,8 @@ pub(super) fn check_module(source: &Source) -> Option<String> {
     })
 }
 
-/// First words of docs that stand in place of a name: a doc begins with a verb in the third person or with a noun of the field.
+/// Words with which no doc may begin: a doc begins with a verb in the third person or with a
+/// technical noun.
 const OPENINGS: &[&str] = &[
     "Also",
     "Anything",
@@ -61,7 +62,7 @@ const OPENINGS: &[&str] = &[
     "Written",
 ];
 
-/// Phrases that nobody would search for, each with plain words for it.
+/// Phrases that are hard to understand or to search for, each with a plain replacement.
 const PHRASES: &[(&str, &str)] = &[
     ("wants a look", "a warning"),
     ("counts for nothing", "has no effect"),
@@ -82,7 +83,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("goes on without it", "continues without it"),
 ];
 
-/// Files that name the phrases as data.
+/// Files that contain the phrases as data.
 const ALLOWED: &[&str] = &["tests/it/tidy/docs.rs"];
 
 /// Whether a line of a doc is a name alone, such as `The file.`

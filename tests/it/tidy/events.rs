@@ -1,4 +1,5 @@
-//! The table of events in the manual, compared with the schema of the stream, which is made from the enum and its docs.
+//! Compares the table of events in the manual with the schema of the stream, which is generated
+//! from the enum and its docs.
 
 use serde_json::Value;
 
@@ -10,13 +11,13 @@ pub(super) const FILE: &str = "host/docs/events.md";
 /// Fields of every event.
 const COMMON: [&str; 6] = ["type", "at", "session", "agent", "turn", "step"];
 
-/// The schema that a reference leads to, or the schema itself.
+/// Returns the schema to which `$ref` points, or the schema itself if it has no `$ref`.
 fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     let target = schema["$ref"].as_str().and_then(|at| at.strip_prefix('#'));
     target.map_or(schema, |at| root.pointer(at).unwrap())
 }
 
-/// Names of the properties of an object, those of what is flattened into it too.
+/// Returns the names of an object's properties, including the properties of flattened fields.
 fn fields(root: &Value, schema: &Value) -> Vec<String> {
     let mut names = Vec::new();
     for part in [schema, resolve(root, schema)] {

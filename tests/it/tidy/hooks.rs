@@ -1,4 +1,5 @@
-//! The table of hooks in `sdk/rust/README.md`, compared with `wit/points.in`, and the example of each.
+//! Compares the table of hooks in `sdk/rust/README.md` with `wit/points.in`, and checks that each
+//! hook has an example.
 
 use super::table::Table;
 use super::tree::read;
@@ -6,7 +7,7 @@ use super::tree::read;
 /// File with an example of each hook.
 pub(super) const EXAMPLES: &str = "sdk/rust/examples/points.rs";
 
-/// A row of the table of points: name as a function, payload and outcome as Rust types.
+/// Returns for each point its name as a function, and its payload and outcome as Rust types.
 pub(super) fn rows() -> Vec<(String, String, String)> {
     let text = read("wit/points.in");
     let rows = text.lines().filter_map(|line| {
@@ -18,7 +19,7 @@ pub(super) fn rows() -> Vec<(String, String, String)> {
     rows.collect()
 }
 
-/// The table as it must be.
+/// Returns the table as generated from the points.
 pub(super) fn table() -> Table {
     let head = ["| hook | takes | returns |", "|---|---|---|"];
     let rows = rows().into_iter().map(|(module, payload, outcome)| {
@@ -41,7 +42,7 @@ pub(super) fn table() -> Table {
     }
 }
 
-/// Points without an example.
+/// Reports points without an example.
 pub(super) fn without_example(text: &str) -> Vec<String> {
     let rows = rows().into_iter();
     let missing =

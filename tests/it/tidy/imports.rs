@@ -1,10 +1,11 @@
-//! The table of imports in `wit/README.md`, compared with the host's.
+//! Compares the table of imports in `wit/README.md` with the host's table.
 
 use rind::plugin::authority::{IMPORTS, ImportRow};
 
 use super::table::Table;
 
-/// The table as it must be. Neighbors that say the same share a line.
+/// Returns the table as generated from the host's imports. Neighbors with the same cells share a
+/// line.
 pub(super) fn table() -> Table {
     let mut lines = vec![
         "| import | needs | gives | at most |".to_owned(),

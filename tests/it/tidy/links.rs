@@ -1,8 +1,9 @@
-//! Links between documents: every relative target exists, with the heading that it names.
+//! Checks links between documents: each relative target exists, and has the heading that the link
+//! names.
 
 use super::tree::{Source, root};
 
-/// Reports relative links of a Markdown file that lead nowhere.
+/// Reports relative links of a Markdown file whose target does not exist.
 pub(super) fn check(source: &Source) -> Vec<String> {
     let folder = source
         .path
@@ -36,7 +37,7 @@ pub(super) fn check(source: &Source) -> Vec<String> {
     findings
 }
 
-/// Targets of the links in a text, code excluded.
+/// Returns the targets of the links in a text, except in code.
 fn targets(text: &str) -> Vec<&str> {
     let mut targets = Vec::new();
     let mut is_code = false;
@@ -55,7 +56,7 @@ fn targets(text: &str) -> Vec<&str> {
     targets
 }
 
-/// Anchor of a heading line, as GitHub forms it; none for other lines.
+/// Returns the anchor that GitHub forms from a heading line, and `None` for other lines.
 fn anchor(line: &str) -> Option<String> {
     let title = line.strip_prefix('#')?.trim_start_matches('#').trim();
     let kept = title

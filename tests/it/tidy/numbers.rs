@@ -1,11 +1,12 @@
-//! Numbers of settings and their bounds.
+//! Checks that numbers in settings have bounds.
 
 use super::tree::Source;
 
-/// Types whose extremes mean something else than what was written. A `u16` is a priority, and every one is good.
+/// Types of numbers that need bounds, because an extreme value does not have the effect that an
+/// operator expects. A `u16` is a priority, of which every value is valid.
 const WIDE: &[&str] = &["u32", "u64", "usize", "i32", "i64", "f32", "f64"];
 
-/// Numbers that an operator sets and nothing bounds. Looked at are the files that hold settings.
+/// Reports numbers without bounds in files that contain settings.
 pub(super) fn check(source: &Source) -> Vec<String> {
     let holds_settings = source.path.ends_with("/config.rs")
         || ["impl Section for", "number::within"]

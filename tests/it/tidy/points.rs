@@ -1,4 +1,4 @@
-//! The table of points in `wit/README.md`, compared with the catalog.
+//! Compares the table of points in `wit/README.md` with the catalog.
 
 use rind::point::catalog::CATALOG;
 
@@ -7,7 +7,7 @@ use super::table::Table;
 /// Document that holds the table.
 pub(super) const FILE: &str = "wit/README.md";
 
-/// The table as it must be.
+/// Returns the table as generated from the catalog.
 pub(super) fn table() -> Table {
     let head = [
         "| point | kind | may return | also known as |",

@@ -1,5 +1,5 @@
-//! Ratios of words and names that keep the code readable for strangers: how comments begin, words that name nothing, names that
-//! cannot be searched for.
+//! Checks ratios of words and names that keep the code readable for strangers: first words of
+//! comments, vague words, and names that cannot be searched for.
 //!
 //! The limits leave some room above the figures of well-known Rust projects (wasmtime, ripgrep, rust-analyzer, uv, spin), measured
 //! in the same way.
@@ -10,10 +10,10 @@ use regex::Regex;
 
 use super::tree::Source;
 
-/// Measured figures of a set of files.
+/// Counts of words, comments and names in a set of files.
 #[derive(Debug, Default)]
 pub(super) struct Ratios {
-    /// Plain comments, and those that begin with a pronoun.
+    /// Comments, and the comments that begin with a pronoun.
     n_comments: usize,
     n_pronouns: usize,
     n_words: usize,
@@ -31,7 +31,7 @@ fn pattern(text: &str) -> Regex {
 }
 
 impl Ratios {
-    /// Counts over files without their unit tests.
+    /// Counts in files, without their unit tests.
     pub(super) fn of(sources: &[Source]) -> Self {
         let comment = pattern(r"^\s*(//[/!]?)([^/].*)?$");
         let pronoun = pattern(
@@ -77,7 +77,7 @@ impl Ratios {
         ratios
     }
 
-    /// Describes each figure that is beyond its limit.
+    /// Describes each ratio that exceeds its limit.
     pub(super) fn beyond(&self) -> Vec<String> {
         let share = |part: usize, whole: usize| 100.0 * part as f64 / whole.max(1) as f64;
         let per_1000 = |part: usize| 1000.0 * part as f64 / self.n_words.max(1) as f64;

@@ -3,12 +3,12 @@
 use super::sdks::Contract;
 pub(crate) use super::sdks::{camel_case, pascal_case};
 
-/// Points and imports by their names in the contract.
+/// Names of points and imports in the contract.
 pub(crate) struct Reach {
     pub(crate) points: Vec<String>,
-    /// Outcome of each point, as the Python SDK names it.
+    /// Outcome of each point in `points`, as the Python SDK names it.
     pub(crate) outcomes: Vec<String>,
-    /// Points whose hooks are lent a handle.
+    /// Points whose hooks get a borrowed handle.
     pub(crate) lent: Vec<String>,
     /// Imports with functions.
     pub(crate) imports: Vec<String>,

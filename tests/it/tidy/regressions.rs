@@ -1,4 +1,5 @@
-//! The tables in `tests/regressions`: every row says what happened, what happens now, and which test holds that.
+//! Checks the tables in `tests/regressions`: each row says what once happened, what happens now,
+//! and which test checks it.
 
 use serde::Deserialize;
 
@@ -11,7 +12,7 @@ struct Table {
     case: Vec<Case>,
 }
 
-/// One row. Either `seen` or `tried` is there.
+/// A row. Exactly one of `seen` and `tried` is present.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
@@ -21,7 +22,7 @@ struct Case {
     test: String,
 }
 
-/// Rows that are not whole, stand twice, or name a test that is not in `code`.
+/// Reports rows that are incomplete, occur twice, or name a test that is not in `code`.
 pub(super) fn check(table: &Source, code: &[Source]) -> Vec<String> {
     let path = &table.path;
     let parsed: Table = match toml::from_str(&table.text) {
@@ -54,7 +55,8 @@ pub(super) fn check(table: &Source, code: &[Source]) -> Vec<String> {
     findings
 }
 
-/// Whether a file holds the test of this path: its own module path leads there, and the function is in it.
+/// Whether a file contains the test with this path: the file's module path is a prefix of it, and
+/// the file has the function.
 fn has_test(source: &Source, test: &str) -> bool {
     let Some((modules, name)) = test.rsplit_once("::") else {
         return false;
@@ -70,7 +72,8 @@ fn has_test(source: &Source, test: &str) -> bool {
     leads_there && source.text.contains(&format!("fn {name}("))
 }
 
-/// The module path of a file: of `tests/it` from the root of that binary, of other crates with the name of the crate first.
+/// Returns the module path of a file. It starts with the name of the crate, except for files of
+/// `tests/it`.
 fn module_path(path: &str) -> Option<String> {
     let path = path.strip_suffix(".rs")?;
     let (krate, rest) = if let Some(rest) = path.strip_prefix("tests/it/") {

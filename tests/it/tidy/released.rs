@@ -1,9 +1,9 @@
-//! Changes of the contract since its last snapshot in `wit/released/`, and the version that each of them needs.
+//! Checks that the contract's version fits its changes since the last snapshot in `wit/released/`.
 //!
-//! The engine checks a component's types when it is linked: one field more in a record, and every component that was built
-//! before is refused. What only adds to the host's side (an interface, a function that the host offers) needs the next patch
-//! number, because components that use it do not run on older hosts; everything else needs a version of its own, whose
-//! predecessor keeps its bindings. Words are free.
+//! The engine checks types when it links a component: after one more field in a record it refuses
+//! all older components. Additions to the host's side (an interface, a function) need the next
+//! patch number, because components that use them do not run on older hosts. Other changes need an
+//! incompatible version, whose predecessor keeps its bindings. Docs may change freely.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::tree;
 /// The folder of the snapshots.
 pub(super) const FOLDER: &str = "wit/released";
 
-/// The contract as one folder of WIT says it.
+/// The contract in one folder of WIT files.
 pub(super) struct Contract {
     resolve: Resolve,
     package: PackageId,
@@ -28,7 +28,7 @@ pub(super) struct Contract {
 enum Needs {
     /// The next patch number: older components run on.
     Patch,
-    /// A version of its own: 0.2.0 after 0.1.x, 2.0.0 after 1.x.
+    /// The next incompatible version: 0.2.0 after 0.1.x, 2.0.0 after 1.x.
     Version,
 }
 
@@ -73,7 +73,7 @@ impl Contract {
         named.collect()
     }
 
-    /// Returns the imports and exports of each world, by the world's name and the item's.
+    /// Returns all imports and exports, by world, side (`imports` or `exports`) and name.
     fn places(&self) -> BTreeMap<(String, &'static str, String), &WorldItem> {
         let worlds = self.resolve.packages[self.package].worlds.values();
         let worlds = worlds.map(|id| &self.resolve.worlds[*id]);
@@ -91,7 +91,7 @@ impl Contract {
         items.collect()
     }
 
-    /// Whether some world exports the interface: components have its functions then, not the host.
+    /// Whether a world exports the interface, so that components implement it and not the host.
     fn is_exported(&self, interface: &str) -> bool {
         let mut places = self.places().into_keys();
         places.any(|(_, side, name)| side == "exports" && name == interface)
@@ -101,7 +101,7 @@ impl Contract {
         self.resolve.interfaces[id].name.clone().unwrap_or_default()
     }
 
-    /// A type in words that are the same for the same type in two versions. Another name for a type is that type.
+    /// Returns text for a type that is equal for equal types. Aliases are resolved.
     fn name_of(&self, ty: &Type) -> String {
         let Type::Id(id) = ty else {
             return format!("{ty:?}").to_lowercase();
@@ -117,7 +117,7 @@ impl Contract {
         }
     }
 
-    /// The types that an interface defines itself; those that it uses are looked at where they are defined.
+    /// Returns the types that an interface defines itself, without those from `use`.
     fn types<'a>(&'a self, interface: &'a Interface) -> BTreeMap<&'a str, &'a TypeDefKind> {
         let is_own = |id: &TypeId| {
             let def = &self.resolve.types[*id];
@@ -135,7 +135,7 @@ impl Contract {
         ty.map_or("_".to_owned(), |ty| self.name_of(ty))
     }
 
-    /// The shape of a type that has no parts with names.
+    /// Returns text for the structure of a type without named parts.
     fn shape(&self, kind: &TypeDefKind) -> String {
         match kind {
             TypeDefKind::Type(ty) => self.name_of(ty),
@@ -162,7 +162,7 @@ impl Contract {
         }
     }
 
-    /// The parts of a type in order, each with its type, and the rule that holds them.
+    /// Returns the parts of a type with their types, the word for a part, and the rule for changes.
     fn parts(&self, kind: &TypeDefKind) -> (Vec<(String, String)>, &'static str, &'static str) {
         match kind {
             TypeDefKind::Record(record) => {
@@ -202,7 +202,7 @@ impl Contract {
     }
 }
 
-/// The word for a kind of type.
+/// Returns the word for a kind of type.
 fn word(kind: &TypeDefKind) -> &'static str {
     match kind {
         TypeDefKind::Record(_) => "record",
@@ -214,7 +214,7 @@ fn word(kind: &TypeDefKind) -> &'static str {
     }
 }
 
-/// Every difference that is more than words.
+/// Returns all differences, except in docs and layout.
 fn changes(old: &Contract, new: &Contract) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut add = |item: String, what: String, needs, rule| {
@@ -299,7 +299,7 @@ fn changes(old: &Contract, new: &Contract) -> Vec<Change> {
 
 type Difference = (String, String, Needs, &'static str);
 
-/// Differences between the types of one interface.
+/// Returns the differences between the types of one interface.
 fn types(
     old: &Contract,
     new: &Contract,
@@ -333,7 +333,7 @@ fn types(
             found.push((item.clone(), what, Needs::Version, rule));
         }
     }
-    // Nothing that was built knows of it, and what uses it is looked at on its own.
+    // No built component uses a new type. Functions that use it are compared separately.
     for ty in are.keys().filter(|ty| !were.contains_key(*ty)) {
         let item = format!("type `{name}.{ty}`");
         found.push((item, "is new".to_owned(), Needs::Patch, GROWTH));
@@ -367,7 +367,7 @@ fn parts(were: &[(String, String)], are: &[(String, String)], part: &str) -> Vec
     found
 }
 
-/// Whether components built against `old` are taken by their names for components of `new`.
+/// Whether a host of `new` links components built against `old`, by compatible versions.
 fn is_same_line(old: &semver::Version, new: &semver::Version) -> bool {
     old.major == new.major && (old.major > 0 || old.minor == new.minor)
 }
@@ -404,7 +404,7 @@ pub(super) fn check(old: &Contract, new: &Contract) -> Vec<String> {
         .collect()
 }
 
-/// Returns what `new` adds to interfaces of `old`, and the interfaces that it adds.
+/// Returns the parts that `new` adds to interfaces of `old`, and the interfaces that it adds.
 pub(super) fn additions(old: &Contract, new: &Contract) -> Vec<String> {
     let changes = changes(old, new).into_iter();
     let is_part = |change: &Change| change.what != GONE && !change.item.starts_with("world");
@@ -414,7 +414,7 @@ pub(super) fn additions(old: &Contract, new: &Contract) -> Vec<String> {
         .collect()
 }
 
-/// Versions that the table of `wit/README.md` lists.
+/// Returns the versions that the table of `wit/README.md` lists.
 pub(super) fn listed(readme: &str) -> Vec<semver::Version> {
     let table = readme.split("<!-- versions -->").nth(1).unwrap_or_default();
     let table = table.split("<!-- /versions -->").next().unwrap_or_default();
@@ -425,7 +425,7 @@ pub(super) fn listed(readme: &str) -> Vec<semver::Version> {
     table.lines().filter_map(first).collect()
 }
 
-/// Versions that have a snapshot, oldest first.
+/// Returns the versions that have a snapshot, oldest first.
 pub(super) fn versions() -> Vec<semver::Version> {
     let mut versions: Vec<semver::Version> = tree::folders(FOLDER)
         .iter()
@@ -469,7 +469,7 @@ world hooks { export exported; }
         Contract { resolve, package }
     }
 
-    /// The findings for [`OLD`] with one text replaced, and the version that is named.
+    /// Returns the findings for [`OLD`] with `from` replaced by `to` and the same version.
     fn found(from: &str, to: &str) -> Vec<String> {
         assert!(OLD.contains(from), "{from}");
         check(&contract(OLD), &contract(&OLD.replacen(from, to, 1)))
@@ -650,7 +650,7 @@ world hooks { export exported; }
             let finding = finding.unwrap_or_else(|| panic!("{what}: {findings:?}"));
             assert!(finding.contains(rule), "{finding}");
             assert!(finding.contains("version 0.2.0 "), "{finding}");
-            // The next patch number is not enough: the engine takes it for the same.
+            // The next patch number is not enough: the engine treats it as compatible.
             let text = OLD.replacen(from, to, 1);
             let patch = check(&contract(OLD), &contract(&text.replace("@0.1.0", "@0.1.1")));
             assert!(

@@ -1,4 +1,5 @@
-//! The parts of the host and of the JavaScript and Python SDKs that say what the contract says, generated from `wit/`.
+//! Generates the parts of the host and of the JavaScript and Python SDKs that follow from the
+//! contract in `wit/`.
 
 mod javascript;
 mod lock;
@@ -19,13 +20,13 @@ use wit_parser::{
 
 use super::tree;
 
-/// Interfaces with types and no functions of their own.
+/// Interfaces that have types and no functions.
 const TYPES: [&str; 4] = ["types", "payloads", "outcomes", "handles"];
 
-/// Interfaces that plugins may export and that are no points.
+/// Interfaces that plugins may export and that are not points.
 const OTHERS: [&str; 5] = ["tools", "implement", "loop", "agent-loop", "commands"];
 
-/// The contract, read.
+/// The parsed contract.
 pub(super) struct Contract {
     resolve: Resolve,
     version: String,
@@ -42,7 +43,7 @@ impl Contract {
         }
     }
 
-    /// The interfaces, by name.
+    /// Returns the interfaces by name.
     fn interfaces(&self) -> BTreeMap<&str, InterfaceId> {
         let packages = self.resolve.packages.iter();
         let interfaces = packages.flat_map(|(_, package)| &package.interfaces);
@@ -57,7 +58,7 @@ impl Contract {
         &self.resolve.types[id]
     }
 
-    /// Names of the interfaces that a world brings in, or with `exports` that plugins offer in it.
+    /// Returns the names of the interfaces that a world imports, or exports if `exports` is set.
     fn world(&self, name: &str, exports: bool) -> Vec<&str> {
         let mut worlds = self.resolve.worlds.iter();
         let (_, world) = worlds.find(|(_, world)| world.name == name).unwrap();
@@ -77,14 +78,14 @@ impl Contract {
         self.world("hooks", true)
     }
 
-    /// Imports that have functions to call.
+    /// Returns the names of the imports that have functions.
     pub(super) fn imports(&self) -> Vec<&str> {
         let mut names = self.world("imports", false);
         names.retain(|name| !TYPES.contains(name));
         names
     }
 
-    /// The record that a hook of a point returns, and its payload.
+    /// Returns the types of the outcome and of the payload of a point's hooks.
     fn hook(&self, point: &str) -> (TypeId, Type) {
         let run: &Function = &self.interface(self.interfaces()[point]).functions["run"];
         let Some(Type::Id(result)) = run.result else {
@@ -99,13 +100,13 @@ impl Contract {
         (self.target(outcome), run.params[0].ty)
     }
 
-    /// The outcome of a point's hooks, by the name of the function that makes it in Python.
+    /// Returns the name of the Python function that makes the outcome of a point's hooks.
     pub(super) fn outcome_of(&self, point: &str) -> String {
         let name = self.ty(self.hook(point).0).name.as_deref().unwrap();
         snake_case(name.trim_end_matches("-outcome"))
     }
 
-    /// The type behind the names that `use` gives it.
+    /// Resolves aliases of a type, such as names from `use`.
     fn target(&self, id: TypeId) -> TypeId {
         match self.ty(id).kind {
             TypeDefKind::Type(Type::Id(other)) => self.target(other),
@@ -137,7 +138,7 @@ fn text(docs: &Docs) -> &str {
     docs.contents.as_deref().unwrap_or_default().trim()
 }
 
-/// The first sentence of a doc comment, whose lines are wrapped.
+/// Returns the first sentence of a doc comment with wrapped lines.
 fn first_sentence(docs: &str) -> String {
     let lines = docs.lines().map(str::trim);
     let lines: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
@@ -148,7 +149,7 @@ fn first_sentence(docs: &str) -> String {
     }
 }
 
-/// Every generated file, with its path.
+/// Returns path and text of each generated file.
 fn files() -> Vec<(String, String)> {
     let contract = Contract::read();
     let mut files = typescript::files(&contract);
@@ -160,8 +161,8 @@ fn files() -> Vec<(String, String)> {
     files
 }
 
-/// The JSON Schemas that the types of the host describe. The program has the files: the code that
-/// describes the types would take half a megabyte of it.
+/// Returns path and text of the JSON Schemas of the host's types. The program contains the files,
+/// because the code that generates them would add half a megabyte.
 fn schemas() -> Vec<(String, String)> {
     let named = [
         (

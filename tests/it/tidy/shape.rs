@@ -1,16 +1,17 @@
-//! Sizes of files, and what a plugin's folder holds.
+//! Checks the sizes of files, and that each plugin's folder has the required files.
 
 use std::path::Path;
 
 use super::tree::Source;
 
-/// Most lines of a source file. From 400 on, look hard whether it is still one thing.
+/// Most lines of a source file. A file of more than 400 lines probably has more than one purpose.
 const MAX_LINES: usize = 600;
 
 /// Most lines of a plugin's README: what it does, its settings, its limits.
 const MAX_README_LINES: usize = 15;
 
-/// Most lines of the front page: reference belongs into the READMEs of `host`, `wit`, `sdk/rust` and `plugins`.
+/// Most lines of the front page: reference belongs in the READMEs of `host`, `wit`, `sdk/rust` and
+/// `plugins`.
 const MAX_FRONT_PAGE_LINES: usize = 150;
 
 /// Most lines of the index of the manual.
@@ -25,7 +26,8 @@ const MAX_PARAGRAPH_WORDS: usize = 120;
 const INDEX: &str = "host/README.md";
 const PAGES: &str = "host/docs/";
 
-/// Reports pages of the manual that are too long, have a paragraph that is, or that the index does not list.
+/// Reports pages of the manual that are too long, have a paragraph that is too long, or are missing
+/// from the index.
 pub(super) fn check_manual(sources: &[Source]) -> Vec<String> {
     let mut findings = Vec::new();
     let index = sources.iter().find(|source| source.path == INDEX);
@@ -66,7 +68,7 @@ pub(super) fn check_front_page(text: &str) -> Option<String> {
         .then(|| format!("README.md: {n_lines} lines, at most {MAX_FRONT_PAGE_LINES}"))
 }
 
-/// A source file that is too long. Tests may be.
+/// Reports a source file that is too long, unless it contains tests.
 pub(super) fn check_size(source: &Source) -> Option<String> {
     let name = source.path.rsplit('/').next().unwrap_or_default();
     let is_test = source.path.contains("/tests/")
@@ -77,7 +79,7 @@ pub(super) fn check_size(source: &Source) -> Option<String> {
         .then(|| format!("{}: {n_lines} lines, at most {MAX_LINES}", source.path))
 }
 
-/// Reports what a plugin's folder lacks.
+/// Reports files that a plugin's folder lacks.
 pub(super) fn check_plugin(folder: &Path) -> Vec<String> {
     let mut findings = Vec::new();
     for file in ["plugin.toml", "README.md", "src/lib.rs"] {

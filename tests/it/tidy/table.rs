@@ -1,26 +1,28 @@
-//! Tables of documents between two marks, compared with the code; `RIND_BLESS=1` writes them.
+//! Compares generated tables and other parts of documents with the code; `RIND_BLESS=1` writes
+//! them.
 
 use super::tree;
 
-/// Names a table: it stands between `<!-- NAME -->` and `<!-- /NAME -->`.
+/// A generated table of a document, between `<!-- NAME -->` and `<!-- /NAME -->`.
 pub(super) struct Table {
     /// Path of the document, for messages.
     pub(super) file: &'static str,
     pub(super) name: &'static str,
-    /// Source that the table is compared with, for messages.
+    /// Source from which the table is generated, for messages.
     pub(super) source: &'static str,
-    /// The lines as they must be.
+    /// Generated lines.
     pub(super) lines: Vec<String>,
 }
 
 impl Table {
-    /// The marks and the lines between them.
+    /// Returns the marks and the lines between them.
     pub(super) fn text(&self) -> String {
         let Self { name, lines, .. } = self;
         format!("<!-- {name} -->\n{}\n<!-- /{name} -->", lines.join("\n"))
     }
 
-    /// Compares the table in its file, and writes it when it is to be written.
+    /// Compares the table with its file. With `RIND_BLESS` it writes the table if they differ, and
+    /// else it fails.
     pub(super) fn settle(&self) {
         let part = Part {
             start: format!("<!-- {} -->\n", self.name),
@@ -31,7 +33,7 @@ impl Table {
         part.write_unless(self.file, found);
     }
 
-    /// Compares the table in `text` with the lines; the error shows the table as it must be.
+    /// Compares the table in `text` with the lines. The error contains the generated table.
     pub(super) fn check(&self, text: &str) -> Result<(), String> {
         let (start, end) = (
             format!("<!-- {} -->", self.name),
@@ -67,7 +69,7 @@ impl Table {
     }
 }
 
-/// A part of a file between two texts that is made from the code.
+/// A part of a file between two texts, generated from the code.
 pub(super) struct Part {
     pub(super) start: String,
     pub(super) end: String,
@@ -75,7 +77,8 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Compares the part in a file, and writes it when it is to be written.
+    /// Compares the part with a file. With `RIND_BLESS` it writes the part if they differ, and else
+    /// it fails.
     pub(super) fn settle(&self, path: &str) {
         let found = match self.split(&tree::read(path)) {
             Some([_, text, _]) if text == self.text => Ok(()),
@@ -88,7 +91,7 @@ impl Part {
         self.write_unless(path, found);
     }
 
-    /// Splits the text into what is before the part, the part, and what is behind it.
+    /// Splits a text into the text before the part, the part, and the text after it.
     fn split(&self, text: &str) -> Option<[String; 3]> {
         let (before, rest) = text.split_once(&self.start)?;
         let at = rest.find(&self.end)?;
@@ -118,7 +121,7 @@ impl Part {
     }
 }
 
-/// The cells of a row without spaces around them, so that a table may be aligned.
+/// Returns the trimmed cells of a row, so that a table may be aligned with spaces.
 fn cells(row: &str) -> Vec<&str> {
     let row = row.trim().trim_start_matches('|').trim_end_matches('|');
     row.split('|').map(str::trim).collect()

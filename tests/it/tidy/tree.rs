@@ -1,11 +1,11 @@
-//! The files that are checked, and a search in them that respects words.
+//! Reads the files that the checks examine, and searches them for whole words.
 
 use std::path::{Path, PathBuf};
 
-/// Folders of generated files. `.git` may be a file.
+/// Names of generated folders, which are skipped. `.git` may also be a file.
 const MADE: &[&str] = &[".git", "__pycache__", "node_modules", ".venv"];
 
-/// Sources of the host: those of the library and of the crates above it.
+/// Folders with the sources of the host: the library, and the other crates.
 pub(super) const HOST: [&str; 2] = ["host/src", "host/crates"];
 
 /// One text file.
@@ -24,10 +24,10 @@ impl Source {
         }
     }
 
-    /// Lines with their numbers from 1, `//` comments cut off.
+    /// Returns the lines with their numbers, which start at 1, without `//` comments.
     pub(super) fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text.lines().enumerate().map(|(at, line)| {
-            // `://` begins no comment.
+            // The `//` of a URL starts no comment.
             let comment = line
                 .match_indices("//")
                 .map(|(at, _)| at)
@@ -45,7 +45,7 @@ pub(super) fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// Files below these folders whose names end in one of these extensions.
+/// Returns the files below these folders that have one of these extensions.
 pub(super) fn sources(folders: &[&str], extensions: &[&str]) -> Vec<Source> {
     let mut found = Vec::new();
     for folder in folders {
@@ -61,14 +61,14 @@ pub(super) fn sources(folders: &[&str], extensions: &[&str]) -> Vec<Source> {
     found
 }
 
-/// Every text file of the tree.
+/// Returns all text files of the tree.
 pub(super) fn all() -> Vec<Source> {
     let mut found = Vec::new();
     walk("", &mut found);
     found
 }
 
-/// Names of the folders in a folder.
+/// Returns the names of the folders in a folder.
 pub(super) fn folders(path: &str) -> Vec<String> {
     let entries = std::fs::read_dir(root().join(path)).unwrap();
     let mut names: Vec<String> = entries
@@ -93,7 +93,7 @@ fn walk(folder: &str, found: &mut Vec<Source>) {
             _ => format!("{folder}/{name}"),
         };
         let full = root().join(&path);
-        // A link leads to what is in the tree under its own name.
+        // The target of a link is in the tree under its own name, so links are skipped.
         if MADE.contains(&name.as_str()) || name.starts_with("target") || full.is_symlink() {
             continue;
         }
@@ -105,7 +105,8 @@ fn walk(folder: &str, found: &mut Vec<Source>) {
     }
 }
 
-/// Whether `line` holds `what` with no letter, digit or `_` on either side where `what` has one itself.
+/// Whether `line` contains `what` as whole words: where `what` begins or ends with a letter, digit
+/// or `_`, none of these may be next to it.
 pub(super) fn has_word(line: &str, what: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let is_open = |own: Option<char>, other: Option<char>| {

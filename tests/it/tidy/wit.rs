@@ -1,4 +1,5 @@
-//! Docs of the contract: each interface, world, type, field, case and function has a `///` line directly above.
+//! Checks the docs of the contract: each interface, world, type, field, case and function has a
+//! `///` line directly above it.
 
 use super::tree::Source;
 
@@ -30,9 +31,9 @@ pub(super) fn check_labels(source: &Source) -> Vec<String> {
 pub(super) fn check(source: &Source) -> Vec<String> {
     let mut findings = Vec::new();
     let mut is_documented = false;
-    // The words that opened the braces that are open.
+    // Keywords of the items whose braces are open, outermost first.
     let mut open: Vec<&str> = Vec::new();
-    // Lines within parentheses or angle brackets go on with what came before.
+    // Number of open parentheses and angle brackets; lines within them continue the item before.
     let mut nesting = 0_i32;
     for (number, line) in source.text.lines().enumerate() {
         let line = line.trim();
@@ -40,7 +41,7 @@ pub(super) fn check(source: &Source) -> Vec<String> {
             is_documented = line.len() > "///".len();
             continue;
         }
-        // `@since` and the like stand between an item and its docs.
+        // Attributes such as `@since` may be between an item and its docs.
         if line.starts_with('@') {
             continue;
         }

@@ -1,11 +1,12 @@
-//! Words that do not belong into the tree: paths of somebody's machine, and how the project is made.
+//! Finds words that do not belong in the tree: paths of a developer's machine, and remarks on how
+//! the project is made.
 
 use super::tree::{Source, has_word};
 
 /// Folders that exist on one machine only.
 const MACHINE: &[&str] = &["/work/", "/root/", "/home/"];
 
-/// Talk about the making instead of the thing.
+/// Words about how the project is made.
 const MAKING: &[&str] = &[
     "ai-generated",
     "as an ai language model",
@@ -22,7 +23,7 @@ const MAKING: &[&str] = &[
     "written by an ai",
 ];
 
-/// Files that need such words as data.
+/// Files that contain such words as data, each with the reason.
 const ALLOWED: &[(&str, &str)] = &[
     (
         "host/crates/base/src/paths.rs",
@@ -47,7 +48,8 @@ pub(super) fn check(source: &Source) -> Vec<String> {
     findings
 }
 
-/// Whether a path begins with `folder` there, and not somewhere within another path or an address.
+/// Whether the line contains a path that begins with `folder`, and not only a longer path or a URL
+/// that contains it.
 fn is_absolute(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(at, _)| {
         let before = line[..at].chars().next_back();

@@ -1,11 +1,11 @@
-//! The lists in `wit/world.wit`, held to the host's tables of imports and points.
+//! Generates the lists in `wit/world.wit` from the host's tables of imports and points.
 
 use rind::plugin::authority::IMPORTS;
 use rind::point::catalog::CATALOG;
 
 use super::table::Part;
 
-/// The worlds that list what the host offers and what it calls.
+/// Returns the worlds that list the interfaces that the host offers and calls.
 pub(super) fn parts() -> [Part; 2] {
     let part = |world: &str, lines: Vec<String>| Part {
         start: format!("world {world} {{\n"),

@@ -1,4 +1,4 @@
-//! Commands in the background, as the tools `bash` and `background` run them.
+//! Tests of background commands of the tools `bash` and `background`.
 
 use std::time::{Duration, Instant};
 
@@ -89,7 +89,8 @@ async fn no_more_run_at_once_than_may_and_no_process_is_left_when_all_are_stoppe
     let fixture = fixture();
     let mut pids = Vec::new();
     for n in 0..MAX_RUNNING {
-        // Ignores the first signal, has closed its output, and left a process in another session.
+        // A command that ignores the first signal, closes its output, and starts a process in
+        // another session.
         let command = format!(
             "setsid sleep 600 & echo pid $!; echo pid $$; trap '' TERM INT HUP; exec >&- 2>&-; while :; do sleep {n}.7; done"
         );

@@ -1,4 +1,4 @@
-//! Running a call whatever the tool does.
+//! Tests of running a call, whatever the tool does.
 
 use std::future::pending;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::ctx;
 
-/// A tool that misbehaves as its arguments say.
+/// A tool that misbehaves in the way that its arguments select.
 struct Odd(ToolSpec);
 
 impl Tool for Odd {

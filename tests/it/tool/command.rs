@@ -1,4 +1,4 @@
-//! The `bash` tool and the processes behind it.
+//! Tests of the `bash` tool and its processes.
 
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,8 @@ async fn long_output_keeps_head_and_tail() {
 #[tokio::test]
 async fn a_deadline_stops_the_whole_tree() {
     let fixture = Fixture::new();
-    // A child, a grandchild, one in a group of its own, one in a session of its own that lost its parent, a stubborn one.
+    // Starts a child, a grandchild, a process in its own process group, an orphan in its own
+    // session, and a process that ignores SIGTERM.
     let command = "sleep 60 & echo $!; (sleep 60 & echo $!; wait) & \
                    timeout 60 sleep 60 & echo $!; \
                    (setsid sh -c 'echo $$; exec sleep 60' &) ; \
@@ -130,7 +131,8 @@ async fn a_command_whose_future_is_dropped_is_stopped() {
     assert_all_gone(&pids, 2);
 }
 
-/// The environment cannot be changed safely within a test, so the test runs itself again with a secret in it.
+/// A test cannot safely change its environment, so this one runs itself again with a secret in the
+/// environment.
 #[tokio::test]
 async fn a_secret_in_the_environment_does_not_reach_a_command() {
     const SECRET: &str = "RIND_TEST_API_KEY";

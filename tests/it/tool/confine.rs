@@ -1,6 +1,7 @@
-//! Commands that the kernel confines: what they cannot do, and that everything else about them stays as it is.
+//! Tests of commands that the kernel confines: forbidden actions fail, and all else works as
+//! before.
 //!
-//! Each case runs under every mechanism; without `bwrap` its column is left out, and that is said.
+//! Each case runs under every mechanism. `bwrap` is skipped with a message if it is not installed.
 
 #![allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
 
@@ -42,7 +43,8 @@ pub(crate) fn confinement(fixture: &Fixture) -> Confinement {
     }
 }
 
-/// Every mechanism. Namespaces and Landlock must work where these tests run; `bwrap` need not be installed.
+/// Returns the mechanisms. Namespaces and Landlock must work where these tests run; `bwrap` need
+/// not be installed.
 pub(crate) fn mechanisms() -> Vec<Mechanism> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut mechanisms = vec![Mechanism::Namespaces, Mechanism::Landlock];
@@ -53,7 +55,8 @@ pub(crate) fn mechanisms() -> Vec<Mechanism> {
     mechanisms
 }
 
-/// A workspace whose commands run confined by this, beside a folder that they must not touch.
+/// Creates a workspace whose commands this mechanism confines, beside a folder that they must not
+/// touch.
 pub(crate) async fn confined_by(
     mechanism: &Mechanism,
     change: impl FnOnce(&mut Confinement),
@@ -83,7 +86,7 @@ impl Fixture {
         self.call("bash", json!({ "command": command })).await
     }
 
-    /// Runs a command that must be refused what it tries.
+    /// Runs a command that must fail because an action is refused, and returns its output.
     pub(crate) async fn refused(&self, command: &str) -> String {
         let output = self.bash(command).await;
         let text = &output.content.to_string();
@@ -91,7 +94,7 @@ impl Fixture {
             "ermission denied",
             "not permitted",
             "cross-device link",
-            // What is not in the view.
+            // Errors for files and processes that the command's view of the system lacks.
             "No such file or directory",
             "No such process",
             "Read-only file system",
@@ -191,7 +194,7 @@ async fn there_is_no_network_not_even_on_this_machine() {
             ),
         ] {
             let output = fixture.bash(&command).await;
-            // A datagram is sent into the void.
+            // Sending a datagram succeeds in a network namespace, although nobody receives it.
             let is_sent = mechanism.is_apart() && command.contains("/dev/udp");
             assert!(
                 output.is_error || is_sent,
@@ -243,7 +246,7 @@ async fn what_could_undo_the_confinement_or_reach_other_processes_is_refused() {
             syscall("250, 0, 0"),
             syscall("321, 0, 0, 0"),
             syscall("310, $$, 0, 0, 0, 0, 0"),
-            // The same through the form with short pointers, and making a namespace with clone.
+            // The x32 variant of ptrace, and clone with a flag for a new namespace.
             syscall("0x40000000 + 101, 0, 0, 0, 0"),
             syscall("56, 0x10000000 + 17, 0, 0, 0, 0"),
         ] {
@@ -308,7 +311,8 @@ async fn a_program_that_is_not_there_and_one_that_may_not_be_read_are_told_apart
         )
         .unwrap();
         let said = fixture.refused(program.to_str().unwrap()).await;
-        // In a view of its own there is no such program.
+        // A mechanism with its own view of the file system hides the program; the other refuses to
+        // run it.
         let code = if mechanism.is_apart() { 127 } else { 126 };
         assert!(said.ends_with(&format!("[exit code {code}]")), "{said}");
         let said = fixture.bash("no-such-program").await;
@@ -320,19 +324,21 @@ async fn a_program_that_is_not_there_and_one_that_may_not_be_read_are_told_apart
     }
 }
 
-/// A workspace whose commands nothing confines.
+/// Creates a workspace whose commands are not confined.
 pub(crate) fn unconfined() -> Fixture {
     Fixture::new()
 }
 
-/// The same; Rind keeps together what a command starts.
+/// Creates a workspace whose commands are not confined, but run below a keeper that ends all their
+/// processes.
 pub(crate) fn kept() -> Fixture {
     let mut fixture = Fixture::new();
     fixture.tools = tools(&fixture, Confining::Kept(program().to_owned()));
     fixture
 }
 
-/// Seconds to sleep that nobody else sleeps: what is left over is found by them, whatever its number is in a namespace.
+/// Returns a number of seconds that is unique to the fixture. As an argument of `sleep` it
+/// identifies leftover processes, whose ids differ in a namespace.
 pub(crate) fn some_time(fixture: &Fixture) -> String {
     let name = fixture.inside("").display().to_string();
     let digits: u64 = name
@@ -342,7 +348,7 @@ pub(crate) fn some_time(fixture: &Fixture) -> String {
     format!("60.{:09}", digits % 1_000_000_000)
 }
 
-/// Counts the processes of the machine that have this text among their arguments.
+/// Counts the processes of the machine that have this argument.
 pub(crate) fn n_with(argument: &str) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
@@ -435,7 +441,7 @@ async fn a_helper_that_cannot_confine_is_found_out() {
     let fixture = Fixture::new();
     let outside = fixture.outside("");
     for (helper, why) in [
-        // It does nothing of what it is asked.
+        // A helper that ignores its arguments.
         ("/bin/true", "the helper did not answer"),
         ("/bin/false", "the helper failed"),
         ("/no/such/helper", "cannot run `/no/such/helper`"),
@@ -446,7 +452,7 @@ async fn a_helper_that_cannot_confine_is_found_out() {
         assert!(matches!(error, Obstacle::Failed(_)), "{helper}: {error:?}");
         assert!(error.why().contains(why), "{helper}: {error}");
     }
-    // One that claims to, but lets the canary be read.
+    // A helper that reports success, but lets commands read the canary file.
     let mut confinement = confinement(&fixture);
     confinement.read.push(outside.clone());
     if let Err(error) = detect(confinement, None, true, &outside).await {

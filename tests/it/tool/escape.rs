@@ -1,4 +1,4 @@
-//! Ways out of the workspace, each of which must be refused.
+//! Tests that each path out of the workspace is refused.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Fixture, link};
 
-/// Returns every path that leads to what may not be touched.
+/// Creates links out of the workspace, and returns paths to files outside of it.
 fn ways_out(fixture: &Fixture) -> Vec<String> {
     link(fixture.outside("secret.txt"), fixture.inside("file_link"));
     link(fixture.outside(""), fixture.inside("folder_link"));
@@ -50,7 +50,7 @@ async fn no_path_reads_out_of_the_workspace() {
             ),
         ] {
             let output = fixture.call(tool, arguments).await;
-            // A folder that holds a link may be listed; what the link leads to may not.
+            // Listing a folder with a link in it is allowed, but not reading the link's target.
             assert!(
                 !output.content.text().contains("the secret"),
                 "{tool} {path}: {}",

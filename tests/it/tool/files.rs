@@ -1,4 +1,4 @@
-//! Reading, writing, editing, listing and searching files.
+//! Tests of reading, writing, editing, listing and searching files.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -209,7 +209,7 @@ async fn a_write_keeps_hard_links_owner_mode_and_attributes() {
     fixture.put("owned", "old old old\n");
     let owned = fixture.inside("owned");
     std::fs::set_permissions(&owned, PermissionsExt::from_mode(0o640)).unwrap();
-    // Only root may give files away.
+    // Only root may change the owner of a file.
     let is_given = std::os::unix::fs::chown(&owned, Some(4321), Some(4321)).is_ok();
     edit("owned").await;
     let after = owned.metadata().unwrap();

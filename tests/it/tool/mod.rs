@@ -1,4 +1,4 @@
-//! Tools on real folders and real processes.
+//! Tests of tools on real folders and processes.
 
 mod background;
 mod call;
@@ -19,7 +19,7 @@ use rind::tool::workspace::Workspace;
 use rind::tool::{ToolCtx, ToolOutput, builtin};
 use serde_json::Value;
 
-/// A workspace with all built-in tools, and a folder beside it that nothing may touch.
+/// A workspace with all built-in tools, and beside it a folder that no tool may touch.
 pub(crate) struct Fixture {
     folder: tempfile::TempDir,
     tools: ToolRegistry,
@@ -92,7 +92,8 @@ fn ctx() -> ToolCtx {
     ToolCtx::new(Default::default(), Default::default())
 }
 
-/// Asserts that the processes whose ids stand alone on a line are dead.
+/// Asserts that the output has `count` lines of only a process id, and that these processes are
+/// dead.
 fn assert_all_gone(output: &str, count: usize) {
     let pids: Vec<u32> = output
         .lines()

@@ -1,4 +1,4 @@
-//! Properties that hold for every policy and mode.
+//! Property tests for all policies and modes.
 
 use proptest::prelude::*;
 use rind::message::{EffectClass, ToolSpec};

@@ -1,4 +1,5 @@
-//! Tool calls: who may refuse them, in which order they run, what the model is told.
+//! Tests of tool calls: who may refuse them, the order in which they run, and the results for the
+//! model.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -21,7 +22,7 @@ use crate::harness::{Hang, NativeTool, Setup, check_pairs, check_turn};
 
 #[tokio::test]
 async fn calls_that_only_read_run_side_by_side_and_keep_their_order() {
-    // Each waits for the other, the first answers last.
+    // Two tools that wait for each other. The call that comes first in the request ends last.
     let barrier = Arc::new(tokio::sync::Barrier::new(2));
     let meet = |name: &str, pause: u64| {
         let barrier = barrier.clone();
@@ -65,7 +66,8 @@ async fn calls_that_only_read_run_side_by_side_and_keep_their_order() {
 
 #[tokio::test]
 async fn calls_that_have_not_begun_when_the_user_says_something_are_skipped_each_with_a_result() {
-    // Side by side with no room for two, and one after the other.
+    // Read calls run concurrently, but with a limit of one; write calls always run one after the
+    // other.
     for class in [EffectClass::Read, EffectClass::Write] {
         let steered = Arc::new(OnceLock::<SteerHandle>::new());
         let steer = steered.clone();
@@ -92,7 +94,7 @@ async fn calls_that_have_not_begun_when_the_user_says_something_are_skipped_each
         assert!(are_skipped, "{told:?}");
         assert_eq!(results[2].2.as_deref(), Some("user"));
         assert!(!running.folder.path().join("w/c.txt").exists());
-        // The model reads what was said right behind the results.
+        // The user's message follows directly after the results.
         assert_eq!(running.request(1).last().unwrap(), "user: stop that");
         check_pairs(&running.session.messages());
     }
@@ -272,7 +274,7 @@ async fn a_guard_that_broke_goes_on_refusing_until_the_turn_ends() {
                 "pre-tool guard dropped-blocking"
             ]
         );
-        // The next turn gives it a new chance.
+        // The hook is called again in the next turn.
         running.turn("go on").await;
         assert_eq!(running.traces()[2], "pre-tool guard failed-blocking");
         if broken == "trap" {
@@ -343,7 +345,7 @@ async fn a_blob_that_is_too_large_to_keep_is_a_line_of_text_and_the_turn_goes_on
     let sizes: Vec<u64> = files
         .map(|file| file.unwrap().metadata().unwrap().len())
         .collect();
-    // The others are texts of the system prompt.
+    // The other files are texts of the system prompt.
     assert_eq!(sizes.iter().filter(|size| **size == 10).count(), 1);
     assert!(sizes.iter().all(|size| *size < 10_000), "{sizes:?}");
 }

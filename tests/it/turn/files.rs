@@ -1,4 +1,5 @@
-//! Files that the model does not know are not overwritten, and context files of subfolders come with the first file there.
+//! Tests that files that the model has not read are not overwritten, and that the first file of a
+//! subfolder brings the subfolder's context files.
 
 use rind::event::Event;
 use serde_json::{Value, json};
@@ -24,7 +25,8 @@ fn bash(command: &str) -> Reply {
     Reply::call("bash", json!({ "command": command }))
 }
 
-/// Plays these calls on a workspace with `a.txt` (`one\ntwo\n`), and returns text and failure of each result.
+/// Runs a turn of these calls in a workspace whose `a.txt` is `one\ntwo\n`. Returns text and
+/// `is_error` of each result, and the final text of `a.txt`.
 async fn played(calls: Vec<Reply>) -> (Vec<(String, bool)>, String) {
     let setup = Setup::new(calls.into_iter().chain([Reply::text("done")]).collect());
     let file = setup.workspace().join("a.txt");
@@ -85,7 +87,7 @@ async fn a_file_is_overwritten_only_by_a_model_that_knows_it() {
             "",
             "new",
         ),
-        // An argument that is null is left out. No hook changed the call.
+        // The host removes an argument that is null, which does not count as a change by a hook.
         (
             vec![
                 read("a.txt"),
@@ -98,7 +100,7 @@ async fn a_file_is_overwritten_only_by_a_model_that_knows_it() {
             "",
             "new",
         ),
-        // The text that an edit replaces is all that it must know.
+        // An edit only needs to know the text that it replaces.
         (vec![edit("a.txt", "one", "1")], "", "1\ntwo\n"),
         (
             vec![edit("a.txt", "one", "1"), write("a.txt", "new")],

@@ -1,4 +1,5 @@
-//! A hook that is set to block when it fails: wherever it is, what it should have seen goes no further.
+//! Tests of a hook that is set to block when it fails: at every point, its failure stops the data
+//! that it should have checked.
 
 use std::sync::Arc;
 
@@ -10,7 +11,8 @@ use rind::point::payload::StopReason;
 use super::{done, read};
 use crate::harness::{Hang, Setup};
 
-/// A turn of one read and an answer, with a guard at `P` that never answers.
+/// Runs a turn of one read and an answer, with a guard at `P` that never answers. Returns the stop
+/// reason, the output and the number of requests.
 async fn guarded<P: Point>() -> (StopReason, String, usize)
 where
     Hang: rind::point::Hook<P>,
@@ -26,7 +28,8 @@ where
     )
 }
 
-/// The turn ends blocked, names the guard, and the model was asked `asked` times.
+/// Checks that the turn ends blocked, that its output names the guard, and that the model got
+/// `asked` requests.
 async fn stops<P: Point>(asked: usize)
 where
     Hang: rind::point::Hook<P>,

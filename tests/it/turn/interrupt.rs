@@ -1,4 +1,5 @@
-//! Every point fires in its place, and a turn that is interrupted anywhere leaves a session in order.
+//! Tests that all points fire in order, and that a turn leaves a valid session wherever it is
+//! interrupted.
 
 use rind::event::Event;
 use rind::message::EffectClass;
@@ -67,7 +68,7 @@ async fn the_order_of_the_points_is_that_of_the_design() {
     );
 }
 
-/// A hook that does nothing, at every point of a turn.
+/// Adds a hook that does nothing at every point of a turn.
 fn everywhere(setup: Setup) -> Setup {
     macro_rules! bind {
         ($setup:expr, $($point:ident)*) => {
@@ -79,7 +80,8 @@ fn everywhere(setup: Setup) -> Setup {
         PostTool SteeringReceived PreReflect PostReflect PreOutput PostOutput TurnEnd Error)
 }
 
-/// A turn with everything in it: text, reads side by side, a call that is asked for, a refusal, steering, a follow-up.
+/// Returns the setup of a turn with all kinds of events: text, concurrent reads, a question about a
+/// call, a refusal, steering and a follow-up.
 fn eventful() -> Setup {
     let first = Reply {
         text: Some("I will look at both files first".into()),
@@ -135,7 +137,7 @@ async fn a_turn_can_be_interrupted_at_every_await() {
             }
         };
         running.drain();
-        // No grace is waited out: tools stop when they are told to.
+        // The grace period is not used up, because tools stop when they are cancelled.
         assert!(started.elapsed() < std::time::Duration::from_secs(3), "{n}");
         let messages = running.session.messages();
         check_pairs(&messages);
@@ -147,7 +149,7 @@ async fn a_turn_can_be_interrupted_at_every_await() {
             .count();
         assert_eq!(turn_ends, 1, "{n}");
 
-        // What is on the disk is what is in memory, and going on from it changes nothing.
+        // The session on the disk equals the one in memory, and resuming repairs nothing.
         let id = running.session.id().to_string();
         let folder = running.folder;
         drop((running.agent, running.session));

@@ -1,4 +1,5 @@
-//! The model's second look at its answer, and plugins that reflect in its place.
+//! Tests of reflection: the model's second look at its answer, and plugins that reflect in its
+//! place.
 
 use rind::agent::{AgentConfig, ReflectConfig};
 use rind::event::Event;
@@ -14,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::{block, done, inject, read};
 use crate::harness::{Running, Setup, check_pairs};
 
-/// An agent whose model takes a second look.
+/// Returns the setup of an agent with reflection.
 fn looking(script: Vec<Reply>) -> Setup {
     let mut setup = Setup::new(script);
     setup.config = AgentConfig {
@@ -35,7 +36,7 @@ fn again(reason: &str) -> Reply {
     Reply::text(json!({"done": false, "reason": reason}).to_string())
 }
 
-/// Indices of the requests that are second looks.
+/// Returns the indices of the requests for a second look.
 fn looks(running: &Running) -> Vec<usize> {
     let is_look = |body: &Value| {
         body["system"]
@@ -49,7 +50,7 @@ fn looks(running: &Running) -> Vec<usize> {
         .collect()
 }
 
-/// Returns the material of a second look.
+/// Returns the data that request `n` asks the model to look at.
 fn material(running: &Running, n: usize) -> Value {
     let [line] = &running.request(n)[..] else {
         panic!("{:?}", running.request(n))
@@ -104,7 +105,8 @@ async fn an_answer_that_claims_what_was_not_shown_goes_back_with_the_reason() {
     assert_eq!(body.get("tools"), None);
     assert_eq!(body["model"], "test-model");
 
-    // Its words are nowhere in the conversation but for the reason, and on disk with what they cost.
+    // Only the reason of the second look is in the conversation. The session file has the rest,
+    // with its cost.
     assert_eq!(
         running.lines()[4..],
         [
@@ -139,7 +141,7 @@ async fn it_may_be_another_model_and_it_sends_an_answer_back_only_so_often() {
     setup.config.reflect.rounds = 1;
     let mut running = setup.build();
     let outcome = running.turn("hello there").await;
-    // Nobody could act on a third look, so there is none.
+    // After the last round the agent could not act on another look, so there is none.
     assert_eq!(outcome.output, "draft 2");
     assert_eq!(looks(&running), [1]);
     assert_eq!(running.provider.bodies()[1]["model"], "sceptic");
@@ -196,7 +198,7 @@ async fn a_look_that_a_hook_refuses_leaves_the_answer_as_it_is() {
     );
 }
 
-/// Fails on what has no tools.
+/// A hook that fails for requests without tools, such as those for a second look.
 struct Refuser;
 
 impl rind::point::Hook<at::BeforeProviderRequest> for Refuser {
@@ -242,7 +244,7 @@ async fn ctrl_c_ends_a_look_and_the_turn_with_it() {
 
 #[tokio::test]
 async fn there_is_no_look_at_what_was_blocked_cut_or_already_sent_back() {
-    // Blocked.
+    // A blocked reply.
     let blocking = looking(vec![done()]).hook::<at::PostReason>("censor", |_, _| {
         Ok(o::ReplyOutcome {
             block: Some("no".into()),
@@ -253,14 +255,14 @@ async fn there_is_no_look_at_what_was_blocked_cut_or_already_sent_back() {
     running.turn("hello there").await;
     assert_eq!(looks(&running), [0; 0]);
 
-    // Cut.
+    // A turn that reached its maximum number of steps.
     let mut cut = looking(vec![read("a.txt"), done()]);
     cut.config.max_steps = 1;
     let mut running = cut.build();
     running.turn("hello there").await;
     assert_eq!(looks(&running), [0; 0]);
 
-    // Another step was asked for before.
+    // A hook already asked for another step.
     let script = vec![Reply::text("first"), Reply::text("second"), fine()];
     let asking = looking(script).hook::<at::PostReason>("checklist", |caller, _| {
         let is_first = caller.context.step == 1;
@@ -277,7 +279,7 @@ async fn there_is_no_look_at_what_was_blocked_cut_or_already_sent_back() {
     running.turn("hello there").await;
     assert_eq!(looks(&running), [2]);
 
-    // The answer is empty after tools, which the built-in reflection sends back itself.
+    // An empty answer after tool calls, which the host sends back without asking the model.
     let silent = Reply {
         thinking: Some("hm".to_owned()),
         ..Reply::default()
@@ -296,7 +298,7 @@ async fn a_verdict_of_pre_reflect_stands_in_for_all_reflection() {
             _ => o::VerdictChange::Done,
         };
         Ok(o::ReflectionOutcome {
-            // A criterion is not asked for when the verdict is there.
+            // The criterion is not used, because the hook already returns a verdict.
             criteria: vec!["says done".to_owned()],
             verdict,
             ..Default::default()

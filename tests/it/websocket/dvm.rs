@@ -1,4 +1,5 @@
-//! The plugin `dvm` in the real program, with a relay and with customers that nobody here wrote.
+//! Tests of the plugin `dvm` in the real program, with a Nostr relay and customers that use other
+//! projects' libraries.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -13,16 +14,16 @@ use tokio::runtime::Runtime;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{accept_async, client_async};
 
-/// Answers each input with itself.
+/// Script of a model that repeats each input after `did: `.
 const ECHO: &str = "[[reply]]\ntext = \"did: {input}\"\ntimes = 0\n";
 
-/// Time in which an answer must come.
+/// Time after which a missing answer fails the test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Kinds of a request, its result and feedback.
+/// Nostr event kinds of a request, its result and its feedback.
 const KINDS: [u16; 3] = [5050, 6050, 7000];
 
-/// A machine whose plugin listens to these relays.
+/// Creates a machine whose plugin `dvm` uses relays at these ports.
 fn machine(ports: &[u16]) -> Rind {
     let rind = Rind::with_script(ECHO);
     let quoted = |scheme: &str| {
@@ -38,7 +39,7 @@ fn machine(ports: &[u16]) -> Rind {
         )
     });
     rind.config(&format!(
-        // Jobs have a limit of their cost, which holds only for a model with a price.
+        // The cost of a job is limited, which needs a price for the model.
         "[prices.scripted]\ninput = 1.0\noutput = 1.0\n[plugins.dvm.config]\nrelays = [{}]\n",
         quoted("ws")
     ));
@@ -50,7 +51,8 @@ async fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// A relay with threads of its own, which end with it: its library leaves the port open when it is told to end.
+/// A relay with its own runtime. Dropping it shuts the runtime down, because the library's own
+/// shutdown leaves the port open.
 struct Relay(Option<Runtime>);
 
 impl Relay {
@@ -65,7 +67,7 @@ impl Relay {
             relay.run().await.unwrap();
             relay
         });
-        // The relay runs until its threads end.
+        // Forgotten instead of dropped, so that the relay runs until its runtime shuts down.
         std::mem::forget(started.await.unwrap());
         Self(Some(runtime))
     }
@@ -87,7 +89,7 @@ fn request(keys: &Keys, input: &str, more: &[&[&str]]) -> Event {
     builder.sign_with_keys(keys).unwrap()
 }
 
-/// A customer at a relay.
+/// A customer that is connected to a relay, and the events that it got.
 struct Customer {
     socket: tokio_tungstenite::WebSocketStream<TcpStream>,
     seen: Vec<Event>,
@@ -111,7 +113,7 @@ impl Customer {
         self.socket.send(Message::text(text)).await.unwrap();
     }
 
-    /// Reads until it is so. Every event of the relay is verified by the library of others.
+    /// Reads events until the condition holds. The Nostr library verifies each event.
     async fn until(&mut self, what: &str, is_so: impl Fn(&[Event]) -> bool) {
         let started = Instant::now();
         while !is_so(&self.seen) {
@@ -123,7 +125,7 @@ impl Customer {
         }
     }
 
-    /// Reads for a while.
+    /// Reads events for this time.
     async fn listen(&mut self, time: Duration) {
         while let Ok(Some(Ok(next))) = tokio::time::timeout(time, self.socket.next()).await {
             self.hear(next);
@@ -140,7 +142,7 @@ impl Customer {
         }
     }
 
-    /// Kinds, states and contents of the answers.
+    /// Returns kind, status and content of each answer.
     fn told(&self) -> Vec<String> {
         self.seen
             .iter()
@@ -156,7 +158,7 @@ fn shown(event: &Event) -> String {
     format!("{} {status}{}", event.kind.as_u16(), event.content)
 }
 
-/// Answers of a kind that name a request.
+/// Returns the answers of this kind that refer to a request.
 fn about<'a>(events: &'a [Event], kind: u16, job: &Event) -> Vec<&'a Event> {
     let job = job.id.to_hex();
     let names = |event: &&Event| {
@@ -188,7 +190,7 @@ async fn a_job_on_a_relay_has_its_feedback_and_one_result_also_after_the_relay_d
     let result = about(&customer.seen, 6050, &job)[0].clone();
     assert_eq!(result.tags.public_keys().next(), Some(&keys.public_key()));
 
-    // A bid is refused.
+    // A request with a bid is refused.
     let paid = request(&keys, "for money", &[&["bid", "1000"]]);
     customer.send(&paid).await;
     customer
@@ -206,7 +208,7 @@ async fn a_job_on_a_relay_has_its_feedback_and_one_result_also_after_the_relay_d
         "{status:?}"
     );
 
-    // The relay dies and forgets everything; another one stands in its place.
+    // The relay ends and loses all events. A new one starts at the same port.
     drop(first);
     let started = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
@@ -218,7 +220,7 @@ async fn a_job_on_a_relay_has_its_feedback_and_one_result_also_after_the_relay_d
     }
     let _second = Relay::start(port).await;
     let mut customer = Customer::new(port).await;
-    // The same request again, and another one.
+    // The customer sends the answered request again, and a new one.
     customer.send(&job).await;
     let other = request(&keys, "seven by eight", &[]);
     customer.send(&other).await;

@@ -1,4 +1,5 @@
-//! A server of WebSockets that breaks the rules on purpose. Its frames are written by hand.
+//! A WebSocket server that can break the protocol on purpose. It writes its frames without a
+//! library.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,16 +15,16 @@ use tokio::net::{TcpListener, TcpStream};
 /// Number of messages of [`Act::Stream`], of 64 KiB each.
 pub(super) const STREAMED: usize = 500;
 
-/// Behavior of the server once it was asked for a connection.
+/// Behavior of the server after a request for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
-    /// Says `hi`, then what it is told, and closes after `bye`.
+    /// Sends `hi`, echoes messages, and closes after `bye`.
     Echo,
-    /// Says the header `x-key` of the handshake.
+    /// Sends the value of the handshake's header `x-key`.
     SayHandshake,
     /// Announces a message of 1 GiB, and sends it.
     Huge,
-    /// Sends a message of endlessly many parts.
+    /// Sends a message that consists of endlessly many fragments.
     HugeInParts,
     PingFlood,
     TextAfterClose,
@@ -38,9 +39,9 @@ pub(super) enum Act {
     WrongAccept,
     /// Chooses a subprotocol that was not offered.
     ForeignProtocol,
-    /// Sends [`STREAMED`] messages as fast as they are taken.
+    /// Sends [`STREAMED`] messages as fast as the client reads them.
     Stream,
-    /// Reads and says nothing.
+    /// Reads messages and sends none.
     Hold,
 }
 
@@ -71,7 +72,7 @@ impl SocketServer {
                 seen.n_connections.fetch_add(1, Ordering::SeqCst);
                 seen.n_open.fetch_add(1, Ordering::SeqCst);
                 tokio::spawn(async move {
-                    // The client may break it off at any place.
+                    // The client may disconnect at any time.
                     let _ = serve(stream, act, &seen).await;
                     seen.n_open.fetch_sub(1, Ordering::SeqCst);
                 });
@@ -96,7 +97,7 @@ impl SocketServer {
         format!("{}/socket?a=b", self.url_base())
     }
 
-    /// The last handshake.
+    /// Returns the text of the last handshake request.
     pub(super) fn asked(&self) -> String {
         self.seen.asked.lock().unwrap().clone()
     }
@@ -109,13 +110,13 @@ impl SocketServer {
         self.seen.n_open.load(Ordering::SeqCst)
     }
 
-    /// Bytes that were sent in the first three seconds.
+    /// Returns the number of bytes that were sent in the first three seconds.
     pub(super) fn sent_while_slow(&self) -> usize {
         self.seen.sent_while_slow.load(Ordering::SeqCst)
     }
 }
 
-/// A frame of a server: the first byte and the contents.
+/// Encodes a frame of a server from its first byte and its contents.
 fn frame(first: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = vec![first];
     match content.len() {
@@ -141,7 +142,7 @@ fn close() -> Vec<u8> {
     frame(0x88, b"\x03\xe8done")
 }
 
-/// Reads a frame of a client: its first byte and its contents.
+/// Reads a frame of a client, and returns its first byte and its contents.
 async fn read_frame(stream: &mut TcpStream) -> std::io::Result<(u8, Vec<u8>)> {
     let first = stream.read_u8().await?;
     let length = stream.read_u8().await? & 0x7f;

@@ -1,6 +1,7 @@
-//! A tenant that floods: has a worker of four slots with a model of 300 ms, and sends inputs as fast as
-//! it can: `nats-flood URLS TENANT N_INPUTS`. Runs until it is killed. Writes the counts of the flood as
-//! one line, and then each end of a turn as a line with its time in milliseconds since 1970.
+//! A tenant that floods the servers with inputs: `nats-flood URLS TENANT N_INPUTS`. It has a worker
+//! of four slots, whose model answers after 300 ms, and runs until it is killed. It prints the
+//! counts of the flood as one line, and the time of each end of a turn, in milliseconds since 1970,
+//! as a line.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,

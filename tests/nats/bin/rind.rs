@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use rind_cli::{Carried, PackedFolder};
 
-/// No plugins: these tests need none.
+/// Carried files of the program: no plugins, because these tests need none.
 static CARRIED: Carried = Carried {
     files: PackedFolder::new(&[]),
     native: &[],

@@ -23,10 +23,10 @@ use rind_nats::{NatsConfig, NatsSessions};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-/// Most inputs of a session that the script knows.
+/// Maximum number of inputs of a session for which the script has replies.
 const N_INPUTS: usize = 12;
 
-/// The tool: its effect is a line that says for which input it ran.
+/// Tool that appends the input for which it ran as a line to the file `effects`.
 struct Stamp {
     spec: ToolSpec,
     effects: PathBuf,
@@ -126,7 +126,7 @@ async fn main() {
         .await
         .unwrap();
     let worker = WorkerConfig {
-        // Faults of these tests are no fault of an input.
+        // High, so that the faults that the tests cause do not make an input a dead letter.
         max_attempts: 1_000,
         slots: 2,
         grace: Duration::from_secs(5),

@@ -1,4 +1,4 @@
-//! Approvals of people, which go with a session from worker to worker.
+//! Tests that approvals by people move with a session from worker to worker.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ fn always_of_a_person_holds_at_the_next_worker_of_the_session_and_in_no_other_se
     machine.kill(worker);
     machine.start_worker(&["--ask", "60"]);
     send(&machine, "s", "i-2", "run it");
-    // A question would have no answer here, so the turn ends only without one.
+    // No person answers a question here, so the turn can only end if none is asked.
     turns(&machine, "s", 2);
     assert!(machine.path("workspace/made").exists());
     send(&machine, "other", "i-1", "run it");

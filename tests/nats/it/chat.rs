@@ -1,4 +1,4 @@
-//! `rind chat --nats`, as a person at a terminal sees it.
+//! Tests of `rind chat --nats` at a terminal.
 
 use rind_nats_tests::{Machine, NatsServers};
 
@@ -22,7 +22,7 @@ fn a_chat_shows_a_turn_that_runs_elsewhere_answers_its_question_and_goes_on_in_t
     assert_eq!(machine.output(&["run"], &args), "Fine.\n");
     send(&machine, "i-1", "run it");
     let mut chat = machine.terminal(&["chat"], &["--session", "s"]);
-    // The conversation before, the events of the turn from its beginning, and its question.
+    // The chat shows the earlier conversation, all events of the running turn, and its question.
     chat.sees("› hello")
         .sees("Fine.")
         .sees("› run it")
@@ -34,7 +34,7 @@ fn a_chat_shows_a_turn_that_runs_elsewhere_answers_its_question_and_goes_on_in_t
     chat.line("y").sees("It ran.").sees("no turn runs");
     let made = std::fs::read_to_string(machine.path("workspace/made")).unwrap();
     assert_eq!(made, "made\n");
-    // An input, a text for its running turn, and what this chat cannot do.
+    // Sends an input, a text that steers its turn, and a command that this chat does not support.
     chat.line("go slowly").sees("a worker runs the turn");
     chat.line("faster").sees("› faster").sees_times("Fine.", 2);
     chat.line("/rewind");
@@ -78,7 +78,7 @@ fn leaving_a_chat_answers_nothing_and_the_question_stays_open_for_others() {
     chat.sees("$ echo made >> made");
     let question = machine.question(None);
     chat.keys("\u{3}").keys("\u{3}");
-    // The first Ctrl-C interrupted the turn; nothing was allowed.
+    // The first Ctrl-C interrupted the turn, so the command did not run.
     chat.ends();
     assert!(!machine.path("workspace/made").exists(), "{question}");
     let mut chat = machine.terminal(&["chat", "run it"], &["--session", "other"]);

@@ -1,5 +1,5 @@
-//! A turn that always fails becomes a dead letter with its cause, other sessions go on, and the
-//! letter can be sent again.
+//! Tests of dead letters: the input of a turn that always fails becomes one with its cause, other
+//! sessions continue, and the letter can be sent again.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,12 +14,12 @@ use rind_nats::worker::{
 use rind_nats_tests::{NatsServers, ServerSetup};
 use tokio_util::sync::CancellationToken;
 
-/// Turns that fail for one text as long as they are told to.
+/// Turns that fail for the text `poison` until `is_mended` is set.
 #[derive(Clone, Default)]
 struct Failing {
     is_mended: Arc<AtomicBool>,
     session: String,
-    /// Inputs whose turns ended, by their sessions: an input may be delivered twice.
+    /// Sessions and inputs whose turns ended. A set, because an input may be delivered twice.
     ended: Arc<Mutex<BTreeSet<(String, String)>>>,
     n_running: Arc<AtomicUsize>,
     most_running: Arc<AtomicUsize>,
@@ -92,7 +92,7 @@ async fn a_turn_that_always_fails_is_a_dead_letter_and_can_be_sent_again() {
             .await
             .unwrap();
     }
-    // This class has no worker.
+    // The class `slow` has no worker.
     inbox.send("other", "slow", "i-1", "hello").await.unwrap();
     wait_for("the dead letter", async || {
         inbox.dead(10).await.unwrap().len() == 1
@@ -194,7 +194,7 @@ async fn an_input_whose_wake_was_never_sent_is_found_and_a_foreign_one_is_made_v
     let payload = vec![0xff, 0x1b, b'x'];
     let sent = context.publish_with_headers("rind.t.in.swept", headers, payload.into());
     sent.await.unwrap().await.unwrap();
-    // Nor is a wake without a session, or with an id that is none, anything to do.
+    // The worker also ignores wakes for a session that does not exist or for an invalid id.
     for subject in ["rind.t.wake.default.nobody", "rind.t.wake.default.~~~"] {
         let sent = context.publish(subject, "".into()).await.unwrap();
         sent.await.unwrap();

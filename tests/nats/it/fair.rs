@@ -1,4 +1,5 @@
-//! Limits of a session for the others of its program: it keeps no slot for long, and stops no timers.
+//! Tests of fairness between the sessions of a worker: none keeps a slot for long or delays the
+//! timers of others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -13,7 +14,7 @@ use rind_nats::worker::{
 use rind_nats_tests::{NatsServers, ServerSetup};
 use tokio_util::sync::CancellationToken;
 
-/// Turns that take a time and note when each input was taken.
+/// Turns that take this time, and record when each input's turn began.
 #[derive(Clone)]
 struct NotedTurns {
     time: Duration,

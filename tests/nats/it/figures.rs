@@ -1,5 +1,5 @@
-//! Figures of the store beside those of the local files, in one run. `--nocapture` shows them;
-//! `RIND_FIGURES=full` measures 100,000 sessions as well, which takes some minutes.
+//! Measures the NATS store and the local files in one run. `--nocapture` shows the figures;
+//! `RIND_FIGURES=full` also measures 100,000 sessions, which takes some minutes.
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! `rind serve --nats` shows and answers sessions that workers run, with the real program.
+//! Tests of `rind serve --nats` with the real program: it shows sessions that workers run, and
+//! passes on answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +34,7 @@ times = 0
 text = "Fine."
 "#;
 
-/// A model that calls again after it was told that a call did nothing.
+/// A model that makes a call again in the second step of its turn.
 pub(crate) const CALLS_AGAIN: &str = r#"
 [[reply]]
 when = { step = 1 }
@@ -51,7 +52,7 @@ times = 0
 text = "It ran."
 "#;
 
-/// Creates the streams of the tenant with a short lease, and a machine.
+/// Starts a server, creates the tenant's streams with a short lease, and creates a machine.
 pub(crate) fn start(script: &str) -> (NatsServers, NatsSessions, Machine) {
     let servers = NatsServers::start(ServerSetup::ONE);
     let sessions = NatsSessions::connect(servers.config("t")).unwrap();
@@ -106,7 +107,7 @@ fn a_worker_dies_while_it_asks_and_the_turn_ends_on_the_other_with_an_answer_at_
         (&json!(true), &json!(true))
     );
     machine.kill(busy_worker(&machine));
-    // The one that died asks nothing any more, and the session can still be read.
+    // The question of the killed worker is closed, and the session can still be read.
     machine.wait_for("the end of the question", |machine| {
         let open = machine.get("/v1/questions").has_status(200).json();
         open["questions"].as_array().unwrap().is_empty()
@@ -116,7 +117,7 @@ fn a_worker_dies_while_it_asks_and_the_turn_ends_on_the_other_with_an_answer_at_
     let second = machine.question(Some(&first));
     assert_eq!(second["arguments"], first["arguments"]);
     assert!(!machine.path("workspace/made").exists());
-    // In the browser: the worker's page, with the form that answers.
+    // The page for browsers comes from the worker, with a form for the answer.
     let path = format!("/questions/{}", second["id"].as_str().unwrap());
     let page = machine.get("/sessions/order-17").has_status(200);
     assert!(
@@ -166,7 +167,8 @@ fn a_worker_that_dies_after_the_answer_does_not_have_the_call_run_twice() {
     machine.wait_for("the end of the turn", |machine| {
         last_turn(machine, "s")["stop"] != Value::Null
     });
-    // The next worker asked no person: the call may have run, and the model is told.
+    // The next worker neither asks again nor runs the call again: it tells the model that the call
+    // may have run.
     let made = std::fs::read_to_string(machine.path("workspace/made")).unwrap();
     assert_eq!(made.matches("made").count(), 1, "{made}");
     let store = SessionStore::over(Arc::new(sessions));
@@ -189,7 +191,7 @@ fn a_session_of_a_worker_is_steered_interrupted_and_given_turns_at_the_front() {
     assert_eq!(busy.has_status(409).json()["error"]["code"], "busy");
     let steered = machine.post("/v1/sessions/s/steer", &json!({"text": "faster"}));
     assert!(steered.has_status(200).json()["number"].is_number());
-    // An image may be larger than a message.
+    // A text has a smaller limit than a request, which may contain images.
     let large = json!({"text": "x".repeat(800 << 10)});
     let refused = machine.post("/v1/sessions/s/turns", &large);
     assert!(refused.has_status(413).body.contains("700 KiB"));
@@ -220,7 +222,7 @@ fn events_of_a_worker_are_followed_at_the_front() {
         let following = scope.spawn(|| machine.get("/v1/sessions/s/events").has_status(200).body);
         std::thread::sleep(Duration::from_millis(300));
         assert_eq!(answer(&machine, &question, "no"), 204);
-        // The stream ends when the worker closes the session.
+        // The stream of events ends when the worker closes the session.
         following.join().unwrap()
     });
     for kind in ["turn-start", "question", "question-closed", "turn-end"] {
@@ -301,7 +303,8 @@ fn who_only_sends_inputs_cannot_answer_questions_where_the_server_forbids_it() {
     });
 }
 
-/// Asks a holder as a program that is not Rind could.
+/// Sends a request to the worker that holds a session, as a foreign program could. Returns the
+/// status, or `None` if no worker holds the session.
 fn ask(calls: &SessionCalls, session: &str, method: &str, path: &str, body: &str) -> Option<u16> {
     let request = http::Request::builder()
         .method(method)
@@ -357,7 +360,7 @@ fn a_holder_answers_for_one_session_and_nothing_else() {
         let found = ask(&calls, session, method, path, body);
         assert_eq!(found, status, "{session} {method} {path}");
     }
-    // Another tenant reaches nobody, and what is no request is refused or dropped.
+    // A client of another tenant reaches no worker, and invalid requests are refused or ignored.
     let other = NatsSessions::connect(servers.config("other")).unwrap();
     let other = SessionCalls::new(&other);
     assert_eq!(ask(&other, "a", "POST", &answer, yes), None);
@@ -370,7 +373,7 @@ fn a_holder_answers_for_one_session_and_nothing_else() {
             assert_eq!(headers.get("Rind-Status").unwrap().as_str(), "400");
             client.publish("rind.t.boards", payload.into()).await.unwrap();
         }
-        // A program that lies about sessions and gives no real answers.
+        // A program that claims sessions that it does not hold, and answers requests with nonsense.
         let mut asked = client.subscribe("rind.t.boards").await.unwrap();
         let liar = client.clone();
         tokio::spawn(async move {

@@ -1,5 +1,5 @@
-//! Messages that the store did not write, copies that were stopped, frames that were cut off, and a
-//! store without space: clear errors, and nothing that was acknowledged is lost.
+//! Tests of foreign messages, interrupted copies, truncated frames and a full disk: errors are
+//! clear, and no acknowledged entry is lost.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use rind_lib::text::error_chain;
 use rind_nats::NatsSessions;
 use rind_nats_tests::{NatsServers, ServerSetup};
 
-/// Subject with the lines of the session `one`.
+/// Subject of the entries of the session `one`.
 const SUBJECT: &str = "rind.t.log.0.one._";
 
-/// Publishes a message as a program that is not Rind could.
+/// Publishes a message to [`SUBJECT`], as a foreign program could.
 fn publish(servers: &NatsServers, headers: &[(&str, &str)], payload: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -186,7 +186,7 @@ fn a_disk_that_fills_up_takes_no_line_and_loses_none() {
         "a full disk: {text}; {} lines kept",
         kept.len() / line.len()
     );
-    // The server writes again once it was started with space.
+    // After its disk has space again, the server must be restarted to write.
     servers.free_disk(0);
     servers.kill(0);
     servers.start_server(0);

@@ -1,4 +1,4 @@
-//! Sessions and workers on real servers.
+//! Tests of sessions and workers with real NATS servers.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,

@@ -1,4 +1,4 @@
-//! Sessions are moved between files and servers byte for byte.
+//! Tests of moving sessions between files and servers, byte for byte.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ fn what_one_program_writes_another_lists_reads_and_follows() {
         (&*head.id, &*head.workspace, head.turns),
         ("one", "/srv", 0)
     );
-    // Opening it adds a line.
+    // Opening the session adds a line.
     drop(writer.resume("one", &spec()).unwrap());
     assert_eq!(lines(&mut tail), [2]);
     let again = reader.heads().unwrap().rows.remove(0);

@@ -1,5 +1,5 @@
-//! `rind worker`, `rind cluster` and `rind run --nats` as people use them, with workers that are
-//! paused and told to end.
+//! Tests of `rind worker`, `rind cluster` and `rind run --nats`, also with workers that are paused
+//! or end.
 
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
@@ -105,7 +105,7 @@ fn the_commands_of_an_operator_say_what_is_and_what_they_did() {
     };
     assert_eq!(worker_row["slots"], 2);
 
-    // A session that cannot be read is given up, and its input is kept with the cause.
+    // The input of an unreadable session becomes a dead letter with the cause.
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let client = async_nats::connect(servers.urls()).await.unwrap();
@@ -152,7 +152,7 @@ fn the_commands_of_an_operator_say_what_is_and_what_they_did() {
     assert!(log.contains("ended: 2 turns"), "{log}");
 }
 
-/// Returns a check of `rind doctor`.
+/// Returns the check of this name from the report of `rind doctor`.
 fn check(machine: &Machine, args: &[&str], name: &str) -> Value {
     let output = machine.run(&["doctor"], &[&["--json"], args].concat());
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -197,7 +197,8 @@ fn the_doctor_says_what_the_servers_keep_and_whether_workers_are_there() {
     );
 }
 
-/// Collects the bodies of requests to a collector that takes all of them.
+/// Starts an HTTP server that accepts all requests. Returns its address and a channel of their
+/// bodies.
 fn collector() -> (String, std::sync::mpsc::Receiver<Vec<u8>>) {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
@@ -250,7 +251,7 @@ fn a_worker_sends_its_numbers_to_a_collector() {
         text.contains("rind.class") && text.contains("default"),
         "{text}"
     );
-    // A number has no text of a session.
+    // The exported figures contain no text of the session.
     assert!(!text.contains("hello") && !text.contains("Fine."), "{text}");
 }
 
@@ -270,7 +271,8 @@ fn a_worker_that_was_paused_past_its_lease_says_that_another_has_the_session() {
     );
     machine.start_worker(&["--ask", "120"]);
     let second = machine.question(Some(&first));
-    // Woken up with its question still open, it cannot have the call run.
+    // After it continues, the first worker still has its question open, but can no longer run the
+    // call.
     signal(paused, Signal::CONT);
     machine.wait_for("the message of the first worker", |machine| {
         let fenced = machine.workers().iter().any(|own| own["fenced"] == 1);
@@ -292,7 +294,7 @@ fn a_worker_that_was_paused_past_its_lease_says_that_another_has_the_session() {
     });
     let made = std::fs::read_to_string(machine.path("workspace/made")).unwrap();
     assert_eq!(made, "made\n");
-    // Both still work.
+    // The two workers still run turns.
     for session in ["a", "b", "c"] {
         send(&machine, session, "hello");
     }
@@ -302,12 +304,13 @@ fn a_worker_that_was_paused_past_its_lease_says_that_another_has_the_session() {
             .iter()
             .filter_map(|own| own["turns"].as_u64())
             .sum::<u64>();
-        // An input that both had counts twice: the session gave its outcome again.
+        // The sum may exceed 4: an input that both workers had counts twice, because the session
+        // returned its outcome again.
         turns >= 4
     });
 }
 
-/// Whether a program holds a session, for tests that do not run in a runtime.
+/// Blocking variant of `SessionCalls::is_held`, for tests without a runtime.
 trait IsHeldNow {
     fn is_held_now(&self, session: &str) -> bool;
 }
@@ -364,7 +367,7 @@ fn a_turn_that_runs_elsewhere_is_followed_and_interrupted_from_the_terminal() {
         .collect();
     let (first, last) = (kinds.first().unwrap(), kinds.last().unwrap());
     assert_eq!((first.as_str(), last.as_str()), ("turn-start", "turn-end"));
-    // The same input again has its outcome, and no events.
+    // Sending the same input again returns its outcome without events.
     let args = ["--session=s", "--input-id=i-9", "hello"];
     assert_eq!(machine.output(&["run"], &args), "Fine.\n");
     let again = machine.output(&["run"], &[&["--json"], &args[..]].concat());
@@ -397,7 +400,7 @@ fn a_server_whose_turns_workers_run_keeps_inputs_until_one_is_free() {
         machine.post("/v1/sessions", &json!({"id": "a b"})).status,
         400
     );
-    // A reader that waits for the events is given those of the worker that comes.
+    // A client that waits for events gets those of a worker that starts later.
     std::thread::scope(|scope| {
         let following = scope.spawn(|| machine.get("/v1/sessions/s/events").has_status(200).body);
         std::thread::sleep(Duration::from_millis(500));

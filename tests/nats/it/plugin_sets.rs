@@ -1,4 +1,4 @@
-//! Sets of plugins that are published once and run by every worker.
+//! Tests of sets of plugins that are published once and run by all workers.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::front::{PROGRAM, start};
 
-/// A model that greets, deletes, and greets slowly, as it is told.
+/// A model that calls the tool `greet`, or runs `rm`, or greets slowly, depending on the input.
 const SCRIPT: &str = r#"
 [[reply]]
 when = { contains = "greet", step = 1 }
@@ -35,7 +35,8 @@ times = 0
 text = "Done."
 "#;
 
-/// Builds a guard and a tool once for all tests of this process.
+/// Builds a guard and a plugin with a tool, once for all tests of this process. Returns their
+/// folder.
 fn built() -> &'static Path {
     static BUILT: OnceLock<tempfile::TempDir> = OnceLock::new();
     let folder = BUILT.get_or_init(|| {
@@ -51,11 +52,11 @@ fn built() -> &'static Path {
             .output()
             .unwrap();
         assert_success(&output);
-        // Compiled once: a debug build of the compiler is slow.
+        // Compiles the components once, because a debug build of the compiler is slow.
         let machine = Machine::new(PROGRAM, "", SCRIPT);
         let plugins = folder.path().join("plugins").display().to_string();
         let list = ["plugin", "list", "--grant", "sentry", "--plugin", &plugins];
-        // A plugin that is left out is no failure here.
+        // The list may fail because a plugin is left out, which does not matter here.
         machine.local(&list).output().unwrap();
         copy_compiled(&machine.path("home"), &folder.path().join("compiled"));
         folder
@@ -63,7 +64,8 @@ fn built() -> &'static Path {
     folder.path()
 }
 
-/// Copies compiled components from a home to another one, with the key that marks them as the program's.
+/// Copies compiled components from one home to another, with the key that proves that the program
+/// compiled them.
 fn copy_compiled(from: &Path, to: &Path) {
     for name in ["cache/components", "data"] {
         std::fs::create_dir_all(to.join(name)).unwrap();
@@ -121,7 +123,7 @@ impl Fleet {
         self.operator.path(name).display().to_string()
     }
 
-    /// Makes a key, and returns its public part.
+    /// Creates a signing key, and returns its public part.
     fn make_key(&self, name: &str) -> String {
         let made = self
             .operator
@@ -161,7 +163,7 @@ impl Fleet {
         serde_json::to_string(&self.entries(session)).unwrap()
     }
 
-    /// Returns the sets of the turns of a session.
+    /// Returns for each turn of a session the set of plugins in its start.
     fn sets(&self, session: &str) -> Vec<Option<String>> {
         let entries = self.entries(session).into_iter();
         let sets = entries.filter_map(|body| match body {
@@ -181,7 +183,7 @@ impl Fleet {
         });
     }
 
-    /// Waits until a worker begins no turn for this reason.
+    /// Waits until a worker reports a fault with this text, because of which it begins no turn.
     #[track_caller]
     fn wait_for_fault(&self, why: &str) {
         self.machine.wait_for(why, |machine| {
@@ -191,7 +193,7 @@ impl Fleet {
         });
     }
 
-    /// Waits until the worker has a set with this number.
+    /// Waits until a worker has loaded the set with this number.
     #[track_caller]
     fn wait_for_set(&self, number: u64) {
         let start = format!("{number} ");
@@ -205,7 +207,7 @@ impl Fleet {
     }
 }
 
-/// Does something with a client of the servers.
+/// Runs `work` with a client of the servers.
 fn with_client<T>(
     machine: &Machine,
     work: impl AsyncFnOnce(async_nats::Client, async_nats::jetstream::Context) -> T,
@@ -245,7 +247,7 @@ fn store(machine: &Machine, key: &str, bytes: &[u8]) {
 #[test]
 fn a_worker_begins_no_turn_before_a_set_is_published_and_then_runs_it_and_nothing_of_its_own() {
     let mut fleet = Fleet::start();
-    // A plugin of the worker's own machine is not loaded.
+    // A broken plugin on the worker's own machine, which must not be loaded.
     let own = fleet.machine.path("home/config/plugins/hello");
     std::fs::create_dir_all(&own).unwrap();
     std::fs::write(own.join("plugin.toml"), "broken").unwrap();
@@ -284,7 +286,8 @@ fn a_worker_begins_no_turn_before_a_set_is_published_and_then_runs_it_and_nothin
         .output(&["cluster", "plugins", "show"], &["--plugins-key", &public]);
     let digest = fleet.sets("second")[0].clone().unwrap();
     assert!(shown.contains(&digest), "{digest}: {shown}");
-    // A worker without the key would run turns without the guard, and so would a server without workers.
+    // A worker without the key, or a server that runs turns itself, would run them without the
+    // guard, so both refuse.
     let mut plain = Machine::new(PROGRAM, fleet.machine.urls(), SCRIPT);
     plain.start(&["worker"], &["--yes", "--class", "plain"]);
     let send = ["--class", "plain", "--session", "plain", "greet me"];
@@ -327,7 +330,7 @@ fn old_forged_and_foreign_records_stop_new_turns_until_a_good_one_is_published()
     assert_success(&fleet.operator.local(&of_u).output().unwrap());
     store(&fleet.machine, "tenant", &stored(&fleet.machine, "u"));
     fleet.wait_for_fault("it is a record for the tenant u");
-    // A record of the tenant in the place of a class.
+    // A record of the tenant that is stored as the record of a class.
     store(&fleet.machine, "tenant", &second);
     fleet.wait_for_set(2);
     store(&fleet.machine, "class.default", &second);
@@ -357,7 +360,7 @@ fn old_forged_and_foreign_records_stop_new_turns_until_a_good_one_is_published()
 fn a_missing_or_wrong_file_stops_new_turns_and_publishing_again_repairs_it() {
     let mut fleet = Fleet::start();
     fleet.publish(&["hello"]);
-    // Every content is replaced by one of the same length.
+    // Replaces the contents of all files by others of the same length.
     with_client(&fleet.machine, async |_, context| {
         let stream = context.get_stream("RIND-t-BLOB-0").await.unwrap();
         let mut info = stream
@@ -390,7 +393,7 @@ fn a_missing_or_wrong_file_stops_new_turns_and_publishing_again_repairs_it() {
     fleet
         .machine
         .wait_for("the turn", |_| fleet.told("s").contains("Hello, Ada!"));
-    // Each load compares the files on the disk with the set.
+    // Each load compares the files on the disk with the set, so the changed ones are fetched again.
     let files = find_files(&fleet.machine.path("home/data/plugin-sets/files"));
     assert!(files.len() >= 2, "{files:?}");
     for file in files {
@@ -437,8 +440,8 @@ fn a_policy_of_the_worker_that_denies_what_a_set_grants_refuses_the_set() {
         .wait_for("the turn", |_| fleet.told("s").contains("Hello, Ada!"));
 }
 
-/// Lets a turn hang with the first set, kills its worker, publishes the next set without the tool, and
-/// lets another worker continue the turn.
+/// Kills the worker of a slow turn with the first set, publishes the next set without the tool, and
+/// starts another worker, which continues the turn. Returns the session's entries as JSON.
 fn continue_elsewhere(revoke: &[&str]) -> (Fleet, String) {
     let mut fleet = Fleet::start();
     fleet.publish(&[]);
@@ -460,7 +463,7 @@ fn continue_elsewhere(revoke: &[&str]) -> (Fleet, String) {
     std::fs::write(fleet.machine.path("script.toml"), quick).unwrap();
     fleet.start_worker();
     fleet.wait_for_set(2);
-    // A further input has the session looked at before the wake of the killed worker comes back.
+    // Another input wakes the session earlier than the redelivered wake of the killed worker would.
     let send = ["--session", "s", "greet me"];
     fleet.machine.output(&["cluster", "send"], &send);
     fleet.wait_for_ends("s", 2);

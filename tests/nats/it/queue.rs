@@ -1,4 +1,5 @@
-//! The API of a server whose turns workers run, where it differs from that of one that runs them itself.
+//! Tests of the API of a server whose turns workers run, where it differs from a server that runs
+//! them itself.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -14,7 +15,7 @@ fn a_session_that_exists_is_not_created_again_and_events_that_cannot_come_are_re
     machine.start_front(&["--class", "default"]);
     let own = json!({"id": "mine"});
     let _ = machine.post("/v1/sessions", &own).has_status(201);
-    // Nothing is stored before the first input.
+    // The session can be created again, because nothing is stored before its first input.
     let _ = machine.post("/v1/sessions", &own).has_status(201);
     let turn = json!({"text": "hello", "wait": true});
     let ended = machine

@@ -1,4 +1,4 @@
-//! Quotas of a tenant, held by senders, workers and fronts at once.
+//! Tests of a tenant's quotas, which senders, workers and fronts enforce together.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,8 @@ use super::front::start;
 
 const FINE: &str = "[[reply]]\ntimes = 0\ntext = \"Fine.\"\n";
 
-/// Waits until a minute has begun if one is about to end, as it forgets what was counted.
+/// Waits for the next minute in the second half of one, because counts start again with each
+/// minute.
 fn avoid_end_of_minute() {
     let second = rind_lib::clock::now_ms() / 1000 % 60;
     if second > 30 {
@@ -122,7 +123,7 @@ fn turns_at_a_front_are_held_to_the_quota_of_tokens_too() {
     let session = machine.post("/v1/sessions", &json!({})).json()["id"].clone();
     let path = format!("/v1/sessions/{}/turns", session.as_str().unwrap());
     let turn = json!({"text": "go", "wait": true});
-    // The turn under way may exceed it; the next one does not begin.
+    // A running turn may exceed the quota; the next one is refused.
     for _ in 0..2 {
         assert_eq!(
             machine.post(&path, &turn).has_status(200).json()["output"],

@@ -1,5 +1,5 @@
-//! Writers that believe to own the same session: what was acknowledged is there once, in order, and
-//! a writer that lost the session is told.
+//! Tests of writers that each believe to own the same session: each acknowledged line is stored
+//! once and in order, and a writer that lost the session gets an error.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,8 @@ use rind_lib::session::{Error, Position, SessionAddress, Sessions};
 use rind_nats::NatsSessions;
 use rind_nats_tests::{FaultProxy, NatsServers, ProxyFault, ServerSetup};
 
-/// Removes all leases of a tenant, as if their time had passed while their holders went on.
+/// Removes the leases of a tenant again and again until `until` is set, as if they expired while
+/// their holders continue.
 fn drop_leases(servers: &NatsServers, tenant: &str, until: &AtomicBool) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -32,7 +33,7 @@ fn drop_leases(servers: &NatsServers, tenant: &str, until: &AtomicBool) -> u64 {
     })
 }
 
-/// Outcome of one writer: lines that it saw acknowledged, and how often it was fenced.
+/// Result of one writer: its acknowledged lines, and how often it was fenced.
 #[derive(Debug, Default)]
 struct WriterReport {
     acknowledged: Vec<String>,
@@ -235,7 +236,7 @@ fn the_death_of_all_servers_and_the_loss_of_one_disk_lose_nothing() {
         assert!(began.elapsed() < Duration::from_secs(60), "no copy is made");
         thread::sleep(Duration::from_millis(300));
     }
-    // The new copy is now one of a majority of two.
+    // The majority now consists of the rebuilt copy and one other.
     servers.kill((lost + 1) % 3);
     (200..300).for_each(&mut write);
     let read = store.read(&at, Position::START).unwrap();

@@ -1,5 +1,5 @@
-//! Figures of whole rounds, from the sending of an input to the stored end of its turn. `--nocapture`
-//! shows them.
+//! Measures complete rounds, from the sending of an input to the stored end of its turn.
+//! `--nocapture` shows the figures.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -16,11 +16,11 @@ const N_ROUNDS: usize = 100;
 /// Inputs of the tenant that floods.
 const N_FLOOD: usize = 10_000;
 
-/// Most turns of the tenant that floods, two for each of its slots, that end while an input of the quiet
-/// tenant waits for its worker.
+/// Maximum number of turns of the flooding tenant that may end while an input of the quiet tenant
+/// waits for a worker: two for each of the flooding tenant's slots.
 const MAX_OTHERS_TURNS: usize = 8;
 
-/// A round of the quiet tenant, in milliseconds since 1970.
+/// Times of a round of the quiet tenant, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     sent: i64,
@@ -28,7 +28,7 @@ struct Round {
     ended: i64,
 }
 
-/// Runs rounds one after the other, each in a session of its own out of ten.
+/// Runs rounds one after the other, in ten sessions by turns.
 async fn rounds(tenant: &mut TimedTenant, what: &str) -> Vec<Round> {
     let mut rounds = Vec::new();
     for n in 0..N_ROUNDS {
@@ -62,7 +62,7 @@ fn shown(rounds: &[Round]) -> String {
     )
 }
 
-/// A tenant that floods, as a program of its own.
+/// The program `nats-flood`, and the lines of its output.
 struct Flood {
     program: Child,
     lines: Receiver<String>,
@@ -85,8 +85,8 @@ impl Flood {
         Self { program, lines }
     }
 
-    /// Ends the program. Returns its counts of stored and refused inputs and the milliseconds that the
-    /// flood took, if it has ended, and the times at which its turns ended.
+    /// Kills the program. Returns the times at which its turns ended. If the flood was complete, it
+    /// also returns the numbers of stored and refused inputs and the duration in milliseconds.
     fn end(mut self) -> (Option<[i64; 3]>, Vec<i64>) {
         self.program.kill().unwrap();
         self.program.wait().unwrap();
@@ -117,7 +117,7 @@ async fn a_tenant_that_floods_keeps_no_turn_of_another_tenant_waiting() {
         TenantQuotas::of(&sessions)
     });
     let noisy = noisy.await.unwrap();
-    // Each session of the quiet tenant has begun.
+    // Runs one turn in each session of the quiet tenant, so that the measured rounds create none.
     for n in 0..10 {
         let (session, id) = (format!("quiet-{n}"), format!("first-{n}"));
         let sent = quiet.inbox.send(&session, "default", &id, "go").await;

@@ -1,4 +1,5 @@
-//! Servers that cannot keep sessions are refused by name, and the rest say what they keep.
+//! Tests that unsuitable servers are refused with the reason, and that others report how safely
+//! they store.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -7,7 +8,7 @@ use std::thread;
 use rind_nats::{NatsConfig, NatsError, NatsSessions};
 use rind_nats_tests::{NatsServers, ServerSetup, old_server_program};
 
-/// Starts a server that greets as one of this version does, and nothing more.
+/// Starts a fake server that only greets like a server of this version. Returns its address.
 fn greeter(version: &'static str, jetstream: bool) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -1,4 +1,4 @@
-//! Files of sessions, which go with them from worker to worker.
+//! Tests of snapshots: the files of a session move with it from worker to worker.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ fn start_worker(machine: &mut Machine, folder: &str) -> u32 {
     machine.start_worker(&["--yes", "--snapshots", "--workspace", folder])
 }
 
-/// Runs a turn that its worker ends.
+/// Runs a turn, and checks that it ends with the answer `Done.`.
 fn run_turn(machine: &Machine, session: &str, text: &str) {
     let answer = machine.output(&["run"], &["--session", session, text]);
     assert_eq!(answer, "Done.\n");
@@ -73,7 +73,7 @@ fn another_worker_goes_on_with_the_files_of_a_worker_that_was_killed() {
     let link = std::fs::read_link(Path::new(&two).join("link")).unwrap();
     assert_eq!(link, PathBuf::from("kept"));
     assert!(!Path::new(&two).join("skipped").exists());
-    // Another session begins with no file.
+    // Another session starts with an empty folder.
     run_turn(&machine, "other", "hello");
     assert!(!Path::new(&two).join("kept").exists());
     run_turn(&machine, "s", "hello");
@@ -111,7 +111,7 @@ fn files_of_a_turn_whose_worker_was_killed_in_it_are_the_earlier_ones_and_the_mo
     let (entries, _) = store.read("s").unwrap();
     let told = serde_json::to_string(&entries).unwrap();
     assert!(told.contains("changes since then are missing"), "{told}");
-    // The folder of the killed worker has what was not stored, and keeps it aside.
+    // A worker in the folder of the killed one sets the files aside that were not stored.
     machine.output(&["cluster", "drain"], &["default"]);
     start_worker(&mut machine, &one);
     run_turn(&machine, "other", "hello");
@@ -134,7 +134,8 @@ fn an_input_that_comes_again_after_its_turn_tells_no_model_what_is_missing_and_t
     run_turn(&machine, "s", "make files");
     machine.wait_for("the snapshot", |_| waiting(&machine_status(&sessions)) == 0);
     machine.kill(worker);
-    // A worker that records no snapshot leaves the same log as one that was killed before it did.
+    // This worker has no snapshots, so it leaves the same log as a worker that was killed before it
+    // stored one.
     let worker = machine.start_worker(&["--yes", "--workspace", &folders[1]]);
     send("twice", "hello");
     machine.wait_for("the turn", |_| waiting(&machine_status(&sessions)) == 0);
@@ -148,7 +149,7 @@ fn an_input_that_comes_again_after_its_turn_tells_no_model_what_is_missing_and_t
     assert_eq!(read(&folders[2], "kept"), "one\n");
     for _ in 0..2 {
         run_turn(&machine, "s", "hello");
-        // The first turn has the notice in its start and in its message, the second one nothing.
+        // The start and the message of the first turn have the notice; the second turn adds none.
         assert_eq!(entries().matches(NOTICE).count(), 2, "{}", entries());
         machine.wait_for("the snapshot", |_| waiting(&machine_status(&sessions)) == 0);
     }
@@ -204,7 +205,7 @@ impl Fleet {
         }
     }
 
-    /// Number of messages with contents of files.
+    /// Counts the stored messages with contents of files.
     fn n_values(&self) -> usize {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
@@ -219,7 +220,7 @@ impl Fleet {
         })
     }
 
-    /// Removes a content.
+    /// Removes the stored content of a file with these bytes.
     fn lose_value(&self, bytes: &[u8]) {
         let hash = SessionBlobs::bytes_id(bytes);
         let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -251,7 +252,7 @@ fn contents_are_stored_once_and_those_that_no_file_has_any_more_are_removed() {
     write("one", "same");
     write("two", "same");
     own.store("s").unwrap();
-    // Two messages for a content, and two for the list.
+    // Two messages for the content, which both files share, and two for the list of files.
     assert_eq!(fleet.n_values(), 4);
     own.store("s").unwrap();
     assert_eq!(fleet.n_values(), 4);
@@ -336,7 +337,8 @@ fn what_is_too_large_or_leaves_the_folder_is_named_and_the_last_snapshot_stays()
     assert!(few.contains("more than 1 files"), "{few}");
 }
 
-/// Returns a folder that the store of this fleet takes, and the files of the session in it.
+/// Restores the session into the folder `a` with the fleet's own connection. Returns the snapshots
+/// and the folder.
 fn own_snapshots(fleet: &Fleet) -> (WorkspaceSnapshots, PathBuf) {
     let path = fleet.path("a");
     std::fs::create_dir_all(&path).unwrap();
@@ -415,7 +417,7 @@ fn no_snapshot_hides_what_is_missing_before_a_model_knows_and_none_is_of_another
     assert!(!own.is_held_elsewhere("s").unwrap());
     let elsewhere = fleet.snapshots("b", SnapshotLimits::default());
     assert!(elsewhere.is_held_elsewhere("s").unwrap());
-    // A turn without a snapshot, between the restoring and the claim.
+    // Another worker adds a turn without a snapshot after the files were restored.
     elsewhere.restore("s").unwrap();
     assert!(elsewhere.is_current("s").unwrap());
     journal
@@ -496,7 +498,7 @@ fn a_worker_that_lost_its_session_records_no_snapshot_and_the_other_one_knows_wh
         .unwrap();
     journal.sync().unwrap();
     std::fs::write(fleet.path("a").join("f"), "second").unwrap();
-    // Another program takes the session over while this one is thought to be gone.
+    // Another program takes the session over after this one has lost its lease.
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let client = async_nats::connect(fleet.servers.urls()).await.unwrap();

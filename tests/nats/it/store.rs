@@ -1,10 +1,10 @@
-//! The store does all that a store must: the conformance kit, on one server and on three.
+//! Runs the conformance kit for session stores on one server and on three.
 
 use rind_nats::NatsSessions;
 use rind_nats_tests::{NatsServers, ServerSetup};
 use rind_session_test::{CHECKS, StoreHandles};
 
-/// Runs every check on a tenant of its own.
+/// Runs each check with its own tenant. Returns the failures.
 fn failures(servers: &NatsServers) -> Vec<String> {
     let mut failed = Vec::new();
     for (n, check) in CHECKS.iter().enumerate() {

@@ -1,5 +1,6 @@
-//! Workers that are killed, paused and drained, and servers that fail, while inputs come: every
-//! input ends in one turn, no entry is lost or twice, and no effect happens twice.
+//! Tests of workers that are killed, paused and drained, and of servers that fail, while inputs
+//! arrive: each input ends in one turn, no entry is lost or stored twice, and no effect happens
+//! twice.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use rind_nats::worker::TurnInbox;
 use rind_nats_tests::{NatsServers, ServerSetup};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Random numbers that are the same in every run.
+/// Random generator with a fixed seed, for repeatable runs.
 struct Seeded(u64);
 
 impl Seeded {
@@ -75,13 +76,13 @@ struct Faults {
     servers_paused: usize,
 }
 
-/// Plan of a run.
+/// Parameters of a run.
 struct Plan {
     setup: ServerSetup,
     seed: u64,
     n_sessions: usize,
     n_inputs: usize,
-    /// Number of faults of workers, and of servers.
+    /// Numbers of faults of workers and of servers to cause.
     worker_faults: usize,
     server_faults: usize,
 }
@@ -110,7 +111,7 @@ fn send_inputs(inbox: &TurnInbox, plan: &Plan) {
     });
 }
 
-/// Waits until no input waits any more.
+/// Waits until no input is left in the queue.
 fn wait_until_done(inbox: &TurnInbox, until: Instant) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -126,7 +127,7 @@ fn wait_until_done(inbox: &TurnInbox, until: Instant) {
     }
 }
 
-/// Number of sessions that others took over from the workers that run now.
+/// Returns the number of sessions that other workers took over from the running workers.
 fn fenced(inbox: &TurnInbox) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -136,7 +137,8 @@ fn fenced(inbox: &TurnInbox) -> u64 {
     status.workers.iter().map(|worker| worker.fenced).sum()
 }
 
-/// Number of turns that ended and number of inputs that were cut, of all sessions.
+/// Checks the entries of all sessions. Returns the number of ended turns and of calls that were cut
+/// off.
 fn check_sessions(store: &SessionStore, plan: &Plan) -> (usize, usize) {
     let (mut n_ended, mut n_unknown) = (0, 0);
     for session in 0..plan.n_sessions {
@@ -163,7 +165,7 @@ fn check_sessions(store: &SessionStore, plan: &Plan) -> (usize, usize) {
                 _ => {}
             }
         }
-        // Each entry names the one before it: none is missing.
+        // Each entry names the one before it, which proves that none is missing.
         for pair in entries.windows(2) {
             assert_eq!(
                 pair[1].parent.as_ref(),
@@ -201,7 +203,7 @@ fn strike_workers(workers: &mut Workers, random: &mut Seeded, faults: &mut Fault
     let n = usize::try_from(random.below(workers.running.len() as u64)).unwrap();
     if random.below(3) == 0 {
         workers.send(n, Signal::STOP);
-        // Longer than the lease: another one takes the session over meanwhile.
+        // Longer than the lease, so that another worker takes the session over.
         thread::sleep(Duration::from_millis(4_500 + random.below(1_000)));
         workers.send(n, Signal::CONT);
         faults.workers_paused += 1;
@@ -238,7 +240,7 @@ fn run_plan(plan: &Plan) {
         while left != (0, 0) {
             thread::sleep(Duration::from_millis(100 + random.below(500)));
             if left.1 > 0 && random.below(4) == 0 {
-                // The leader: it alone answers.
+                // The leader of the stream, because only the leader answers.
                 let n = servers.leader("RIND-t-LOG-0").unwrap_or_default();
                 if random.below(2) == 0 {
                     servers.kill(n);
@@ -345,7 +347,7 @@ fn a_worker_that_is_told_to_end_leaves_its_turn_to_another() {
     let other = workers.start_worker();
     workers.running.push(other);
     assert!(child.wait().unwrap().success());
-    // Its grace time is five seconds.
+    // The worker's grace period is five seconds.
     assert!(
         told.elapsed() < Duration::from_secs(15),
         "{:?}",
@@ -359,7 +361,7 @@ fn a_worker_that_is_told_to_end_leaves_its_turn_to_another() {
     assert_eq!(ended.unwrap().output, "done");
 }
 
-/// Returns the time in which some workers end one turn of each of many sessions.
+/// Returns the time in which `n_workers` workers run one turn in each of `n_sessions` sessions.
 fn time_of(n_workers: usize, n_sessions: usize) -> Duration {
     let servers = NatsServers::start(ServerSetup::ONE);
     let sessions = NatsSessions::connect(servers.config("t")).unwrap();
@@ -403,6 +405,6 @@ fn two_workers_end_turns_nearly_twice_as_fast_as_one() {
         "{N_SESSIONS} turns of two requests of 300 ms and a tool of 300 ms, two slots a worker: one worker {one:.1?}, two {two:.1?}, {:.2} times",
         one.as_secs_f64() / two.as_secs_f64()
     );
-    // Processors of a busy machine are what is left to share.
+    // The limit is loose, because on a busy machine the workers compete for processors.
     assert!(two < one.mul_f64(0.75), "{one:?} {two:?}");
 }

@@ -1,4 +1,5 @@
-//! Forms that the client shows: a question with one field.
+//! Asks the user questions: with a form of one field that the client shows, or later if the client
+//! has no forms.
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -18,14 +19,14 @@ use crate::wire::{
 /// Name of the only field of a form.
 const FIELD: &str = "answer";
 
-/// Content of the field.
+/// Value of the field in the client's response.
 pub(crate) enum FormAnswer {
     Yes(bool),
     Text(String),
 }
 
-/// Shows a form and waits for the answer. `None` where the person declined, or the client answered
-/// with something else.
+/// Shows a form and waits for the answer. Returns `None` if the user declined, or if the client
+/// responded with an error or with a value of another type.
 pub(crate) async fn ask_form(
     link: &ClientLink,
     scope: ElicitationScope,
@@ -79,7 +80,8 @@ pub(crate) async fn ask_form(
     }
 }
 
-/// Asks during a request of the client, before there is a session.
+/// Asks questions while a request that opens a session runs: the forms name the id of that request,
+/// because there is no session yet.
 pub(crate) struct RequestForms {
     pub(crate) link: Arc<ClientLink>,
     pub(crate) request: RequestId,
@@ -98,18 +100,19 @@ impl ConfirmPerson for RequestForms {
     }
 }
 
-/// Stores questions for a client without forms, which cannot be asked anything before its session
-/// is open. Questions that are answered in the meantime get their answers.
+/// Collects the questions of a client without forms, which cannot ask anything before its session
+/// is open. Every question is answered with no and kept for the first prompt, unless `yes` contains
+/// it.
 #[derive(Default)]
 pub(crate) struct LaterQuestions {
-    /// Questions that wait.
+    /// Questions that were answered with no and are asked again with the first prompt.
     waiting: Mutex<Vec<String>>,
-    /// Questions that were answered with yes.
+    /// Questions that the user has already answered with yes.
     yes: Vec<String>,
 }
 
 impl LaterQuestions {
-    /// Creates a list in which only these questions are answered with yes.
+    /// Creates a list that answers only these questions with yes.
     pub(crate) fn with_yes(yes: Vec<String>) -> Self {
         Self {
             waiting: Mutex::default(),
@@ -117,7 +120,7 @@ impl LaterQuestions {
         }
     }
 
-    /// Takes the questions that wait.
+    /// Removes the questions that are to be asked with the first prompt, and returns them.
     pub(crate) fn take_waiting(&self) -> Vec<String> {
         std::mem::take(&mut *lock(&self.waiting))
     }

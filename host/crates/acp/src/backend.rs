@@ -1,4 +1,4 @@
-//! The program behind the protocol, which opens sessions by the operator's rules.
+//! Interface to the program behind the protocol, which opens sessions by the operator's rules.
 //!
 //! This crate knows no settings, no plugins and no slash commands; the program that serves the
 //! protocol implements [`AcpBackend`] and [`SessionCommands`].
@@ -17,19 +17,19 @@ use tokio_util::sync::CancellationToken;
 
 /// Opens sessions for a client.
 pub trait AcpBackend: Send + Sync {
-    /// Returns the store of the sessions.
+    /// Returns the store in which the sessions are saved.
     ///
     /// # Errors
-    /// A sentence: there is no place for sessions.
+    /// A sentence for the user: no folder for the sessions can be determined.
     fn store(&self) -> Result<SessionStore, String>;
 
     /// Opens a session.
     fn open<'a>(&'a self, order: OpenOrder) -> BoxFuture<'a, Result<BackendSession, OpenError>>;
 }
 
-/// A session that a client asks for.
+/// Request of a client to open a session.
 pub struct OpenOrder {
-    /// Folder that the agent works in: absolute, without links.
+    /// Folder that the agent works in: an absolute path with symlinks resolved.
     pub workspace: PathBuf,
     /// Id of the session to resume; `None` for a new one.
     pub resume: Option<String>,
@@ -37,9 +37,9 @@ pub struct OpenOrder {
     pub servers: Vec<ClientServer>,
     /// Asks the person behind the client about tool calls.
     pub approver: Arc<dyn Approver>,
-    /// Asks the person before the session is open.
+    /// Asks the person yes-or-no questions while the session is being opened.
     pub confirm: Arc<dyn ConfirmPerson>,
-    /// Mode of approval to begin in; `None` for the usual one.
+    /// Mode of approval at the start of the session; `None` for the default mode.
     pub mode: Option<ApprovalMode>,
 }
 
@@ -48,37 +48,38 @@ pub struct OpenOrder {
 pub struct ClientServer {
     /// Name that the client gave.
     pub name: String,
-    /// Program or address.
+    /// Command or address of the server.
     pub reach: ClientServerReach,
 }
 
-/// The way to an MCP server.
+/// Transport of an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientServerReach {
-    /// A program.
+    /// A program that is started and speaks MCP over standard input and output.
     Program {
         /// Name or path of the program.
         command: String,
         /// Arguments.
         args: Vec<String>,
-        /// Variables and their values.
+        /// Environment variables: names and values.
         env: Vec<(String, String)>,
     },
-    /// An address over Streamable HTTP.
+    /// A server that is reached over Streamable HTTP.
     Http {
-        /// Address.
+        /// URL of the server.
         url: String,
-        /// Headers and their values.
+        /// HTTP headers: names and values.
         headers: Vec<(String, String)>,
     },
 }
 
-/// Asks the person behind the client a question with yes or no.
+/// Asks the person behind the client yes-or-no questions.
 pub trait ConfirmPerson: Send + Sync {
-    /// Asks. Every answer but yes counts as no, also when the client cannot ask yet.
+    /// Asks a question. Returns `true` only for a yes: a missing answer counts as no, also when the
+    /// client cannot ask before the session is open.
     fn confirm(&self, text: String) -> BoxFuture<'_, bool>;
 
-    /// Whether a no may only mean that the question is asked later, with the first prompt.
+    /// Whether a no may mean that the question was postponed until the first prompt.
     fn is_deferred(&self) -> bool {
         false
     }
@@ -90,10 +91,10 @@ pub enum OpenError {
     /// No model is set up.
     #[error("{0}")]
     NoModel(String),
-    /// There is no such session.
+    /// There is no session with the requested id.
     #[error("{0}")]
     Unknown(String),
-    /// A setting or the request is wrong.
+    /// A setting or the request is invalid.
     #[error("{0}")]
     Wrong(String),
     /// A file, a plugin or another part failed.
@@ -103,13 +104,13 @@ pub enum OpenError {
 
 /// An open session with the parts that a client can use.
 pub struct BackendSession {
-    /// Session, whose first turn has not begun.
+    /// The session, before its first turn.
     pub session: Session,
-    /// Mode of approval of the session.
+    /// Switch for the session's mode of approval.
     pub switch: ModeSwitch,
     /// Slash commands of the session.
     pub commands: Arc<dyn SessionCommands>,
-    /// Notices for the person about skipped parts.
+    /// Notices to show to the person, about parts such as plugins that were skipped.
     pub notes: Vec<String>,
 }
 
@@ -118,10 +119,10 @@ pub trait SessionCommands: Send + Sync {
     /// Lists the commands that a client can offer.
     fn offered(&self) -> Vec<OfferedCommand>;
 
-    /// Whether a line calls a command, known or not.
+    /// Whether a line has the form of a slash command, even if no such command exists.
     fn is_command(&self, line: &str) -> bool;
 
-    /// Runs a line that calls a command, between two turns.
+    /// Runs a line for which `is_command` is true. Must not be called during a turn.
     fn run<'a>(
         &'a self,
         line: &'a str,
@@ -129,17 +130,20 @@ pub trait SessionCommands: Send + Sync {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<CommandOutcome, String>>;
 
-    /// Selects a model for the session: one that its provider listed, or one that a person typed.
+    /// Selects a model for the session. `is_listed` tells whether the provider listed the model or
+    /// a person typed its name.
     ///
     /// # Errors
-    /// A sentence: there is no such model or provider, or its key is missing.
+    /// A sentence for the user: there is no such model or provider, or the provider's key is
+    /// missing.
     fn select_model(&self, name: &str, is_listed: bool) -> Result<Selected, String>;
 
-    /// Releases the session, which was closed and may be opened again.
+    /// Frees what the commands hold for the session after it was closed, so that it can be opened
+    /// again.
     fn release_session(&self);
 }
 
-/// A command to offer.
+/// A slash command that a client can offer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedCommand {
     /// Name without the slash.
@@ -155,19 +159,19 @@ pub struct OfferedCommand {
 pub enum CommandOutcome {
     /// Text for the person.
     Text(String),
-    /// Input of a turn.
+    /// Input for a turn, which the caller runs.
     Prompt {
         /// Text for the model.
         text: String,
-        /// The command and its source.
+        /// The command and its source, for the log of the turn.
         command: String,
         /// Images that belong to the text.
         images: Vec<Attachment>,
     },
-    /// Continue the interrupted turn.
+    /// The caller continues the interrupted turn.
     Continue,
-    /// Use another model from the next turn on.
+    /// The caller switches to this model from the next turn on.
     Model(String),
-    /// The command did its work.
+    /// The command is done and has no output.
     Nothing,
 }

@@ -1,7 +1,7 @@
-//! Tool calls as a client shows them: kind, title, places, changed text.
+//! Converts tool calls into the form that a client shows: kind, title, locations and diff.
 //!
-//! Every text of a model or plugin goes through the cleaning functions before it is sent, because the
-//! client may show it as it is.
+//! Every text of a model or plugin is sanitized before it is sent, because the client may show it
+//! unchanged.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::wire::{ContentBlock, Diff, ToolCallContent, ToolCallLocation, ToolKind};
 
-/// Longest title of a call, in bytes.
+/// Maximum length of a call's title, in bytes.
 const MAX_TITLE_BYTES: usize = 200;
 
 /// Tool call in the form that the client displays.
@@ -24,8 +24,8 @@ pub(crate) struct CallShape {
 }
 
 impl CallShape {
-    /// Describes a call in the form that the client shows. `class` is the effect class of its tool,
-    /// if known; built-in tools have no `plugin`.
+    /// Converts a call. `class` is the effect class of the tool, if known; `plugin` is `None` for
+    /// built-in tools.
     pub(crate) fn of(
         call: &ToolCall,
         class: Option<EffectClass>,
@@ -70,7 +70,7 @@ fn call_kind(built_in: &str, class: Option<EffectClass>) -> ToolKind {
     }
 }
 
-/// Returns one line that names the call: the command, or the verb and the file.
+/// Returns a title of one line: the command, or a verb with the file or pattern.
 fn call_title(name: &str, built_in: &str, arguments: &Value) -> String {
     let text = |name: &str| arguments.get(name).and_then(Value::as_str);
     let title = match built_in {
@@ -91,13 +91,14 @@ fn location(workspace: &Path, path: &str, line: Option<&Value>) -> ToolCallLocat
     ToolCallLocation::new(absolute(workspace, path)).line(line)
 }
 
-/// Returns the path of a file of the workspace, as a text that JSON can hold.
+/// Returns the absolute path of a file in the workspace, with deceptive characters escaped.
 fn absolute(workspace: &Path, path: &str) -> String {
     let path = workspace.join(path);
     printable_text(&path.to_string_lossy())
 }
 
-/// Shows a changed text. The text is cleaned: a character that cannot be seen must not hide in it.
+/// Returns the diff of a file that a call changes. Invisible characters are escaped, so that they
+/// cannot hide a change.
 pub(crate) fn change(
     workspace: &Path,
     path: &str,
@@ -110,7 +111,7 @@ pub(crate) fn change(
     )]
 }
 
-/// Shows the result of a call.
+/// Converts the result of a call. The output of a command is fenced.
 pub(crate) fn result_content(parts: &Parts, is_command: bool) -> Vec<ToolCallContent> {
     let shown = parts.iter().map(|part| match part {
         Part::Text { text } if is_command => fenced(text),
@@ -122,21 +123,22 @@ pub(crate) fn result_content(parts: &Parts, is_command: bool) -> Vec<ToolCallCon
     shown.map(|text| text_content(&text)).collect()
 }
 
-/// Creates content of a text.
+/// Wraps a text as the content of a tool call.
 pub(crate) fn text_content(text: &str) -> ToolCallContent {
     ToolCallContent::from(ContentBlock::from(text))
 }
 
-/// Puts a text into a block of code, with a fence that is longer than any in the text.
+/// Wraps a text in a Markdown code block, whose fence is longer than any run of backticks in the
+/// text.
 pub(crate) fn fenced(text: &str) -> String {
-    let mut longest = 0;
-    let mut run = 0;
-    for letter in text.chars() {
-        run = if letter == '`' { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
-    let fence = "`".repeat((longest + 1).max(3));
+    let fence = fence_for(text);
     format!("{fence}\n{}\n{fence}", printable_text(text.trim_end()))
+}
+
+/// Returns a code fence that is longer than any run of backticks in the text.
+pub(crate) fn fence_for(text: &str) -> String {
+    let runs = text.split(|letter| letter != '`').map(str::len);
+    "`".repeat((runs.max().unwrap_or_default() + 1).max(3))
 }
 
 #[cfg(test)]

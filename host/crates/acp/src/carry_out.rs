@@ -1,4 +1,4 @@
-//! The question whether a plan is carried out, after a turn in the mode that only plans.
+//! Asks the user whether to carry out a plan, after a turn in plan mode.
 
 use rind_lib::tool::policy::ApprovalMode;
 

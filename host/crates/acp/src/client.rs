@@ -1,4 +1,5 @@
-//! The client at the other end: notifications to it, requests of this side and their responses.
+//! Link to the client: sends notifications, responses and requests, and receives the client's
+//! responses to those requests.
 //!
 //! Start from [`ClientLink`].
 
@@ -19,12 +20,12 @@ use crate::wire::{
     SessionNotification, SessionUpdate, WireError,
 };
 
-/// Abilities of the client that this side uses.
+/// Capabilities of the client that Rind uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ClientAbilities {
-    /// Whether it shows forms.
+    /// Whether the client shows forms.
     pub(crate) has_forms: bool,
-    /// Whether it shows notices beside the conversation.
+    /// Whether the client shows notices outside the conversation.
     pub(crate) has_notices: bool,
 }
 
@@ -41,7 +42,7 @@ impl ClientAbilities {
 
 type Waiting = oneshot::Sender<Result<Value, Value>>;
 
-/// Link to the client: the stream to it, and the requests that wait for its answers.
+/// Link to the client: the output stream, and the requests that wait for the client's responses.
 pub(crate) struct ClientLink {
     outbox: Outbox,
     pending: Mutex<HashMap<i64, Waiting>>,
@@ -59,7 +60,8 @@ impl ClientLink {
         }
     }
 
-    /// Stores the capabilities that the client declared. Returns whether they are the first.
+    /// Stores the capabilities that the client declared. Returns `false`, and keeps the earlier
+    /// ones, if the client has already declared some.
     pub(crate) fn note_abilities(&self, abilities: ClientAbilities) -> bool {
         self.abilities.set(abilities).is_ok()
     }
@@ -76,7 +78,7 @@ impl ClientLink {
             .put_line(notification_line("session/update", &told));
     }
 
-    /// Sends a notice. Returns whether the client shows notices.
+    /// Sends a notice, if the client shows notices. Returns whether it does.
     pub(crate) fn send_notice(
         &self,
         session: &str,
@@ -96,11 +98,11 @@ impl ClientLink {
         self.outbox.put_line(response_line(id, outcome));
     }
 
-    /// Sends a request and waits for its response, without a timeout. When the future is dropped,
-    /// the request is cancelled at the client.
+    /// Sends a request and waits for its response, without a timeout. If the future is dropped
+    /// before that, the client is notified that the request is cancelled.
     ///
     /// # Errors
-    /// A sentence: the client refused it, or answered with something else.
+    /// A sentence: the client returned an error or an invalid response, or the connection ended.
     pub(crate) async fn ask<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -123,7 +125,8 @@ impl ClientLink {
         }
     }
 
-    /// Handles a response. A response to no open request, such as a second one, is dropped.
+    /// Completes the request that a response answers. A response to a request that is not open,
+    /// such as a second response, is dropped.
     pub(crate) fn take_response(&self, id: &RequestId, outcome: Result<Value, Value>) {
         let waiting = match id {
             RequestId::Number(id) => lock(&self.pending).remove(id),
@@ -136,7 +139,8 @@ impl ClientLink {
     }
 }
 
-/// A request that waits for its response.
+/// Guard of a request that waits for its response. Dropping the guard cancels the request at the
+/// client, unless the response has arrived.
 struct OpenRequest<'a> {
     link: &'a ClientLink,
     id: i64,

@@ -1,5 +1,6 @@
-//! Questions that arise before a session is open, for a client without forms: they are asked as
-//! permissions with the first prompt. If the user agrees, the session is opened again.
+//! Postpones questions that arise before a session is open, for a client without forms: they are
+//! asked as permission requests with the first prompt. If the user answers any with yes, the
+//! session is closed and opened again.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ const YES: &str = "use";
 /// Id of the rejecting option.
 const NO: &str = "leave-out";
 
-/// Questions that wait, and the parts with which their session is opened again.
+/// Postponed questions of a session, and the parameters for opening the session again.
 pub(crate) struct LaterOpening {
     pub(crate) backend: Arc<dyn AcpBackend>,
     pub(crate) workspace: PathBuf,
@@ -34,7 +35,7 @@ pub(crate) struct LaterOpening {
 }
 
 impl LaterOpening {
-    /// Asks the questions in sequence, and returns those that were answered with yes.
+    /// Asks the questions one after another, and returns the ones that were answered with yes.
     pub(crate) async fn ask_questions(
         &self,
         link: &ClientLink,
@@ -50,7 +51,7 @@ impl LaterOpening {
         yes
     }
 
-    /// Opens the session again, after these questions were answered with yes.
+    /// Opens the session again. `yes` holds the questions that the user has answered with yes.
     ///
     /// # Errors
     /// The session cannot be opened.

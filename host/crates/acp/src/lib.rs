@@ -1,14 +1,14 @@
-//! The Agent Client Protocol, version 1: sessions of Rind in an editor, over standard input and
-//! output.
+//! Serves the Agent Client Protocol, version 1: sessions of Rind in an editor, over standard input
+//! and output.
 //!
-//! Owns the connection: messages, requests, updates, questions, and the sessions that are open in it.
-//! It runs turns through [`rind_lib::Host`] alone, so every rule of the operator, every hook and every
-//! limit holds as it does on the command line. One module names the crate with the protocol's types.
-//! It knows no command line, no settings and no plugin's code: the program implements
-//! [`backend::AcpBackend`].
+//! Owns the connection: messages, requests, updates, questions, and the sessions that are open in
+//! it. It runs turns only through [`rind_lib::Host`], so the operator's rules, hooks and limits
+//! apply as they do on the command line. Only the module `wire` imports the crate with the
+//! protocol's types. This crate knows no command line, no settings and no plugin code: the program
+//! implements [`backend::AcpBackend`].
 //!
-//! The protocol's own SDK is not used: it reads lines of any length into memory, and a line that is not
-//! UTF-8 ends its connection.
+//! The protocol's own SDK is not used: it reads lines of any length into memory, and a line that is
+//! not UTF-8 ends its connection.
 //!
 //! Start from [`serve_client`].
 
@@ -40,15 +40,16 @@ use tokio_util::sync::CancellationToken;
 use backend::AcpBackend;
 use server::Connection;
 
-/// Time to write the last messages in when the connection ends: a client that does not read must not
-/// block it.
+/// Time limit for writing the last messages when the connection ends, so that a client that does
+/// not read cannot block the exit.
 const LAST_WRITES: Duration = Duration::from_secs(1);
 
-/// Serves one client until its input ends or `cancel` is set. Then every prompt is interrupted and
-/// every session closed; they can be loaded later.
+/// Serves one client until its input ends, its output cannot be written any more, or `cancel` is
+/// set. Then running prompts are interrupted and all sessions are closed; the client can load them
+/// again later.
 ///
 /// # Errors
-/// No thread can be started for the streams.
+/// A thread for reading or writing cannot be started.
 pub async fn serve_client(
     backend: Arc<dyn AcpBackend>,
     input: impl Read + Send + 'static,

@@ -1,7 +1,7 @@
-//! Reads and writes lines, each on its own thread, because the process's standard streams block.
+//! Reads and writes lines on one thread each, because the process's standard streams block.
 //!
-//! Owns the bounds: the length of a line that is read, and the bytes that may wait for a client
-//! that does not read.
+//! Owns the limits: the length of an input line, and the number of bytes queued for a client that
+//! does not read.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::sync::Arc;
@@ -10,26 +10,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// Maximum length of a line, in bytes. A prompt with sixteen images of 3.75 MiB would be longer;
-/// its client gets an error.
+/// Maximum length of an input line, in bytes. A prompt with sixteen images of 3.75 MiB each is
+/// longer and is answered with an error.
 pub(crate) const MAX_LINE_BYTES: usize = 32 << 20;
 
-/// Bytes that may wait to be written. The connection of a client that leaves more unread is closed.
+/// Maximum number of bytes in the output queue. Beyond it, the client is considered stuck and its
+/// connection is closed.
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
-/// Maximum number of lines that wait to be handled; beyond it, reading pauses.
+/// Maximum number of input lines in the queue; when it is full, reading pauses.
 const MAX_READ_AHEAD: usize = 16;
 
-/// A line of the input.
+/// A line of input from the client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum InputLine {
-    /// A line without its end.
+    /// A line without its line break.
     Line(Vec<u8>),
     /// A line that was longer than [`MAX_LINE_BYTES`]; its bytes were dropped.
     TooLong,
 }
 
-/// Reads lines on a thread, which ends at the end of the input or when nothing takes them.
+/// Starts a thread that reads lines and skips blank ones. The thread ends at the end of the input
+/// or when the receiver is dropped.
 ///
 /// # Errors
 /// The thread cannot be started.
@@ -61,7 +63,8 @@ pub(crate) fn read_lines(
     Ok(receiver)
 }
 
-/// Reads the next line of at most `limit` bytes; `None` at the end of the input.
+/// Reads the next line. Returns [`InputLine::TooLong`] for a line of more than `limit` bytes, and
+/// `None` at the end of the input.
 fn next_line(reader: &mut impl BufRead, limit: usize) -> io::Result<Option<InputLine>> {
     let mut line = Vec::new();
     let mut is_too_long = false;
@@ -97,18 +100,18 @@ fn next_line(reader: &mut impl BufRead, limit: usize) -> io::Result<Option<Input
     }
 }
 
-/// The way to the client. Clones write to the same stream.
+/// Queue of lines to write to the client. Clones share one queue.
 #[derive(Clone)]
 pub(crate) struct Outbox {
     lines: mpsc::UnboundedSender<String>,
     waiting_bytes: Arc<AtomicUsize>,
-    /// Set when nothing can be written to the client any more.
+    /// Set when the client can no longer be written to, or when its queue is too long.
     pub(crate) broken: CancellationToken,
 }
 
 impl Outbox {
-    /// Queues a line after the earlier ones. Never blocks: if a client does not read for long, its
-    /// connection is closed.
+    /// Appends a line to the queue without blocking. If the queue is too long, because the client
+    /// does not read, the connection is closed instead.
     pub(crate) fn put_line(&self, line: String) {
         if self.broken.is_cancelled() {
             return;
@@ -119,19 +122,19 @@ impl Outbox {
             self.broken.cancel();
             return;
         }
-        // Ignore a closed channel: the thread ends with the stream.
+        // Ignore a closed channel: the writer thread has already ended.
         let _ = self.lines.send(line);
     }
 
-    /// Ends the stream after the lines that were put before.
+    /// Ends the writer thread after it has written the lines that are queued.
     pub(crate) fn end_lines(&self) {
         // Real messages are never empty, so an empty line can mark the end.
         let _ = self.lines.send(String::new());
     }
 }
 
-/// Starts the writer thread. The receiver is notified when everything was written, which is after
-/// [`Outbox::end_lines`].
+/// Starts the writer thread. The receiver is notified when the thread ends, which happens after
+/// [`Outbox::end_lines`] or after a failed write.
 ///
 /// # Errors
 /// The thread cannot be started.

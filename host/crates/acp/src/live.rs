@@ -1,7 +1,7 @@
 //! An open session, which runs one prompt at a time.
 //!
-//! Every turn runs through the host, so that hooks, policy, budget and journal hold for it as they do
-//! on the command line.
+//! Every turn runs through the host, so that hooks, policy, budget and journal apply as they do on
+//! the command line.
 
 mod offers;
 
@@ -30,17 +30,17 @@ use crate::replay::title_of;
 use crate::view::{EventView, Shown, chunk};
 use crate::wire::{SessionInfoUpdate, SessionUpdate, StopReason, WireError};
 
-/// Longest reason of a failed turn, in bytes.
+/// Maximum length of the error message of a failed turn, in bytes.
 const MAX_FAILURE_BYTES: usize = 2000;
 
-/// Parts that a session is made of.
+/// Parts from which a [`LiveSession`] is built.
 pub(crate) struct LiveParts {
     pub(crate) session: Session,
     pub(crate) view: Arc<Mutex<EventView>>,
     pub(crate) commands: Arc<dyn SessionCommands>,
     pub(crate) switch: ModeSwitch,
     pub(crate) notes: Vec<String>,
-    /// Questions that could not be asked before.
+    /// Questions that could not be asked before the session was open.
     pub(crate) later: Option<LaterOpening>,
 }
 
@@ -58,17 +58,17 @@ pub(crate) struct LiveSession {
     /// The session; `None` once it is closed. Locked while a prompt runs.
     session: tokio::sync::Mutex<Option<Session>>,
     view: Arc<Mutex<EventView>>,
-    /// Commands and mode of the session.
+    /// Commands and mode switch of the session.
     offers: Mutex<LiveOffers>,
     told_mode: Mutex<ApprovalMode>,
-    /// Questions from before the session was open.
+    /// Questions that could not be asked before the session was open; `None` once they are asked.
     later: Mutex<Option<LaterOpening>>,
     models: Mutex<ModelChoice>,
-    /// Lists the models.
+    /// Provider of the model at the start, which lists the models.
     provider: Arc<dyn Provider>,
-    /// Model to ask from the next prompt on.
+    /// Model to switch to at the next prompt.
     wanted: Mutex<Option<Selected>>,
-    /// Ends the prompt that runs.
+    /// Cancels the running prompt; `None` while no prompt runs.
     running: Mutex<Option<CancellationToken>>,
     is_ending: AtomicBool,
     notes: Mutex<Vec<String>>,
@@ -124,7 +124,7 @@ impl LiveSession {
         self.send(SessionUpdate::AgentMessageChunk(chunk(text)));
     }
 
-    /// Ends the running prompt cleanly.
+    /// Cancels the running prompt, if any.
     fn cancel_prompt(&self) {
         if let Some(running) = &*lock(&self.running) {
             running.cancel();
@@ -136,10 +136,10 @@ impl LiveSession {
         lock(&self.running).is_some()
     }
 
-    /// Runs a prompt: a turn or a slash command. `cancel` ends it.
+    /// Runs a prompt, which is a turn or a slash command, until it is done or `cancel` is set.
     ///
     /// # Errors
-    /// Another prompt runs, the session is closed, or the turn failed.
+    /// Another prompt is running, the session is closed, or the turn failed.
     pub(crate) async fn run_prompt(
         &self,
         input: PromptInput,
@@ -201,8 +201,9 @@ impl LiveSession {
         }
     }
 
-    /// Asks the questions that could not be asked before the session was open. If the user agrees,
-    /// the session is opened again, because its tools are selected at that time.
+    /// Asks the questions that could not be asked before the session was open. If the user answers
+    /// any with yes, the session is closed and opened again, because its tools are selected while
+    /// it is opened.
     async fn open_later(
         &self,
         session: &mut Option<Session>,
@@ -238,7 +239,8 @@ impl LiveSession {
         Ok(())
     }
 
-    /// Asks whether the plan of the last turn is carried out, and does it.
+    /// Asks whether to carry out the plan of the last turn, and runs the turn for it if the user
+    /// agrees.
     async fn ask_about_plan(
         &self,
         session: &mut Session,
@@ -320,7 +322,8 @@ impl LiveSession {
         Ok(match (outcome.summary.stop, finish) {
             (TurnStop::Cancelled, _) => StopReason::Cancelled,
             (TurnStop::Blocked, _) | (_, Some(Finish::Refused)) => StopReason::Refusal,
-            // The host asks for the rest of a cut answer, and gives up when that is cut as well.
+            // The host asks the model to continue an answer that was cut off at the token limit.
+            // The turn ends like this only if the continuation was cut off as well.
             (TurnStop::Done | TurnStop::MaxSteps, Some(Finish::MaxTokens)) => StopReason::MaxTokens,
             (TurnStop::MaxSteps, _) => StopReason::MaxTurnRequests,
             (TurnStop::Done, _) => StopReason::EndTurn,
@@ -335,7 +338,7 @@ impl LiveSession {
         self.is_ending.load(Ordering::Acquire)
     }
 
-    /// Ends the prompt that runs, closes the session and waits for it.
+    /// Cancels the running prompt, closes the session and waits until it is closed.
     pub(crate) async fn end_session(&self) {
         self.is_ending.store(true, Ordering::Release);
         self.cancel_prompt();
@@ -354,7 +357,7 @@ impl LiveSession {
     }
 }
 
-/// Guard that marks the session as running a prompt.
+/// Guard that marks the session as running a prompt until it is dropped.
 struct RunningPrompt<'a>(&'a LiveSession);
 
 impl<'a> RunningPrompt<'a> {
@@ -370,18 +373,20 @@ impl Drop for RunningPrompt<'_> {
     }
 }
 
-/// Sends the events of a session from now on.
+/// Forwards the events of a session to the client from now on.
 fn observe_session(session: &Session, link: &Arc<ClientLink>, view: &Arc<Mutex<EventView>>) {
     let (link, view, id) = (link.clone(), view.clone(), session.id().clone());
     session.observe(move |stamped| {
-        // Sent under the lock, so that events of one agent keep their order.
+        // Send while the view is locked, so that the client receives the updates in the order of
+        // the events.
         let mut view = lock(&view);
         let shown = view.take_event(stamped);
         send_shown(&link, &id, shown);
     });
 }
 
-/// Sends the updates that a view made from an event.
+/// Sends what a view made from an event. A notice is sent as a thought if the client does not show
+/// notices.
 fn send_shown(link: &ClientLink, session: &str, shown: Vec<Shown>) {
     for shown in shown {
         match shown {
@@ -396,7 +401,7 @@ fn send_shown(link: &ClientLink, session: &str, shown: Vec<Shown>) {
     }
 }
 
-/// Preserves the line breaks of a command's output, which the client renders as Markdown.
+/// Returns a command's output as Markdown: several lines are fenced to preserve their line breaks.
 fn command_text(text: &str) -> String {
     match text.trim_end().contains('\n') {
         true => fenced(text),

@@ -1,5 +1,5 @@
-//! Options of a session that the client shows: the mode of approval, as a mode and as an option, and
-//! the model.
+//! Session options that the client shows: the mode of approval, both as an ACP mode and as an
+//! option, and the model.
 
 use rind_lib::text::clean_line;
 use rind_lib::tool::policy::ApprovalMode;
@@ -9,17 +9,17 @@ use crate::wire::{
     SessionModeState,
 };
 
-/// Ids of the options.
+/// Ids of the session options.
 pub(crate) const MODE: &str = "mode";
 pub(crate) const MODEL: &str = "model";
 
-/// Largest number of models that are offered.
+/// Maximum number of models that are offered.
 const MAX_MODELS: usize = 500;
 
-/// Longest name of a model, in bytes.
+/// Maximum length of a model's name, in bytes. Longer names are not offered.
 const MAX_NAME_BYTES: usize = 200;
 
-/// The model that is asked, and those that can be chosen.
+/// The current model and the models that can be chosen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ModelChoice {
     current: String,
@@ -34,19 +34,20 @@ impl ModelChoice {
         }
     }
 
-    /// Stores the model that later turns ask.
+    /// Stores the model that later turns use.
     pub(crate) fn set_current(&mut self, name: &str) {
         name.clone_into(&mut self.current);
     }
 
-    /// Records the models that the server listed.
+    /// Stores the models that the provider listed, without names that are too long or hold
+    /// unprintable characters.
     pub(crate) fn set_listed(&mut self, mut names: Vec<String>) {
         names.retain(|name| !name.is_empty() && clean_line(name, MAX_NAME_BYTES) == *name);
         names.truncate(MAX_MODELS);
         self.listed = names;
     }
 
-    /// Whether a model is among those that can be chosen.
+    /// Whether a model is the current one or a listed one.
     pub(crate) fn has_model(&self, name: &str) -> bool {
         self.current == name || self.listed.iter().any(|own| own == name)
     }
@@ -63,7 +64,7 @@ impl ModelChoice {
     }
 }
 
-/// Returns the name of a mode for people.
+/// Returns the name of a mode as shown to the user.
 fn mode_label(mode: ApprovalMode) -> &'static str {
     match mode {
         ApprovalMode::Ask => "Ask",
@@ -73,7 +74,7 @@ fn mode_label(mode: ApprovalMode) -> &'static str {
     }
 }
 
-/// Lists the modes.
+/// Lists the modes of approval with the current one, as ACP modes.
 pub(crate) fn mode_state(current: ApprovalMode) -> SessionModeState {
     let modes = ApprovalMode::ALL.map(|mode| {
         SessionMode::new(mode.name(), mode_label(mode)).description(mode.about().to_owned())
@@ -81,7 +82,7 @@ pub(crate) fn mode_state(current: ApprovalMode) -> SessionModeState {
     SessionModeState::new(current.name(), modes.to_vec())
 }
 
-/// Lists the options.
+/// Lists the session options with their current values.
 pub(crate) fn config_options(mode: ApprovalMode, models: &ModelChoice) -> Vec<SessionConfigOption> {
     let modes = ApprovalMode::ALL.map(|mode| {
         SessionConfigSelectOption::new(mode.name(), mode_label(mode))

@@ -1,7 +1,7 @@
-//! Questions of a turn: approvals of tool calls, and questions of plugins.
+//! Asks the user during a turn: for approval of tool calls, and questions of plugins.
 //!
-//! Calls that the policy denies are never asked about, and the host decides which calls a question
-//! covers: the client can only answer. An answer that is not one of the options counts as a no.
+//! The user is never asked about calls that the policy denies, and the host decides which calls an
+//! approval covers: the client can only answer. A response with an unknown option counts as a no.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -23,23 +23,23 @@ use crate::wire::{
     ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
 
-/// Ids of the options.
+/// Ids of the options of an approval.
 const ALLOW: &str = "allow";
 const ALWAYS: &str = "allow-always";
 const REJECT: &str = "reject";
 
-/// Longest title of a question, in bytes.
+/// Maximum length of a question's title, in bytes.
 const MAX_TITLE_BYTES: usize = 200;
 
 /// Asks the person behind the client, for one session.
 pub(crate) struct AcpApprover {
     pub(crate) link: Arc<ClientLink>,
-    /// Id and view of the session, which are known once it is open.
+    /// Id and view of the session; unset until the session is open.
     pub(crate) session: Arc<OnceLock<AskedSession>>,
     pub(crate) workspace: PathBuf,
 }
 
-/// Session that asks a question.
+/// Session on whose behalf questions are asked.
 pub(crate) struct AskedSession {
     pub(crate) id: Arc<str>,
     pub(crate) view: Arc<Mutex<EventView>>,
@@ -106,7 +106,8 @@ impl AcpApprover {
         }
     }
 
-    /// Asks the client. `None` for an answer without a choice.
+    /// Sends a permission request. Returns the id of the chosen option, or `None` if the user chose
+    /// none.
     async fn choose(
         &self,
         session: &AskedSession,
@@ -147,8 +148,8 @@ impl AcpApprover {
         }
     }
 
-    /// Asks a question with options in the form of a permission request. A question for a text
-    /// cannot be asked this way.
+    /// Asks a question of a plugin as a permission request, for a client without forms. Returns
+    /// `None` for a question that needs a text as its answer.
     async fn answer_option(
         &self,
         session: &AskedSession,
@@ -176,8 +177,8 @@ impl AcpApprover {
             .status(ToolCallStatus::Pending)
             .content(vec![text_content(&text)]);
         let asked = self.choose(session, id.clone(), fields, options).await;
-        // The client shows the question as a tool call, and no result of a tool will end that call:
-        // end it here.
+        // The client shows the question as a tool call, and no tool result will complete that call:
+        // complete it here.
         let status = match &asked {
             Ok(Some(_)) => ToolCallStatus::Completed,
             _ => ToolCallStatus::Failed,
@@ -201,7 +202,7 @@ impl AcpApprover {
 
 fn question_text(question: &PersonQuestion) -> String {
     let text = printable_text(&question.text);
-    // A source of tools is called `mcp:NAME`.
+    // An MCP server is named `mcp:NAME` where a plugin would be named.
     match question.plugin.split_once(':') {
         Some((_, server)) => format!("The MCP server {} asks: {text}", one_line(server)),
         None => format!("The plugin {} asks: {text}", one_line(&question.plugin)),
@@ -219,7 +220,7 @@ fn question_kind(question: &Question) -> ToolKind {
     }
 }
 
-/// Returns one line that names the call: the tool with the command or the file.
+/// Returns a title of one line: the tool, with the command or the file of the call.
 fn question_title(question: &Question) -> String {
     let name = question.skill.as_ref().unwrap_or(&question.tool);
     let of_mark = |mark: &str| {
@@ -235,8 +236,8 @@ fn question_title(question: &Question) -> String {
     clean_line(&title, MAX_TITLE_BYTES)
 }
 
-/// Shows the whole call: the final arguments, and the facts that a user should know before
-/// approving.
+/// Returns the details of the call: its final arguments, the plugins that are involved, what the
+/// tool is allowed to do, and the diff.
 fn question_content(question: &Question, workspace: &std::path::Path) -> Vec<ToolCallContent> {
     let lines = question.arguments.iter();
     let lines: Vec<String> = lines
@@ -267,8 +268,8 @@ fn question_content(question: &Question, workspace: &std::path::Path) -> Vec<Too
     content
 }
 
-/// Returns the changed text of an edit. It is taken from the question, because hooks may have changed
-/// the arguments since the call was made.
+/// Returns the diff of a call that edits or writes a file. It is computed from the question and not
+/// from the call, whose arguments hooks may have changed since.
 fn question_diff(question: &Question, workspace: &std::path::Path) -> Vec<ToolCallContent> {
     match &question.written {
         Some(own) if question.skill.is_none() => {

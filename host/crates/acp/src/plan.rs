@@ -1,5 +1,6 @@
-//! The plan of a task, where a plugin has a tool that keeps one: a call of a tool named `todo`,
-//! `todo_write`, `write_todos`, `update_plan` or `plan` whose arguments hold a list of entries.
+//! Recognizes the plan of a task in a tool call: a call of a tool named `todo`, `todo_write`,
+//! `write_todos`, `update_plan` or `plan` whose arguments hold a list of entries. Such tools come
+//! from plugins and MCP servers.
 
 use rind_lib::message::ToolCall;
 use rind_lib::text::printable_prose;
@@ -7,19 +8,20 @@ use serde_json::Value;
 
 use crate::wire::{Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus};
 
-/// Names of tools that keep a plan.
+/// Names of tools that store a plan.
 const TOOLS: [&str; 5] = ["plan", "todo", "todo_write", "update_plan", "write_todos"];
 
-/// Names under which tools take the entries.
+/// Names of the argument that holds the list of entries.
 const LISTS: [&str; 5] = ["entries", "items", "plan", "steps", "todos"];
 
-/// Names under which tools take the text of an entry.
+/// Names of the field that holds the text of an entry.
 const TEXTS: [&str; 5] = ["content", "step", "task", "text", "title"];
 
-/// Longest plan that is shown.
+/// Maximum number of entries that are shown.
 const MAX_ENTRIES: usize = 200;
 
-/// Returns the plan in the arguments of a call.
+/// Returns the plan in the arguments of a call, or `None` if the tool stores no plan or an entry is
+/// malformed.
 pub(crate) fn plan_of(call: &ToolCall) -> Option<Plan> {
     // The tools of MCP servers are named `mcp__SERVER__TOOL`.
     let name = call.name.rsplit("__").next().unwrap_or_default();

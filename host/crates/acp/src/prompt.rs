@@ -1,34 +1,35 @@
-//! Content of a prompt, as the input of a turn.
+//! Converts the content of a prompt into the input of a turn.
 //!
-//! Links and embedded resources stand in the text where the client put them; the text of resources
-//! follows at the end.
+//! Links and embedded resources appear in the text as links, at the positions where the client put
+//! them; the content of the resources is appended to the end.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rind_lib::message::Attachment;
 use rind_lib::text::one_line;
 
+use crate::calls::fence_for;
 use crate::wire::{ContentBlock, EmbeddedResourceResource, WireError};
 
-/// Largest number of images of a prompt.
+/// Maximum number of images in a prompt.
 const MAX_IMAGES: usize = 16;
 
-/// A prompt.
+/// Input of a turn, converted from a prompt.
 #[derive(Debug, Default)]
 pub(crate) struct PromptInput {
-    /// Text with the names of links and resources in it.
+    /// Text of the prompt, with links for its resources.
     pub(crate) text: String,
-    /// Text of the resources; empty without any.
+    /// Content of the embedded text resources; empty if there are none.
     pub(crate) resources: String,
-    /// Images.
+    /// Images of the prompt, including images that were embedded as resources.
     pub(crate) images: Vec<Attachment>,
 }
 
 impl PromptInput {
-    /// Reads the content of a prompt.
+    /// Converts the content of a prompt.
     ///
     /// # Errors
-    /// A part is of an unsupported kind, or there is no text.
+    /// A part has an unsupported type or an invalid image, or the prompt has no text.
     pub(crate) fn read(blocks: Vec<ContentBlock>) -> Result<Self, WireError> {
         let mut input = Self::default();
         for (at, block) in blocks.into_iter().enumerate() {
@@ -60,7 +61,7 @@ impl PromptInput {
     }
 
     fn add_link(&mut self, name: &str, uri: &str) {
-        // Some editors, such as marimo, put attachments right after the text, without a blank.
+        // Some editors, such as marimo, put attachments right after the text, without a space.
         let is_apart = self.text.ends_with(['(', '[', '"', '\''])
             || self
                 .text
@@ -108,17 +109,11 @@ impl PromptInput {
         Ok(())
     }
 
-    /// Returns the line of a slash command, if the prompt can be one.
+    /// Returns the text as a line that may be a slash command: it starts with `/` and is one line.
     pub(crate) fn command_line(&self) -> Option<&str> {
         let line = self.text.trim_end();
         (line.starts_with('/') && !line.contains('\n')).then_some(line)
     }
-}
-
-/// Returns a fence that the text cannot close.
-fn fence_for(text: &str) -> String {
-    let runs = text.split(|letter| letter != '`').map(str::len);
-    "`".repeat((runs.max().unwrap_or_default() + 1).max(3))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The history of a session, as updates for a client that loads it.
+//! Converts the history of a session into updates for a client that loads the session.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,8 @@ use crate::wire::{
     SessionUpdate, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind, WireCall,
 };
 
-/// Replays messages. The view assigns the ids of calls, so that later turns use other ids.
+/// Converts messages into updates. The call ids come from the view, so that later turns do not
+/// reuse them.
 pub(crate) fn replay_messages(messages: &[Message], view: &mut EventView) -> Vec<SessionUpdate> {
     let mut updates = Vec::new();
     let mut open: HashMap<String, (String, bool)> = HashMap::new();
@@ -94,7 +95,7 @@ pub(crate) fn replay_messages(messages: &[Message], view: &mut EventView) -> Vec
     updates
 }
 
-/// Returns the title of a session from its first input.
+/// Derives the title of a session from its first input.
 pub(crate) fn title_of(text: &str) -> String {
     const MAX_TITLE_BYTES: usize = 100;
     rind_lib::text::clean_line(&printable_prose(text), MAX_TITLE_BYTES)

@@ -1,13 +1,13 @@
-//! Messages of JSON-RPC 2.0, one a line.
+//! JSON-RPC 2.0 messages, one per line.
 //!
-//! Owns the reading of a line into a message and the writing of one. It must not know any method.
+//! Parses and writes messages. It must not know any method.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::wire::{RequestId, WireError};
 
-/// A message of the client.
+/// A message from the client.
 #[derive(Debug)]
 pub(crate) enum Incoming {
     /// A request, which has exactly one response.
@@ -16,20 +16,21 @@ pub(crate) enum Incoming {
         method: String,
         params: Value,
     },
-    /// A notification, which has none.
+    /// A notification, which has no response.
     Notification { method: String, params: Value },
-    /// The response to a request of this side.
+    /// The response to a request that Rind sent.
     Response {
         id: RequestId,
         outcome: Result<Value, Value>,
     },
 }
 
-/// A line that is not a valid message: the error to send, and the id in the line, if any.
+/// A line that is not a valid message: the error to send back, and the id in the line, or null if
+/// it has none.
 #[derive(Debug)]
 pub(crate) struct BadLine {
     pub(crate) id: RequestId,
-    /// Boxed, because a line without a fault is the usual case.
+    /// Boxed to keep the `Result` small, because most lines are valid.
     pub(crate) error: Box<WireError>,
 }
 
@@ -102,17 +103,17 @@ pub(crate) fn parse_message(line: &[u8]) -> Result<Incoming, BadLine> {
     }
 }
 
-/// Writes a request.
+/// Serializes a request.
 pub(crate) fn request_line(id: i64, method: &str, params: &impl Serialize) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": to_json(params)}).to_string()
 }
 
-/// Writes a notification.
+/// Serializes a notification.
 pub(crate) fn notification_line(method: &str, params: &impl Serialize) -> String {
     json!({"jsonrpc": "2.0", "method": method, "params": to_json(params)}).to_string()
 }
 
-/// Writes a response.
+/// Serializes a response.
 pub(crate) fn response_line(id: &RequestId, outcome: &Result<Value, WireError>) -> String {
     let line = match outcome {
         Ok(result) => json!({"jsonrpc": "2.0", "id": to_json(id), "result": result}),
@@ -121,8 +122,8 @@ pub(crate) fn response_line(id: &RequestId, outcome: &Result<Value, WireError>) 
     line.to_string()
 }
 
-/// Writes a value of the protocol as JSON. This fails only for paths that are not UTF-8, which are
-/// never sent.
+/// Converts a protocol type to JSON. This fails only for paths that are not UTF-8, which are never
+/// sent.
 pub(crate) fn to_json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_else(|error| {
         tracing::warn!(%error, "a value cannot be written as JSON");

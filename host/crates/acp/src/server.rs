@@ -1,4 +1,5 @@
-//! The connection: reads messages, runs each request in a task of its own, and ends cleanly.
+//! A connection to a client: reads messages, runs each request in its own task, and shuts down
+//! cleanly.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -33,31 +34,31 @@ use crate::wire::{
 /// Name of the request that runs a prompt.
 const PROMPT: &str = "session/prompt";
 
-/// Maximum number of requests that run at once.
+/// Maximum number of requests that run at the same time.
 const MAX_REQUESTS: usize = 256;
 
-/// Time that running prompts have to end when the connection ends.
+/// Time limit for requests and sessions to end when the connection ends.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A connection to a client.
 pub(crate) struct Connection {
     link: Arc<ClientLink>,
     sessions: AcpSessions,
-    /// Requests that run.
+    /// Running requests, by their ids.
     running: Mutex<HashMap<RequestId, RunningRequest>>,
     tasks: TaskTracker,
     ending: CancellationToken,
 }
 
-/// A request that runs.
+/// A running request.
 struct RunningRequest {
-    /// Ends it.
+    /// Cancels the request.
     cancel: CancellationToken,
-    /// Session, if the request is a prompt.
+    /// Id of the session, if the request is a prompt; otherwise `None`.
     session: Option<String>,
 }
 
-/// Result of a request, and the session that the request opened.
+/// Result of a request, and the session if the request opened one.
 struct Answered {
     result: Value,
     opened: Option<Arc<LiveSession>>,
@@ -84,7 +85,7 @@ impl Connection {
         }
     }
 
-    /// Handles a line from the client. Any fault in it is answered with an error.
+    /// Handles a line from the client. An invalid line is answered with an error.
     pub(crate) fn take_line(self: &Arc<Self>, line: InputLine) {
         let line = match line {
             InputLine::Line(line) => line,
@@ -110,7 +111,7 @@ impl Connection {
                     return;
                 };
                 // Handle this message here and not in a task, so that a prompt that was sent right
-                // before is already in `running`.
+                // before it is already in `running`.
                 let running = lock(&self.running);
                 let prompts = running.values();
                 prompts
@@ -130,7 +131,8 @@ impl Connection {
 
     fn begin_request(self: &Arc<Self>, id: RequestId, method: String, params: Value) {
         if method == "initialize" {
-            // Answer before the next line is read: its request needs the abilities of the client.
+            // Answer here and not in a task: the request in the next line needs the client's
+            // capabilities.
             let request = read_params(&method, params);
             let outcome = request.and_then(|request| self.initialize(&request));
             return self.link.respond(&id, &outcome);
@@ -172,7 +174,8 @@ impl Connection {
             };
             own.link.respond(&id, &outcome);
             if let Some(live) = opened {
-                // Announce after the response, which tells the client the id of the session.
+                // Announce after the response, because only the response gives the session's id to
+                // the client.
                 tokio::select! {
                     () = own.ending.cancelled() => {}
                     () = live.announce() => {}
@@ -294,14 +297,14 @@ impl Connection {
             .mcp_capabilities(McpCapabilities::new().http(true))
             .session_capabilities(sessions);
         let own = Implementation::new("rind", env!("CARGO_PKG_VERSION")).title("Rind".to_owned());
-        // The only version that is spoken; a client that cannot speak it closes the connection.
+        // Rind speaks only this version; a client that does not speak it closes the connection.
         let response = InitializeResponse::new(ProtocolVersion::V1)
             .agent_capabilities(capabilities)
             .agent_info(own);
         Ok(to_json(&response))
     }
 
-    /// Opens a session, and makes its response.
+    /// Opens a session and builds the response with `respond`.
     async fn open_session<R: serde::Serialize>(
         &self,
         request: SessionRequest,
@@ -393,15 +396,15 @@ impl Connection {
         Ok(Answered::of(&PromptResponse::new(stop)))
     }
 
-    /// Ends all requests and closes all sessions. Whatever does not end within two seconds is
-    /// dropped, and can be resumed.
+    /// Cancels all requests and closes all sessions. Sessions that do not end within [`GRACE`] are
+    /// dropped and can be resumed later.
     pub(crate) async fn end(&self) {
         self.ending.cancel();
         let ended = async {
             self.sessions.close_all().await;
             self.tasks.close();
             self.tasks.wait().await;
-            // Close sessions that were still being opened at the first call.
+            // Close sessions that finished opening after the first `close_all`.
             self.sessions.close_all().await;
         };
         if tokio::time::timeout(GRACE, ended).await.is_err() {

@@ -1,4 +1,4 @@
-//! The sessions of a client: opened, loaded, listed, closed.
+//! Opens, loads, lists and closes the sessions of a client.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -23,13 +23,14 @@ use crate::wire::{
     ListSessionsRequest, ListSessionsResponse, McpServer, SessionInfo, SessionUpdate, WireError,
 };
 
-/// Maximum number of sessions that are open at once. Each has plugins of its own.
+/// Maximum number of sessions that are open at the same time. Each session has its own plugin
+/// instances.
 const MAX_OPEN: usize = 128;
 
-/// Sessions of a page of the list.
+/// Number of sessions per page of the list.
 const MAX_LISTED: usize = 100;
 
-/// Maximum number of MCP servers of a session that the client names.
+/// Maximum number of MCP servers that a client can name for a session.
 const MAX_SERVERS: usize = 64;
 
 /// The open sessions of a client.
@@ -37,7 +38,8 @@ pub(crate) struct AcpSessions {
     backend: Arc<dyn AcpBackend>,
     link: Arc<ClientLink>,
     open: tokio::sync::Mutex<BTreeMap<String, Arc<LiveSession>>>,
-    /// Held while the list of sessions is read: many lists at once would take much memory.
+    /// Locked while the sessions are read from the store: many reads at once would take much
+    /// memory.
     reading: tokio::sync::Mutex<()>,
 }
 
@@ -47,9 +49,9 @@ pub(crate) struct SessionRequest {
     pub(crate) servers: Vec<McpServer>,
     pub(crate) has_system_prompt: bool,
     pub(crate) n_more_folders: usize,
-    /// Id of the session to resume.
+    /// Id of the session to resume; `None` for a new session.
     pub(crate) resume: Option<String>,
-    /// Whether the history is sent.
+    /// Whether the history of the session is sent to the client.
     pub(crate) is_replayed: bool,
     pub(crate) confirm: Option<Arc<dyn ConfirmPerson>>,
 }
@@ -144,7 +146,8 @@ impl AcpSessions {
         Ok(live)
     }
 
-    /// Checks that the id is the full id of a session: a prefix could name another session later.
+    /// Checks that the id is the full id of an existing session. A prefix of an id is rejected: it
+    /// could match another session later.
     async fn check_known(&self, id: &str) -> Result<(), WireError> {
         let heads = self.heads().await?;
         match heads.iter().any(|head| head.id == id) {
@@ -163,7 +166,7 @@ impl AcpSessions {
         Ok(heads.map_err(|error| failed(error.to_string()))?.rows)
     }
 
-    /// Closes a session that is already open, so that it can be reopened.
+    /// Closes a session if it is open, so that it can be opened again.
     async fn end_open(&self, id: &str) -> Result<(), WireError> {
         let live = self.open.lock().await.get(id).cloned();
         let Some(live) = live else {
@@ -205,10 +208,10 @@ impl AcpSessions {
         futures_util::future::join_all(ending).await;
     }
 
-    /// Lists sessions, the last used first.
+    /// Lists a page of sessions, the most recently used first.
     ///
     /// # Errors
-    /// The sessions cannot be read, or the cursor is not one of this list.
+    /// The sessions cannot be read, or the cursor does not name a listed session.
     pub(crate) async fn list(
         &self,
         request: ListSessionsRequest,
@@ -272,7 +275,7 @@ pub(crate) fn wire_error(error: OpenError) -> WireError {
     WireError::new(code, error.to_string())
 }
 
-/// Resolves the folder of a session.
+/// Checks the folder of a session and resolves its symlinks.
 async fn read_folder(cwd: PathBuf) -> Result<PathBuf, String> {
     let shown = clean_line(&cwd.to_string_lossy(), 200);
     if !cwd.is_absolute() {
@@ -297,7 +300,7 @@ async fn read_folder(cwd: PathBuf) -> Result<PathBuf, String> {
     }
 }
 
-/// Reads the MCP servers that the client names.
+/// Converts the MCP servers that the client named.
 fn read_servers(servers: Vec<McpServer>) -> Result<Vec<ClientServer>, String> {
     if servers.len() > MAX_SERVERS {
         return Err(format!("`mcpServers` has more than {MAX_SERVERS} servers"));

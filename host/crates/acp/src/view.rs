@@ -1,7 +1,8 @@
-//! Turns the events of a session into updates for the client.
+//! Converts the events of a session into updates for the client.
 //!
-//! Owns what was shown of the current answer and the ids of the open calls. It shows the main agent;
-//! the work of subagents is a part of the calls that run them. Start from [`EventView::take_event`].
+//! Owns the text of the current answer that the client has received, and the ids of the open calls.
+//! Only events of the main agent are shown; the work of a subagent appears only as the tool call
+//! that runs the subagent. Start from [`EventView::take_event`].
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -22,27 +23,27 @@ use crate::wire::{
     ToolCallUpdateFields, ToolKind, UsageUpdate, WireCall,
 };
 
-/// Longest notice, in bytes.
+/// Maximum length of a notice, in bytes.
 const MAX_NOTICE_BYTES: usize = 2000;
 
-/// An update, or a line beside the conversation.
+/// An update of the conversation, or a notice outside of it.
 pub(crate) enum Shown {
     Update(Box<SessionUpdate>),
     Notice(NoticeSeverity, String),
 }
 
-/// The view of a session.
+/// Converts the events of one session.
 pub(crate) struct EventView {
     workspace: PathBuf,
     tools: HashMap<String, Arc<ToolSpec>>,
-    /// Tokens of the window of the model, if they are known.
+    /// Size of the model's context window in tokens, if known.
     pub(crate) window: Option<u64>,
-    /// Text of the current answer that was shown.
+    /// Text of the current answer that was sent to the client as it streamed in.
     streamed: String,
-    /// Open calls, by their ids: the id that the client knows, and whether it runs a command.
+    /// Open tool calls, by the ids that the model gave them.
     open: HashMap<String, OpenCall>,
     n_calls: u64,
-    /// Numbers of the open requests that plugins make.
+    /// Numbers of the open model requests that plugins make; these requests are not shown.
     of_plugins: HashSet<u32>,
     finish: Option<Finish>,
     failure: Option<String>,
@@ -54,7 +55,7 @@ struct OpenCall {
 }
 
 impl EventView {
-    /// Creates the view of a session that works in this folder with these tools.
+    /// Creates the view of a session that works in `workspace` and has these tools.
     pub(crate) fn new(workspace: &Path, tools: Vec<Arc<ToolSpec>>) -> Self {
         let tools = tools.into_iter();
         Self {
@@ -70,23 +71,23 @@ impl EventView {
         }
     }
 
-    /// Records the tools of the session, which is opened again.
+    /// Replaces the tools, after the session was opened again.
     pub(crate) fn set_tools(&mut self, tools: Vec<Arc<ToolSpec>>) {
         let tools = tools.into_iter();
         self.tools = tools.map(|spec| (spec.name.clone(), spec)).collect();
     }
 
-    /// Returns how the last answer of the turn ended.
+    /// Returns how the last answer of the turn ended, as reported by the model.
     pub(crate) fn last_finish(&self) -> Option<Finish> {
         self.finish
     }
 
-    /// Takes the reason for the failure of the turn.
+    /// Removes the error message of the turn, and returns it.
     pub(crate) fn take_failure(&mut self) -> Option<String> {
         self.failure.take()
     }
 
-    /// Returns the id under which the client knows an open call.
+    /// Returns the id by which the client knows an open call.
     pub(crate) fn shown_id(&self, call: &str) -> Option<String> {
         self.open.get(call).map(|open| open.shown_id.clone())
     }
@@ -96,8 +97,8 @@ impl EventView {
         &self.workspace
     }
 
-    /// Returns the class and the plugin of a tool. An unknown tool counts as one of a plugin: it is
-    /// not built in.
+    /// Returns the effect class and the plugin of a tool. An unknown tool gets an empty plugin
+    /// name, because it is not built in.
     pub(crate) fn tool_origin(&self, name: &str) -> (Option<EffectClass>, Option<String>) {
         match self.tools.get(name) {
             Some(spec) => (Some(spec.effect_class), spec.plugin.clone()),
@@ -105,13 +106,13 @@ impl EventView {
         }
     }
 
-    /// Creates an id that no call of the session has.
+    /// Creates an id that is unique among the calls of the session.
     pub(crate) fn next_id(&mut self, call: &str) -> String {
         self.n_calls += 1;
         format!("{}-{}", self.n_calls, clean_line(call, 80))
     }
 
-    /// Returns the updates of an event.
+    /// Converts an event into updates and notices.
     pub(crate) fn take_event(&mut self, stamped: &Stamped) -> Vec<Shown> {
         if !stamped.is_main() {
             return Vec::new();
@@ -185,7 +186,7 @@ impl EventView {
         }
     }
 
-    /// Tells the client that the shown text no longer holds, because sent text cannot be withdrawn.
+    /// Tells the client to ignore the text sent so far, because an update cannot be withdrawn.
     fn correct(&mut self, text: &str) -> Vec<Shown> {
         if self.streamed.is_empty() {
             return Vec::new();
@@ -198,8 +199,8 @@ impl EventView {
         vec![said(&format!("\n\n*[{words}]*\n\n"))]
     }
 
-    /// Shows the text of a message with tool calls, if it was not streamed. The final answer is
-    /// shown at the end of the turn.
+    /// Sends the text of a message with tool calls, if it was not streamed. The final answer of a
+    /// turn is sent at the end of the turn.
     fn end_message(&self, message: &Message) -> Vec<Shown> {
         let text = message.joined_text();
         let is_new = message.role == Role::Assistant
@@ -217,8 +218,8 @@ impl EventView {
             shown_id: shown_id.clone(),
             is_command: shape.kind == ToolKind::Execute,
         };
-        // A second call with the same id replaces the first: a result could no longer be assigned
-        // to it.
+        // A second call with the same id replaces the first, because a result could not be assigned
+        // to one of the two.
         self.open.insert(call.id.clone(), open);
         let told = WireCall::new(shown_id, shape.title)
             .kind(shape.kind)
@@ -239,7 +240,7 @@ impl EventView {
             return Vec::new();
         };
         // Send the call again: hooks may have changed its arguments, and the approval question has
-        // replaced its content in the client.
+        // replaced the call's content in the client.
         let shape = CallShape::of(call, Some(class), plugin, &self.workspace);
         let fields = ToolCallUpdateFields::new()
             .title(shape.title)
@@ -254,7 +255,7 @@ impl EventView {
     }
 
     fn end_turn(&mut self, summary: &TurnSummary, output: &str) -> Vec<Shown> {
-        // An interruption ends open calls without an event of their own.
+        // An interruption ends open calls without a `ToolEnd` event.
         let cut = std::mem::take(&mut self.open);
         let mut updates: Vec<Shown> = cut
             .into_values()
@@ -296,7 +297,7 @@ fn end_call(
         .raw_output(to_json(&result.content));
     let mut content: Vec<_> = refused.iter().map(|words| text_content(words)).collect();
     content.extend(result_content(&result.content, open.is_command));
-    // Keep the diff that the client shows: the result only says that the file was changed.
+    // Keep the diff that the client already shows: the result says only that the file was changed.
     let is_change = !has_failed && matches!(result.name.as_str(), "edit_file" | "write_file");
     if !is_change {
         fields = fields.content(content);
@@ -322,17 +323,17 @@ fn notice(level: Level, plugin: Option<&str>, text: &str) -> Shown {
     )
 }
 
-/// Text of the model.
+/// Creates an update with text of the model.
 pub(crate) fn said(text: &str) -> Shown {
     shown(SessionUpdate::AgentMessageChunk(chunk(text)))
 }
 
-/// Reasoning of the model.
+/// Creates an update with reasoning of the model.
 pub(crate) fn thought(text: &str) -> Shown {
     shown(SessionUpdate::AgentThoughtChunk(chunk(text)))
 }
 
-/// Creates a chunk of a text.
+/// Creates a chunk of sanitized text.
 pub(crate) fn chunk(text: &str) -> ContentChunk {
     ContentChunk::new(ContentBlock::from(printable_prose(text)))
 }

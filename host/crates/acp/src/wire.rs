@@ -1,5 +1,5 @@
-//! Types of the protocol, version 1, under the names that this crate uses. No other module names the
-//! schema crate, whose versions follow one another quickly.
+//! Types of the protocol, version 1, under the names that this crate uses. This is the only module
+//! that imports the schema crate, because that crate often has new versions.
 
 pub(crate) use agent_client_protocol_schema::ProtocolVersion;
 pub(crate) use agent_client_protocol_schema::v1::{

@@ -15,7 +15,7 @@ use super::BuildError;
 use super::folder::{PluginFolder, file_error};
 use rind_lib::disk::exchange_paths;
 
-/// Maximum depth of a plugin's directory.
+/// Maximum depth of nested directories in a plugin's directory.
 const MAX_DEPTH: u32 = 16;
 
 /// Files and directories that belong to a plugin, in addition to the component, each with its
@@ -27,15 +27,15 @@ const PARTS: [(&str, u32); 4] = [
     ("skills", MAX_DEPTH),
 ];
 
-/// Writes the component to the path in the crate's own directory that its manifest names. Returns
-/// that path.
+/// Writes the component into the plugin's own directory, to the path that its manifest names.
+/// Returns the path of the component.
 pub(super) fn in_place(plugin: &PluginFolder, component: &[u8]) -> Result<PathBuf, BuildError> {
     let path = plugin.dir.join(&plugin.component);
     write_file(&path, component).map_err(|source| file_error(&plugin.name, &path, source))?;
     Ok(path)
 }
 
-/// Creates `OUT/NAME` from the crate's directory and the component. Replaces the output of an
+/// Creates `OUT/NAME` from the plugin's directory and the component. Replaces the output of an
 /// earlier build unless it is identical. Returns the path of the component.
 pub(super) fn in_out(
     plugin: &PluginFolder,
@@ -72,9 +72,9 @@ fn assemble_plugin(
         }
     }
     write_file(&fresh.path().join(&plugin.component), component)?;
-    // Two concurrent builds into one directory must not exchange each other's output away. The lock
-    // is released with the handle. If the file system cannot lock directories (flock(2) on NFS),
-    // the second of two concurrent builds may fail with an error.
+    // Two concurrent builds into one directory must not undo each other's exchange. The lock is
+    // released when the handle is dropped. If the file system cannot lock directories (flock(2) on
+    // NFS), the second of two concurrent builds may fail with an error.
     let one_at_a_time = fs::File::open(out)?;
     let _ = one_at_a_time.lock();
     // Do not replace identical output, because a session may be loading it. A directory that cannot
@@ -82,13 +82,14 @@ fn assemble_plugin(
     if is_same(fresh.path(), place, MAX_DEPTH + 1).unwrap_or(false) {
         return Ok(());
     }
-    // Exchange the directories atomically, so that a session that loads plugins meanwhile finds one
-    // or the other. The old output is removed with the temporary directory.
+    // Exchange the directories atomically, so that a session that loads plugins meanwhile finds
+    // either the old or the new one. The old output, now at the temporary path, is removed when
+    // `fresh` is dropped.
     if place.symlink_metadata().is_ok() {
         return exchange_paths(fresh.path(), place);
     }
     fs::rename(fresh.path(), place)?;
-    // The temporary directory was renamed, so there is nothing left to remove.
+    // `place` is the renamed temporary directory, so `fresh` must not remove anything.
     let _ = fresh.keep();
     Ok(())
 }
@@ -123,8 +124,8 @@ fn is_same(one: &Path, other: &Path, depth: u32) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Copies a file or directory recursively. Refuses symlinks: at the new location they could lead to
-/// another file.
+/// Copies a file or directory recursively. Refuses symlinks, because a copied symlink could point
+/// to a different file.
 fn copy_folder(from: &Path, to: &Path, depth: u32) -> io::Result<()> {
     let kind = from.symlink_metadata()?.file_type();
     let refused = |why: &str| io::Error::other(format!("{} {why}", from.display()));

@@ -16,8 +16,8 @@ use super::{BuildError, assemble, interpreted, rust, sdk, toolchain};
 use rind_lib::plugin::contract::stamp;
 use rind_lib::plugin::manifest::FILE_NAME;
 
-/// Callback for progress, called with one line at a time. Lines of the tools are passed on
-/// unchanged and may contain control characters.
+/// Callback for progress, called with one line at a time. Output lines of compilers and other tools
+/// are forwarded unchanged and may contain control characters.
 pub type Progress = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Options of a build.
@@ -29,16 +29,18 @@ pub struct BuildOptions {
     /// Directory in which to assemble `NAME/` with all files of a plugin; `None` writes only the
     /// component, into the plugin's own directory.
     pub out: Option<PathBuf>,
-    /// Timeout of one compiler call. First builds download and compile dependencies.
+    /// Timeout of one call of cargo or of another tool. The first build takes longest, because it
+    /// downloads and compiles dependencies.
     pub deadline: Duration,
-    /// Directories that plugins of this machine share; `None` if each has all of its own.
+    /// Directories that the plugins of this machine share; `None` if the build must not use any.
     pub shared: Option<SharedFolders>,
 }
 
 /// Directories that plugins of this machine share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedFolders {
-    /// Unpacked SDKs. A plugin whose reference to the SDK leads nowhere gets one.
+    /// Root of the unpacked SDKs. A plugin whose reference to the SDK does not resolve is linked to
+    /// an SDK here.
     pub sdks: PathBuf,
     /// Compiled dependencies of plugins in Rust.
     pub builds: PathBuf,
@@ -51,7 +53,7 @@ pub struct BuiltPlugin {
     pub name: String,
     /// Path of the component.
     pub path: PathBuf,
-    /// Size of the component.
+    /// Size of the component in bytes.
     pub bytes: u64,
     /// Seconds from the start of the compiler until the component was written.
     pub seconds: f64,
@@ -60,16 +62,17 @@ pub struct BuiltPlugin {
 /// Outcome of a build.
 #[derive(Debug, Default)]
 pub struct BuildReport {
-    /// Built plugins, in the requested order.
+    /// Built plugins, in the order of [`BuildOptions::dirs`].
     pub built: Vec<BuiltPlugin>,
-    /// Errors of the plugins that failed; each names its plugins.
+    /// Errors of the plugins that failed; each error names the plugins it is about.
     pub failed: Vec<BuildError>,
 }
 
 /// Builds plugins. A failure of one plugin does not stop the others.
 ///
 /// # Errors
-/// Nothing can be built: no toolchain, no target, or cancelled.
+/// No plugin can be built, because the toolchain or its target is missing, or the build was
+/// cancelled.
 pub async fn build_plugins(
     options: &BuildOptions,
     progress: &Progress,
@@ -127,7 +130,8 @@ pub async fn build_plugins(
     Ok(report)
 }
 
-/// Makes the plugin's reference to the SDK lead somewhere.
+/// Makes the plugin's reference to the SDK resolve, or checks that it does if no directory for SDKs
+/// is shared.
 fn settle_sdk(dir: &Path, options: &BuildOptions, progress: &Progress) -> Result<(), BuildError> {
     let settled = match &options.shared {
         Some(shared) => sdk::refer_to_sdk(dir, &shared.sdks, progress),
@@ -140,7 +144,7 @@ fn is_rust(plugin: &PluginFolder) -> bool {
     matches!(plugin.language, PluginLanguage::Rust { .. })
 }
 
-/// Stores a component, with the manifest in it, at its final path.
+/// Stores a component, with the plugin's manifest embedded, at its final path.
 pub(super) fn place_component(
     plugin: &PluginFolder,
     component: &Path,
@@ -161,7 +165,8 @@ pub(super) fn place_component(
     })
 }
 
-/// Appends the digest of the sources and the manifest to a component, and returns the bytes.
+/// Reads a component and returns its bytes, with the digest of the sources and the manifest
+/// appended.
 fn with_manifest(plugin: &PluginFolder, component: &Path) -> Result<Vec<u8>, BuildError> {
     let read =
         |path: &Path| std::fs::read(path).map_err(|source| file_error(&plugin.name, path, source));

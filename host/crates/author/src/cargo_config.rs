@@ -1,4 +1,5 @@
-//! Compiler flags in cargo's configuration, which decide how additional flags must be passed.
+//! Finds compiler flags in cargo's configuration, because they decide how further flags must be
+//! passed.
 //!
 //! Cargo takes `rustflags` from only one table: from `[target.…]` if any entry matches the target,
 //! otherwise from `[build]`. Flags that are passed for the other table are silently ignored.
@@ -10,21 +11,22 @@ use toml::{Table, Value};
 
 use super::target::TARGET;
 
-/// Part of a configuration file that is read.
+/// Configuration file of cargo, reduced to the keys that are used.
 #[derive(Deserialize)]
 struct CargoSettings {
     #[serde(default)]
     target: Table,
-    /// Further files, relative to the directory of this one: texts, or tables with a `path`.
+    /// Further configuration files, relative to the directory of this one. Each item is a string or
+    /// a table with a `path`.
     #[serde(default)]
     include: Vec<Value>,
 }
 
-/// Maximum number of files that include one another. Cargo refuses cycles itself.
+/// Maximum depth of files that include one another. Cargo itself reports cycles.
 const MAX_INCLUDES: usize = 16;
 
-/// Whether cargo's configuration for a directory has flags under `[target.…]` for plugins. `cfg` is
-/// the output of `rustc --print cfg` for the target.
+/// Whether the cargo configuration that applies in `folder` sets flags under a `[target.…]` that
+/// matches plugins. `cfg` is the output of `rustc --print cfg` for the target.
 pub(super) fn has_target_flags(folder: &Path, cargo_home: Option<&Path>, cfg: &str) -> bool {
     let above = folder.ancestors().map(|folder| folder.join(".cargo"));
     let folders = above.chain(cargo_home.map(Path::to_owned));
@@ -50,7 +52,8 @@ fn settings_file(folder: &Path) -> Option<PathBuf> {
     Some(std::mem::take(&mut paths[position]))
 }
 
-/// Reads a configuration file and the files that it includes. Errors are left to cargo.
+/// Reads a configuration file and, recursively, the files that it includes, down to `n_files`
+/// levels. Files that cannot be read are skipped: cargo reports them.
 fn read_cargo_settings(path: &Path, n_files: usize) -> Vec<CargoSettings> {
     let text = std::fs::read_to_string(path).ok();
     let settings = text.and_then(|text| toml::from_str::<CargoSettings>(&text).ok());
@@ -73,7 +76,8 @@ fn included_path(value: &Value) -> Option<&str> {
     }
 }
 
-/// Whether a key such as `cfg(all(target_os = "wasi", not(unix)))` matches the target.
+/// Whether the key of a `[target.…]` table, such as `cfg(all(target_os = "wasi", not(unix)))`,
+/// matches the target.
 fn holds_cfg(key: &str, cfg: &str) -> bool {
     let inner = key
         .trim()
@@ -100,7 +104,7 @@ fn is_true(expression: &str, cfg: &str) -> bool {
     }
 }
 
-/// Splits a list at the commas outside parentheses.
+/// Splits a list at the commas that are outside parentheses.
 fn split_cfg_list(list: &str) -> Vec<&str> {
     let (mut depth, mut from, mut parts) = (0_usize, 0, Vec::new());
     for (at, byte) in list.bytes().enumerate() {

@@ -1,5 +1,5 @@
 //! Flags and environment variables for compiling plugins in Rust, shared by `rind plugin build` and
-//! the build script of this crate.
+//! the build script in `host/program`.
 //!
 //! The same source must produce the same bytes, regardless of its location and of who compiles it;
 //! with the same flags, the two also share their build artifacts. This file may depend only on the
@@ -14,8 +14,8 @@ use super::target::TARGET;
 /// Name of the cargo profile, and of its subdirectory in the target directory.
 pub(crate) const PROFILE: &str = "plugin";
 
-/// Settings of the profile. Passed on the command line, so that every crate gets them without
-/// declaring the profile.
+/// Settings of the profile. They are passed on the command line, so that every crate gets them
+/// without declaring the profile.
 const SETTINGS: [&str; 8] = [
     "inherits=\"release\"",
     // Components are stripped anyway.
@@ -30,9 +30,10 @@ const SETTINGS: [&str; 8] = [
     "build-override.codegen-units=1",
 ];
 
-/// Environment variables with the location of the toolchain and its settings, and for network
-/// access. All others are removed: variables from a surrounding `cargo run` are about another crate
-/// (`CARGO_MANIFEST_DIR`, `RUSTFLAGS`, `LD_LIBRARY_PATH`), and build scripts must not see API keys.
+/// Environment variables that cargo and rustc get: location and settings of the toolchain, and
+/// network access. All others are removed: variables from a surrounding `cargo run` are about
+/// another crate (`CARGO_MANIFEST_DIR`, `RUSTFLAGS`, `LD_LIBRARY_PATH`), and build scripts must not
+/// see API keys.
 pub(crate) const NAMES: &[&str] = &[
     "CARGO_HOME",
     "CARGO_TARGET_DIR",
@@ -53,36 +54,38 @@ pub(crate) const NAMES: &[&str] = &[
     "no_proxy",
 ];
 
-/// Prefixes of the names of further variables.
+/// Name prefixes of further environment variables that cargo and rustc get.
 pub(crate) const PREFIXES: &[&str] = &["CARGO_NET_", "CARGO_HTTP_"];
 
-/// Machine that plugins are compiled on.
+/// Paths and toolchain of the machine that compiles plugins.
 pub(crate) struct Machine<'a> {
     pub(crate) workspace: &'a Path,
     /// Output of `rustc -vV`.
     pub(crate) version: &'a str,
     /// Output of `rustc --print sysroot`.
     pub(crate) sysroot: &'a Path,
-    /// Directory of generated sources, unless it is cargo's default within the workspace.
+    /// Directory of build artifacts and generated sources; `None` if it is cargo's default within
+    /// the workspace.
     pub(crate) target_dir: Option<PathBuf>,
     /// Directory where cargo stores the sources of dependencies.
     pub(crate) cargo_home: Option<PathBuf>,
-    /// Whether cargo's configuration has flags for this target, in which case flags for all targets
-    /// are ignored.
+    /// Whether cargo's configuration has `[target.…]` flags for the target of plugins. Cargo then
+    /// ignores the flags under `[build]`.
     pub(crate) has_target_flags: bool,
 }
 
 impl Machine<'_> {
-    /// Returns the arguments of `cargo build`, without the packages.
+    /// Returns the arguments of `cargo build`, except for the packages to build.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         let mut folders = vec![self.workspace_name()];
         folders.extend(self.machine_names());
         self.arguments_of("build", &folders)
     }
 
-    /// Returns the arguments of `cargo rustc` for one package that is compiled in a directory of
-    /// several plugins. The flags of its dependencies do not name the workspace, so that all these
-    /// plugins use the same ones; those of the package itself do.
+    /// Returns the arguments of `cargo rustc` for one package that is compiled in a target
+    /// directory that plugins share. The workspace's path is remapped only in the flags of the
+    /// package itself: the flags of its dependencies must be the same for all plugins, so that
+    /// cargo reuses the compiled dependencies.
     #[allow(
         dead_code,
         reason = "the build script, which includes this file, compiles one workspace"
@@ -113,13 +116,14 @@ impl Machine<'_> {
         (self.workspace.to_owned(), "/plugin".to_owned())
     }
 
-    /// Returns the directories of this machine that code may name, apart from the workspace, each
-    /// with the name that it gets.
+    /// Returns the directories outside the workspace whose paths can end up in a component, each
+    /// with the name that replaces it.
     fn machine_names(&self) -> Vec<(PathBuf, String)> {
         let mut lines = self.version.lines();
         let commit = lines.find_map(|line| line.strip_prefix("commit-hash: "));
         let library = self.sysroot.join("lib/rustlib/src/rust");
-        // Path that the precompiled standard library uses, also if its source is installed.
+        // The precompiled standard library contains paths with this name, so use it also if the
+        // library's source is installed.
         let mut folders = vec![(library, format!("/rustc/{}", commit.unwrap_or("unknown")))];
         let named = [&self.target_dir, &self.cargo_home].into_iter();
         folders.extend(
@@ -130,8 +134,8 @@ impl Machine<'_> {
         folders
     }
 
-    /// Returns the configuration that keeps paths of this machine out of components. Not passed as
-    /// `RUSTFLAGS`, because that would replace the workspace's own flags.
+    /// Returns the configuration that replaces paths of this machine in components. It is not
+    /// passed as `RUSTFLAGS`, because that would replace the workspace's own flags.
     fn remap(&self, names: &[(PathBuf, String)]) -> String {
         let flags = names.iter().map(|(folder, name)| {
             quoted(&format!("--remap-path-prefix={}={name}", folder.display()))

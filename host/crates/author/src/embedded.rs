@@ -1,26 +1,26 @@
-//! Files that the program carries: the contract, the SDKs, and the templates of plugins.
+//! Files that are embedded in the program: the contract, the SDKs, and the templates of plugins.
 
 use std::borrow::Cow;
 
 use rind_embed::PackedFolder;
 use rind_lib::plugin::contract::contract_files;
 
-/// Files as the build script packed them: `templates`, `schemas`, `guest`, `rust`, `js`, `python`, and
-/// `workspace.toml` with the versions that the manifests of the Rust SDK inherit.
+/// Files as packed by the build script: `templates`, `schemas`, `guest`, `rust`, `js`, `python`,
+/// and `workspace.toml` with the versions that the manifests of the Rust SDK inherit.
 static FILES: PackedFolder = PackedFolder::new(include_bytes!(concat!(
     env!("OUT_DIR"),
     "/embedded.tar.zst"
 )));
 
-/// Folders of the SDKs.
+/// Directories of the SDKs in [`FILES`].
 const SDKS: [&str; 3] = ["rust/", "js/", "python/"];
 const TEMPLATES: &str = "templates/";
 const SCHEMAS: &str = "schemas/";
 const GUEST: &str = "guest/";
 const WORKSPACE: &str = "workspace.toml";
 
-/// Returns the docs of an interface of the contract. The docs of a point begin with the moment at
-/// which it is called.
+/// Returns the doc comment of an interface of the contract. For a point, it begins with the moment
+/// at which the point is called.
 pub fn interface_docs(name: &str) -> Option<String> {
     let file = format!("{name}.wit");
     let (_, text) = contract_files().find(|(name, _)| *name == file)?;
@@ -31,13 +31,13 @@ pub fn interface_docs(name: &str) -> Option<String> {
     (!docs.is_empty()).then(|| docs.join("\n"))
 }
 
-/// Returns every file of the SDK, with its path: `rust`, `js` and `python` are directories of it.
+/// Returns every file of the SDK with its path, which begins with `rust`, `js` or `python`.
 pub(super) fn sdk_files() -> Vec<(String, Cow<'static, [u8]>)> {
     let workspace = FILES.text(WORKSPACE);
     let contract = contract_files()
         .map(|(name, text)| (format!("rust/wit/{name}"), Cow::Borrowed(text.as_bytes())));
     let sdk = FILES.files().filter_map(|(path, content)| match path {
-        // The program does not carry manifests that are no TOML: a test builds with them.
+        // The fallback is unreachable: a test builds with these manifests, so they are valid TOML.
         "rust/Cargo.toml" | "rust/macros/Cargo.toml" => {
             let text = standalone_manifest(FILES.text(path), workspace).unwrap_or_default();
             Some((path.to_owned(), Cow::Owned(text.into_bytes())))
@@ -50,8 +50,8 @@ pub(super) fn sdk_files() -> Vec<(String, Cow<'static, [u8]>)> {
     contract.chain(sdk).collect()
 }
 
-/// Replaces the values that a crate's manifest inherits from its workspace by the values
-/// themselves.
+/// Converts a crate's manifest so that it works outside its workspace: inherited values are
+/// replaced by the workspace's values.
 fn standalone_manifest(manifest: &str, workspace: &str) -> Option<String> {
     let mut manifest: toml::Table = manifest.parse().ok()?;
     let workspace: toml::Table = workspace.parse().ok()?;
@@ -87,25 +87,25 @@ fn standalone_manifest(manifest: &str, workspace: &str) -> Option<String> {
             package.remove(key);
         }
     }
-    // The lints are for developers of the SDK, and its examples are there to be read: as members of
-    // the plugin's workspace they would be compiled with its tests.
+    // The lints are for developers of the SDK. The examples are only for reading: as targets in the
+    // plugin's workspace, they would be compiled with its tests.
     manifest.remove("lints");
     manifest.remove("example");
     toml::to_string(&manifest).ok()
 }
 
-/// Returns the text of a template; empty if there is none of this name, which a test over all kinds
-/// and languages would detect.
+/// Returns the text of a template; empty if there is no template of this name, which a test over
+/// all kinds and languages would detect.
 pub(super) fn find_template(name: &str) -> &'static str {
     FILES.text(&format!("{TEMPLATES}{name}"))
 }
 
-/// Returns the JSON Schema of a kind of file: `plugin` for manifests, or `cases`.
+/// Returns a JSON Schema by its name: `plugin` for manifests, or `cases` for case files.
 pub(super) fn find_schema(name: &str) -> &'static str {
     FILES.text(&format!("{SCHEMAS}{name}.json"))
 }
 
-/// Returns a file that is compiled into components of JavaScript or Python.
+/// Returns a file that is bundled into JavaScript or Python components.
 pub(super) fn find_guest(name: &str) -> &'static str {
     FILES.text(&format!("{GUEST}{name}"))
 }

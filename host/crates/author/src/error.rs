@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::target;
 use rind_lib::tool::process::SpawnError;
 
-/// Error that prevented one plugin, or all of them, from being built.
+/// Error that prevented plugins from being built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -38,9 +38,9 @@ pub enum BuildError {
     SameName {
         /// Name of the plugin.
         plugin: String,
-        /// Directory of the one plugin.
+        /// Directory of the first plugin.
         first: PathBuf,
-        /// Directory of the other plugin.
+        /// Directory of the second plugin.
         second: PathBuf,
     },
     /// Cargo cannot be run.
@@ -81,18 +81,18 @@ pub enum BuildError {
     /// A program of the toolchain could not be run.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// The compiler refused, or cargo could not build.
+    /// Cargo, a compiler or another tool of the plugin's language failed.
     #[error("plugin {}: the build failed:\n{text}", quote_plugins(.plugins))]
     Compile {
         /// Names of the plugins that were not built.
         plugins: Vec<String>,
-        /// Output of cargo and the compiler.
+        /// Output of the failed tool.
         text: String,
-        /// Whether each line of the output was already passed to
+        /// Whether the output was already passed line by line to
         /// [`Progress`](super::build::Progress).
         was_streamed: bool,
     },
-    /// The crate was built, but there is no component.
+    /// Cargo succeeded but built no component.
     #[error(
         "plugin `{plugin}`: cargo built no component of package `{package}`. Its Cargo.toml needs `[lib]` with \
          `crate-type = [\"cdylib\"]`"
@@ -103,7 +103,7 @@ pub enum BuildError {
         /// Package of the plugin in cargo.
         package: String,
     },
-    /// The module exports nothing that Rind would call.
+    /// The module exports no interface that Rind calls.
     #[error("plugin `{plugin}`: {path} has no hook and no tool. {todo}")]
     NoExports {
         /// Name of the plugin.
@@ -118,7 +118,7 @@ pub enum BuildError {
     Deadline {
         /// Names of the plugins that were being built.
         plugins: Vec<String>,
-        /// Time after which it was stopped.
+        /// Timeout in seconds.
         seconds: u64,
     },
     /// The caller cancelled the build.
@@ -131,7 +131,7 @@ pub enum BuildError {
     InTheWay {
         /// Name of the plugin.
         plugin: String,
-        /// The output path.
+        /// Output path that is occupied.
         path: PathBuf,
     },
 }

@@ -1,5 +1,5 @@
-//! Directory of a plugin: the values of `plugin.toml` and of the language's own manifest that a
-//! build needs.
+//! Reads a plugin's directory: the values that a build needs from `plugin.toml` and from the
+//! manifest of the language.
 //!
 //! Everything else in these files is checked by the plugin loader and by the language's tools.
 
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::BuildError;
 use rind_lib::plugin::contract::sources::digest_sources;
 
-/// Maximum size of a manifest.
+/// Maximum size of a manifest, in bytes.
 const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
 
 /// Module of a Python plugin if `pyproject.toml` names none.
@@ -19,18 +19,19 @@ const PYTHON_MODULE: &str = "plugin";
 
 #[derive(Clone, Debug)]
 pub(super) struct PluginFolder {
-    /// Path of the directory, without symlinks.
+    /// Path of the directory, with symlinks resolved.
     pub(super) dir: PathBuf,
     pub(super) name: String,
     pub(super) component: PathBuf,
     /// Language, with the values from its own manifest.
     pub(super) language: PluginLanguage,
-    /// Whether the manifest says `[compat] sockets = "inert"`.
+    /// Whether `plugin.toml` has the key `sockets` under `[compat]`, whose only valid value is
+    /// `"inert"`.
     pub(super) has_inert_sockets: bool,
     /// Whether `pyproject.toml` configures mypy.
     pub(super) has_mypy: bool,
-    /// Digest of the sources, taken before the build, so that it does not cover changes made
-    /// during the build.
+    /// Digest of the sources, computed before the build, so that it does not cover changes made
+    /// during the build. `None` if the sources are too large or cannot be read.
     pub(super) sources: Option<String>,
 }
 
@@ -48,7 +49,7 @@ pub(super) enum PluginLanguage {
     Python {
         /// Name of the module with the classes of the hooks and tools.
         module: String,
-        /// Further module directories, as absolute paths.
+        /// Further directories to search for modules, as absolute paths.
         path: Vec<PathBuf>,
     },
 }
@@ -103,7 +104,7 @@ struct RindKeys {
     path: Vec<PathBuf>,
 }
 
-/// State while a directory is read.
+/// Directory that is being read, with the name of the plugin for error messages.
 struct SourceReader {
     dir: PathBuf,
     known_as: String,
@@ -150,7 +151,8 @@ impl PluginFolder {
 }
 
 impl SourceReader {
-    /// Reads the language, and whether its manifest configures a type checker of Python.
+    /// Determines the language, and whether the manifest is a `pyproject.toml` that configures
+    /// mypy.
     fn language(&self) -> Result<(PluginLanguage, bool), BuildError> {
         let files = ["Cargo.toml", "package.json", "pyproject.toml"];
         let mut found = files.iter().filter(|name| self.dir.join(name).is_file());
@@ -256,13 +258,14 @@ fn read_file(path: &Path) -> io::Result<String> {
     std::fs::read_to_string(path)
 }
 
-/// Name of a plugin before its manifest is read.
+/// Returns the name to use for a plugin before its manifest is read: the base name of its
+/// directory.
 fn folder_name(dir: &Path) -> String {
     let name = dir.file_name().unwrap_or(dir.as_os_str());
     name.to_string_lossy().into_owned()
 }
 
-/// Error of a plugin's directory, before its manifest is read.
+/// Creates an error about a plugin's directory before its manifest is read.
 pub(super) fn folder_error(dir: &Path, source: io::Error) -> BuildError {
     file_error(&folder_name(dir), dir, source)
 }
@@ -275,7 +278,7 @@ pub(super) fn file_error(plugin: &str, path: &Path, source: io::Error) -> BuildE
     }
 }
 
-/// Whether a text can be a plugin's name, which becomes the name of a directory.
+/// Whether a text is a valid plugin name, which must also be usable as the name of a directory.
 pub(super) fn is_plugin_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name

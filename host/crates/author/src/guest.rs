@@ -1,11 +1,11 @@
-//! Entry of a component with an interpreter: the module that stands between the host and the
-//! plugin's own module.
+//! Generates the entry module of a JavaScript or Python component, which wraps the plugin's own
+//! module.
 //!
 //! The entry checks each value that the plugin returns against the contract, because the engines
-//! turn a wrong one into a default value or a trap without a word, and it reports exceptions with
-//! type, message and source position. It also checks what the plugin gives to functions of the
-//! host. This module fills the templates in `guest` with the types that the plugin's exports return
-//! and its imports take. It must not know how components are built. Start from
+//! silently convert a wrong value to a default or trap. It also checks the arguments that the
+//! plugin passes to functions of the host, and reports exceptions with type, message and source
+//! position. This module fills the templates in `guest` with the types that the plugin's exports
+//! return and its imports take. It must not know how components are built. Start from
 //! [`GuestEntry::entry_of`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,15 +17,16 @@ use serde_json::{Map, Value, json};
 use super::embedded::find_guest;
 use rind_lib::plugin::contract;
 
-/// Content of `guest/shapes.json`, which is generated from the contract: types that exports return
-/// and imports take.
+/// Content of `guest/shapes.json`, which is generated from the contract: the functions of all
+/// interfaces and the types that they return and take.
 #[derive(Deserialize)]
 struct ContractShapes {
     /// Functions of each import, each with the names and types of its parameters.
     imports: BTreeMap<String, ContractFunctions>,
-    /// Methods of the handles that the host lends.
+    /// Methods of the handles that hooks borrow from the host.
     methods: ContractFunctions,
-    /// Functions of each export, each with its type; null for a function that cannot fail.
+    /// Functions of each export, each with the type of the value that it returns on success; null,
+    /// so that the value is not checked, if the function cannot fail or returns no value.
     results: BTreeMap<String, BTreeMap<String, Value>>,
     types: BTreeMap<String, ContractShape>,
 }
@@ -33,7 +34,7 @@ struct ContractShapes {
 /// Names and types of parameters, by function.
 type ContractFunctions = BTreeMap<String, Vec<(String, Value)>>;
 
-/// Record, variant or enumeration.
+/// Record, variant or enum type.
 #[derive(Deserialize)]
 struct ContractShape {
     kind: String,
@@ -41,21 +42,22 @@ struct ContractShape {
     parts: Map<String, Value>,
 }
 
-/// Language whose names the types get.
+/// Language whose naming convention the generated code uses.
 #[derive(Clone, Copy)]
 enum GuestLanguage {
     JavaScript,
     Python,
 }
 
-/// Types that the exports of one plugin return, and its imports take.
+/// Exports of one plugin, with the functions and types that its entry checks.
 pub(super) struct GuestEntry {
     shapes: ContractShapes,
     exports: Vec<String>,
 }
 
 impl GuestEntry {
-    /// Finds the types that these exports return and that functions of these imports take.
+    /// Selects the functions of these exports and imports, and all types that are reachable from
+    /// them.
     pub(super) fn entry_of(exports: &[String], imports: &[String]) -> serde_json::Result<Self> {
         let mut shapes: ContractShapes = serde_json::from_str(find_guest("shapes.json"))?;
         shapes.results.retain(|export, _| exports.contains(export));
@@ -84,8 +86,8 @@ impl GuestEntry {
         })
     }
 
-    /// Returns the entry of a JavaScript module at this path. Its import of `./console.js` is left
-    /// out unless `has_console`.
+    /// Returns the entry of a JavaScript component. `module` is the path of the plugin's module.
+    /// The entry imports `./console.js` only if `has_console` is set.
     pub(super) fn javascript_entry(&self, module: &Path, has_console: bool) -> String {
         let results = self.shapes.results.iter().map(|(export, methods)| {
             let wrapper = match export.as_str() {
@@ -114,7 +116,8 @@ impl GuestEntry {
         format!("{console}import * as plugin from {module};\n{code}\n{exports}")
     }
 
-    /// Returns the module that compares values with the contract, `check.js` beside the entry.
+    /// Returns the JavaScript module that checks values against the contract. It is written to
+    /// `check.js` next to the entry.
     pub(super) fn javascript_check(&self) -> String {
         let methods = GuestLanguage::JavaScript.functions_in(&self.shapes.methods);
         find_guest("check.js")
@@ -123,7 +126,8 @@ impl GuestEntry {
     }
 
     /// Returns the JavaScript module that wraps an import of the host and checks the arguments of
-    /// its functions. It imports `./check.js`, and the host by the name without a version.
+    /// its functions. It imports the host under the name without a version, because the bundler
+    /// redirects the versioned name to this module.
     pub(super) fn javascript_import(&self, import: &str) -> Option<String> {
         let functions = self.shapes.imports.get(import)?;
         let functions = GuestLanguage::JavaScript.functions_in(functions);
@@ -138,14 +142,14 @@ impl GuestEntry {
         Some(text)
     }
 
-    /// Returns the module that gives JavaScript its `console`.
+    /// Returns the JavaScript module that implements `console`.
     pub(super) fn javascript_console() -> String {
         let log = format!("rind:plugin/log@{}", contract::CURRENT);
         find_guest("console.js").replace("{{log}}", &log)
     }
 
-    /// Returns the entry of the Python module of this name. What the plugin prints goes to the log
-    /// if `has_log`.
+    /// Returns the entry of a Python component. `module` is the name of the plugin's module. If
+    /// `has_log` is set, printed text is written to the log.
     pub(super) fn python_entry(&self, module: &str, has_log: bool) -> String {
         let results = self.shapes.results.iter().map(|(export, methods)| {
             let class = pascal_case(export);
@@ -172,8 +176,8 @@ impl GuestEntry {
             .replace("{{has_log}}", if has_log { "True" } else { "False" })
     }
 
-    /// Returns the types as JSON: kind, name, and parts with the names that the language gives
-    /// them.
+    /// Returns the types as JSON: for each type its kind, its name, and its parts under the names
+    /// that the language uses.
     fn shapes_in(&self, language: GuestLanguage) -> String {
         let types = self.shapes.types.iter().map(|(name, shape)| {
             let part_name = |part: &str| language.part_name(&shape.kind, part);
@@ -192,7 +196,7 @@ impl GuestEntry {
 }
 
 impl GuestLanguage {
-    /// Returns functions with their parameters, under the names that the language gives them.
+    /// Returns functions with their parameters as JSON, under the names that the language uses.
     fn functions_in(self, functions: &ContractFunctions) -> Value {
         let functions = functions.iter().map(|(name, taken)| {
             let taken = taken.iter();
@@ -202,7 +206,8 @@ impl GuestLanguage {
         Value::Object(functions.collect())
     }
 
-    /// Returns the name of a field or case, of kind `record` also that of a function or parameter.
+    /// Returns the name of a field or case in the language. `kind` is the kind of the type,
+    /// `record` also for the names of functions and parameters.
     fn part_name(self, kind: &str, part: &str) -> String {
         match (self, kind) {
             (Self::JavaScript, "record") => camel_case(part),
@@ -215,7 +220,7 @@ impl GuestLanguage {
     }
 }
 
-/// Adds the names of types that a type consists of.
+/// Appends the names of all types that occur in a type.
 fn push_names<'a>(ty: &'a Value, names: &mut Vec<&'a str>) {
     match ty {
         Value::String(name) => names.push(name),

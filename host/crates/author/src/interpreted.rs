@@ -1,7 +1,8 @@
-//! Plugins whose component contains an interpreter: JavaScript and Python.
+//! Builds plugins whose component contains an interpreter: JavaScript and Python.
 //!
-//! Their compilers take a world and a module. The world is generated from the module's exports and
-//! imports, and contains nothing else: exports are hooks, and imports are requested permissions.
+//! Their compilers need a WIT world and a module. The world is generated from the module's exports
+//! and imports, and contains nothing else: exports are hooks, and imports are requested
+//! permissions.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use rind_lib::tool::process::{Ending, Finished, Stream};
 
 pub(super) struct ToolchainWork<'a> {
     pub(super) plugin: &'a PluginFolder,
-    /// Directory for intermediate files.
+    /// Temporary directory for intermediate files.
     pub(super) folder: &'a Path,
     pub(super) progress: &'a Progress,
     deadline: Duration,
@@ -33,7 +34,7 @@ pub(super) struct ToolchainProgram {
     pub(super) install: &'static str,
 }
 
-/// Builds a plugin whose language does not compile to components by itself.
+/// Builds a JavaScript or Python plugin.
 pub(super) async fn build_interpreted(
     plugin: &PluginFolder,
     options: &BuildOptions,
@@ -59,7 +60,7 @@ pub(super) async fn build_interpreted(
             python::build_component(&work, module, path).await?,
             "python",
         ),
-        // Unreachable: cargo builds components of Rust itself.
+        // Unreachable: Rust plugins are built by the module `rust`.
         PluginLanguage::Rust { .. } => (PathBuf::new(), "rust"),
     };
     stamp_component(&component, language)
@@ -68,7 +69,7 @@ pub(super) async fn build_interpreted(
 }
 
 impl ToolchainWork<'_> {
-    /// Runs a tool to completion, in the plugin's directory.
+    /// Runs a tool to completion in the plugin's directory.
     pub(super) async fn run_tool(
         &self,
         tool: &ToolchainProgram,
@@ -104,8 +105,8 @@ impl ToolchainWork<'_> {
             }),
             _ => Err(BuildError::Compile {
                 plugins: vec![self.plugin.name.clone()],
-                // Only lines of standard error were passed on, and some tools write errors to
-                // standard output.
+                // Only lines of standard error were passed to `progress`, and some tools write
+                // errors to standard output.
                 was_streamed: finished.stdout.text().trim().is_empty(),
                 text: format!("{}{}", finished.stdout.text(), finished.stderr.text()),
             }),
@@ -126,8 +127,8 @@ impl ToolchainWork<'_> {
     }
 }
 
-/// Adds the section with the versions that the component was built with, which the host reads
-/// before compiling it.
+/// Appends a section with the versions that the component was built with, which the host reads
+/// before it compiles the component.
 fn stamp_component(component: &Path, language: &str) -> std::io::Result<()> {
     let stamp = stamp::Stamp {
         contract: contract::CURRENT.to_owned(),

@@ -1,6 +1,6 @@
-//! JavaScript and TypeScript plugins: tsc checks the types, esbuild bundles the source with its entry
-//! into one module and reports its exports and imports, and componentize-qjs turns the module into a
-//! component that contains QuickJS.
+//! Builds JavaScript and TypeScript plugins: tsc checks the types, esbuild bundles the source with
+//! a generated entry into one module and reports its exports and imports, and componentize-qjs
+//! turns the module into a component that contains QuickJS.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -16,13 +16,13 @@ use super::{BuildError, lent, source_map, world};
 /// Command that installs the packages in `package.json`.
 const INSTALL: &str = "npm install";
 
-/// Import that `console` writes to.
+/// Interface of the host that `console` writes to.
 const LOG: &str = "log";
 
-/// Prefix of the module paths that import functions of the host.
+/// Prefix of the import paths that name interfaces of the host.
 const HOST: &str = "rind:plugin/";
 
-/// Metafile of esbuild.
+/// Metafile that esbuild writes about a bundle, reduced to the fields that are used.
 #[derive(Deserialize)]
 struct EsbuildMetafile {
     outputs: BTreeMap<String, EsbuildOutput>,
@@ -45,7 +45,7 @@ pub(super) async fn build_component(
     work: &ToolchainWork<'_>,
     entry: &Path,
 ) -> Result<PathBuf, BuildError> {
-    // The two builds are independent; the first failure stops both.
+    // The two tasks are independent; if one fails, the other is cancelled.
     let ((), component) = tokio::try_join!(check_types(work), compile_module(work, entry))?;
     Ok(component)
 }
@@ -56,8 +56,8 @@ async fn compile_module(work: &ToolchainWork<'_>, entry: &Path) -> Result<PathBu
     let wit = world::write_world(work.folder, &exports, &imports)
         .map_err(|source| work.file_error(work.folder, source))?;
     let component = work.folder.join("component.wasm");
-    // WASI stays linked: the host gives every plugin the clocks and random numbers, and files and
-    // the network only as granted. The host makes synchronous calls.
+    // WASI stays linked: the host gives every plugin clocks and random numbers, but files and the
+    // network only as granted. `--sync` is needed because the host calls exports synchronously.
     let args: [OsString; 10] = [
         "--wit".into(),
         wit.into(),
@@ -82,13 +82,12 @@ async fn compile_module(work: &ToolchainWork<'_>, entry: &Path) -> Result<PathBu
     Ok(component)
 }
 
-/// Checks the types of the source, where the plugin has a configuration for it and the checker is
-/// installed.
+/// Checks the types of the source, if the plugin has a `tsconfig.json` and tsc is installed.
 async fn check_types(work: &ToolchainWork<'_>) -> Result<(), BuildError> {
     let config = work.plugin.dir.join("tsconfig.json");
     let checker = find_tool(work, "tsc");
-    // Use only a `tsc` that the plugin installed. A bare name would come from PATH, where the
-    // version may be another one.
+    // Use only a `tsc` from `node_modules`: a bare name would be searched in PATH, where the
+    // version may be different.
     if !config.is_file() || checker.program.is_relative() {
         return Ok(());
     }
@@ -97,8 +96,8 @@ async fn check_types(work: &ToolchainWork<'_>) -> Result<(), BuildError> {
     work.run_tool(&checker, args).await.map(drop)
 }
 
-/// Bundles the plugin's module, and then the entry around it. Returns its exports and imports, and
-/// the path of the bundle.
+/// Bundles the plugin's module alone, to find its exports and imports, and then the entry with it.
+/// Returns the exports, the imports and the path of the second bundle.
 async fn bundle_modules(
     work: &ToolchainWork<'_>,
     entry: &Path,
@@ -137,7 +136,8 @@ async fn bundle_modules(
     write("check.js", guarded.javascript_check())?;
     let module = work.folder.join("module.js");
     let mut args = bundle_args(&around, &module, "--sourcemap=external".as_ref());
-    // The checking module itself imports the name without a version.
+    // Redirect only names with a version: the generated wrapper itself imports the host by the name
+    // without one.
     let versioned = host_modules.iter().filter(|(path, _)| path.contains('@'));
     for (path, name) in versioned {
         if let Some(text) = guarded.javascript_import(name) {
@@ -154,7 +154,7 @@ async fn bundle_modules(
     Ok((exports, imports, write("module.js", text)?))
 }
 
-/// Returns the arguments of esbuild for one module and everything that it imports.
+/// Returns the arguments with which esbuild bundles one module and everything that it imports.
 fn bundle_args(module: &Path, out: &Path, further: &OsStr) -> Vec<OsString> {
     let options = [
         "--bundle",
@@ -178,7 +178,8 @@ fn with_path(option: &str, path: &Path) -> OsString {
     text
 }
 
-/// Finds a tool that npm installed in the directory, in a parent directory, or globally.
+/// Finds a tool in `node_modules` of the plugin's directory or of a parent directory. Otherwise
+/// returns the bare name, which is searched in PATH.
 fn find_tool(work: &ToolchainWork<'_>, name: &'static str) -> ToolchainProgram {
     let folders = work.plugin.dir.ancestors();
     let mut places = folders.map(|folder| folder.join("node_modules/.bin").join(name));
@@ -191,15 +192,16 @@ fn find_tool(work: &ToolchainWork<'_>, name: &'static str) -> ToolchainProgram {
     }
 }
 
-/// Interfaces of the contract in a bundle.
+/// Interfaces of the contract that a bundle exports and imports.
 struct BundleNames {
     exports: Vec<String>,
     imports: Vec<String>,
-    /// Paths by which the bundle imports them, each with the name of the interface.
+    /// Import paths in the bundle, each with the name of the interface that it imports.
     host_modules: BTreeMap<String, String>,
 }
 
-/// Returns the interfaces that the module exports and those that it imports.
+/// Reads the exports and imports of the contract from esbuild's `report`. Warns about unknown
+/// exports.
 fn bundle_names(
     work: &ToolchainWork<'_>,
     entry: &Path,

@@ -1,18 +1,19 @@
-//! Patches components whose compiler returns a lent handle too late.
+//! Patches components whose compiler drops a borrowed handle too late.
 //!
 //! A guest must drop a borrowed handle before the hook returns. componentize-qjs drops it when the
-//! host frees the result, which is after the return and therefore a trap. This module wraps the
-//! exported functions of such hooks so that each drops its handle and then returns; the compiler's
-//! later drop is redirected to a function that does nothing.
+//! host frees the result, which is after the return and therefore a trap. This module adds a
+//! wrapper around each exported function that borrows a handle: the wrapper calls the function,
+//! drops the handle and returns. The later drop of the compiler is redirected to a function that
+//! does nothing.
 
 use wasmparser::{BinaryReader, ElementItems, ElementKind, Parser, Payload, TypeRef};
 
 use rind_lib::plugin::contract::contract_files;
 
-/// Prefix of the import name of a function that drops a handle.
+/// Prefix of the import names of functions that drop a handle.
 const DROP: &str = "[resource-drop]";
 
-/// Ids of the sections that are read or changed: in components, then in modules.
+/// Ids of the sections that are read or changed: first two of components, then four of modules.
 const CORE_MODULE: u8 = 1;
 const COMPONENT: u8 = 4;
 const FUNCTIONS: u8 = 3;
@@ -20,13 +21,13 @@ const EXPORTS: u8 = 7;
 const ELEMENTS: u8 = 9;
 const CODE: u8 = 10;
 
-/// Length of the header before the first section.
+/// Length of the header before the first section, in bytes.
 const HEADER_BYTES: usize = 8;
 
 /// Maximum nesting of components; compilers produce two levels.
 const MAX_DEPTH: u32 = 8;
 
-/// The component does not have the shape that this compiler produces.
+/// Error about a component that does not have the structure that componentize-qjs produces.
 #[derive(Debug, thiserror::Error)]
 #[error("the component that the compiler made cannot be adapted: {0}")]
 pub(super) struct LentError(String);
@@ -37,7 +38,7 @@ impl From<wasmparser::BinaryReaderError> for LentError {
     }
 }
 
-/// Wraps those hooks in `exports` that get a handle.
+/// Adds wrappers around those hooks in `exports` that borrow a handle.
 pub(super) fn wrap_handle_hooks(
     component: Vec<u8>,
     exports: &[String],
@@ -60,7 +61,8 @@ pub(super) fn wrap_handle_hooks(
     )))
 }
 
-/// Returns the contract's name of the handle that hooks of a point get, if they get one.
+/// Returns the name in the contract of the handle that a hook borrows; `None` if the hook borrows
+/// none.
 fn lent_to(point: &str) -> Option<&'static str> {
     let file = format!("{point}.wit");
     let (_, text) = contract_files().find(|(name, _)| *name == file)?;
@@ -98,7 +100,7 @@ fn in_component(
 #[derive(Default)]
 struct LentModule {
     n_imports: u32,
-    /// Types of the functions, imported ones first.
+    /// Type indices of all functions, imported ones first.
     types: Vec<u32>,
     wrapped: Vec<WrappedComponent>,
 }
@@ -163,8 +165,8 @@ impl LentModule {
         Ok((!module.wrapped.is_empty()).then_some(module))
     }
 
-    /// Returns the index of the first added function: the wrappers, followed by the one that does
-    /// nothing.
+    /// Returns the index of the first function that is added to the module. The added functions are
+    /// the wrappers, followed by the function that does nothing.
     fn first(&self) -> Result<u32, LentError> {
         index_number(self.types.len())
     }
@@ -207,8 +209,8 @@ impl LentModule {
             Ok::<(), LentError>(())
         };
         for wrapped in &self.wrapped {
-            // No locals; local.get 0, call, local.get 0, call. The result of the first call stays
-            // on the stack.
+            // Function body without locals: local.get 0, call the hook, local.get 0, call the drop
+            // function. The result of the hook stays on the stack and is returned.
             let mut code = vec![0, 0x20, 0, 0x10];
             put_number(&mut code, wrapped.function);
             code.extend([0x20, 0, 0x10]);
@@ -244,7 +246,8 @@ impl LentModule {
         Ok(made)
     }
 
-    /// Redirects the drop function in the function table, through which the runtime calls it.
+    /// Replaces the drop function in the function table, through which the runtime calls it, by the
+    /// function that does nothing.
     fn extend_elements(&self, body: &[u8]) -> Result<Vec<u8>, LentError> {
         let nothing = self.first()? + index_number(self.wrapped.len())?;
         let elements = wasmparser::ElementSectionReader::new(BinaryReader::new(body, 0))?;
@@ -264,7 +267,8 @@ impl LentModule {
                     "its function table is initialized in an unexpected way".to_owned(),
                 ));
             };
-            // Element segment with an explicit table index and the element kind "functions".
+            // Write an element segment with an explicit table index (kind 2) and the element kind
+            // "functions" (0).
             put_number(&mut made, 2);
             put_number(&mut made, table_index.unwrap_or(0));
             let mut offset = offset_expr.get_binary_reader();
@@ -281,7 +285,7 @@ impl LentModule {
     }
 }
 
-/// Returns the sections of a component or module, as id and body.
+/// Returns the sections of a component or module, each as its id and body.
 fn split_sections(bytes: &[u8]) -> Result<Vec<(u8, &[u8])>, LentError> {
     let rest = bytes.get(HEADER_BYTES..).unwrap_or_default();
     let mut reader = BinaryReader::new(rest, 0);
@@ -308,12 +312,12 @@ fn append_items(body: &[u8], n_more: u32, more: &[u8]) -> Result<Vec<u8>, LentEr
 
 fn put_section(bytes: &mut Vec<u8>, id: u8, body: &[u8]) {
     bytes.push(id);
-    // A section of more than 4 GiB could not have been read.
+    // `u32::MAX` is unreachable: a section of more than 4 GiB could not have been parsed.
     put_number(bytes, u32::try_from(body.len()).unwrap_or(u32::MAX));
     bytes.extend(body);
 }
 
-/// Writes a number in unsigned LEB128, as WebAssembly does.
+/// Appends a number in unsigned LEB128, the encoding that WebAssembly uses.
 fn put_number(bytes: &mut Vec<u8>, mut number: u32) {
     loop {
         let low = u8::try_from(number & 0x7f).unwrap_or_default();

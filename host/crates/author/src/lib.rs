@@ -1,6 +1,6 @@
 //! Builds plugins: from a directory with sources to a directory that Rind loads.
 //!
-//! This module must not know sessions or agents. Start from [`build::build_plugins`].
+//! This crate must not know sessions or agents. Start from [`build::build_plugins`].
 
 mod assemble;
 pub mod build;

@@ -1,8 +1,8 @@
-//! `rind plugin new`: creates a directory with a plugin that builds and runs, and with a README
-//! that explains it.
+//! Implements `rind plugin new`: creates a directory with a plugin that builds and runs, and with a
+//! README that explains it.
 //!
-//! The directory refers to the SDK, which the program unpacks once on a machine. Start from
-//! [`create_plugin`].
+//! The directory refers to the SDK by links; the SDK itself is unpacked once per machine. Start
+//! from [`create_plugin`].
 
 use std::fs;
 use std::io;
@@ -27,15 +27,15 @@ pub enum NewLanguage {
 /// Kind of a new plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewKind {
-    /// A hook that judges tool calls.
+    /// A hook that refuses tool calls.
     Hook,
     /// A tool for the model.
     Tool,
-    /// A slash command for the person.
+    /// A slash command for the user.
     Command,
-    /// Loop that runs under `rind serve`.
+    /// A loop that runs under `rind serve`.
     Loop,
-    /// Part of the system prompt.
+    /// A hook that adds a part to the system prompt.
     Prompt,
 }
 
@@ -65,35 +65,36 @@ pub enum NewError {
     },
 }
 
-/// End of the manifest of a crate that is not a member of a workspace.
+/// End of the `Cargo.toml` of a crate that is not a member of another workspace.
 const OWN_WORKSPACE: &str = "# A workspace of its own, wherever the folder lies.\n[workspace]";
 
-/// End of a Python plugin's manifest.
+/// End of the `plugin.toml` of a Python plugin.
 const INERT_SOCKETS: &str = "\n\n# Python's standard library imports sockets: they are linked, and denied at every use.\n[compat]\nsockets = \"inert\"\n";
 
-/// Properties of a language.
+/// Paths and template texts that depend on the language.
 struct LanguageFacts {
     /// Directory of the templates.
     folder: &'static str,
-    /// Extension of the source template.
+    /// Extension of the source template, without the dot.
     ending: &'static str,
-    /// Manifest of the language's tools.
+    /// Base name of the manifest of the language's tools.
     manifest: &'static str,
     /// Path of the source in the new directory.
     source: &'static str,
-    /// Commands that are needed before the first build.
+    /// Lines of the README with the commands that are needed before the first build.
     setup: &'static str,
-    /// Commands after the first build, which makes the reference to the SDK where it is missing.
+    /// Lines of the README with commands that work only after the first build, because the build
+    /// links the plugin to the SDK.
     after: &'static str,
     /// Rows of the file table in the README.
     files: &'static str,
-    /// Steps of the CI file before the build.
+    /// Steps of the CI workflow before the build.
     ci_setup: &'static str,
-    /// Steps of the CI file after the build, which makes the reference to the SDK.
+    /// Steps of the CI workflow after the build, because the build links the plugin to the SDK.
     ci_test: &'static str,
     /// Lines of `.gitignore`.
     ignored: &'static str,
-    /// End of the plugin's manifest.
+    /// Text at the end of `plugin.toml`.
     compat: &'static str,
 }
 
@@ -164,7 +165,7 @@ impl NewKind {
         }
     }
 
-    /// Returns the part of the README about its hooks, tools and settings.
+    /// Returns the part of the README about the plugin's hooks, tools and settings.
     fn kind_summary(self) -> &'static str {
         match self {
             Self::Hook => {
@@ -189,7 +190,7 @@ impl NewKind {
         }
     }
 
-    /// Returns the README's command that runs the plugin with all requested permissions.
+    /// Returns the command in the README that runs the plugin with all requested permissions.
     fn run_hint(self) -> &'static str {
         match self {
             Self::Loop => "rind serve --plugin . --grant {{name}}  # runs the loop until Ctrl-C",
@@ -197,7 +198,7 @@ impl NewKind {
         }
     }
 
-    /// Returns the side effects in the notation of the manifest.
+    /// Returns the value of the manifest's key for side effects, as TOML.
     fn side_effects(self) -> &'static str {
         match self {
             Self::Hook | Self::Tool | Self::Command | Self::Loop => "\"none\"",
@@ -216,8 +217,8 @@ pub struct CreatedPlugin {
     pub workspace: Option<PathBuf>,
 }
 
-/// Creates `parent/name` with a plugin in it, which refers to the SDK below `sdks`: that is unpacked
-/// there where it is missing. Overwrites nothing. If an error occurs, the new directory is removed.
+/// Creates the directory `parent/name` with a plugin, which refers to an SDK below `sdks`. Unpacks
+/// the SDK if it is missing. Overwrites nothing. If an error occurs, the new directory is removed.
 ///
 /// # Errors
 /// The name is invalid, the path exists, or a file could not be written.
@@ -251,23 +252,24 @@ pub fn create_plugin(
         NewLanguage::Rust => workspace_around(parent, name),
         NewLanguage::JavaScript | NewLanguage::Python => None,
     };
-    // Members of a workspace share one reference: cargo takes an SDK that is found by two paths for
-    // two packages of one name.
+    // Members of a workspace share one directory of links, in the workspace's root: cargo treats an
+    // SDK that it finds by two paths as two packages with the same name.
     let above = workspace.as_deref().and_then(Path::parent);
     let n_above = above.map_or(0, |above| n_folders_between(above, parent) + 1);
     let links = format!("{}{LINKS}", "../".repeat(n_above));
     fill_folder(fresh.path(), name, language, kind, &links).map_err(failed(&place))?;
-    // Build at the same depth as the final path, so that relative references stay valid.
+    // The temporary directory has the same parent as the final path, so relative references stay
+    // valid after the rename.
     let quiet: Progress = Arc::new(|_| {});
     refer_to_sdk(fresh.path(), sdks, &quiet).map_err(failed(&place))?;
-    // `create_dir` fails if the path was created meanwhile; a plain rename would replace an empty
-    // directory.
+    // `create_dir` fails if the path was created meanwhile. Without it, the rename would replace an
+    // empty directory.
     fs::create_dir(&place).map_err(|source| match source.kind() {
         io::ErrorKind::AlreadyExists => NewError::Exists(place.clone()),
         _ => failed(&place)(source),
     })?;
     fs::rename(fresh.path(), &place).map_err(failed(&place))?;
-    // The temporary directory was renamed, so there is nothing left to remove.
+    // `place` is the renamed temporary directory, so `fresh` must not remove anything.
     let _ = fresh.keep();
     Ok(CreatedPlugin {
         folder: place,
@@ -289,8 +291,9 @@ struct WorkspaceMembers {
     exclude: Vec<PathBuf>,
 }
 
-/// Finds the manifest of the cargo workspace whose `members` include a new directory. A member must
-/// not declare a workspace of its own: cargo would refuse every command in the workspace.
+/// Finds the manifest of the cargo workspace whose `members` match the new directory. Such a crate
+/// must not declare a workspace of its own, because cargo would then refuse every command in the
+/// outer workspace.
 fn workspace_around(parent: &Path, name: &str) -> Option<PathBuf> {
     let parent = match parent.as_os_str().is_empty() {
         true => Path::new("."),
@@ -330,7 +333,7 @@ fn fill_folder(
     let sections = embedded::find_template(&format!("{}.toml", kind.template_name()));
     let text = |template: &str| {
         let values = [
-            // Replaced first, because these two values contain placeholders themselves.
+            // Keep these two first, because their values contain placeholders themselves.
             ("sections", sections.trim_end()),
             ("run", kind.run_hint()),
             ("name", name),
@@ -384,8 +387,8 @@ fn fill_folder(
     Ok(())
 }
 
-/// Returns the lock file of a plugin in Rust: the versions of the SDK's dependencies that this
-/// program was tested with.
+/// Returns the lock file of a Rust plugin, with the versions of the SDK's dependencies that this
+/// release was tested with.
 fn lock_file(name: &str) -> String {
     let template = embedded::find_template("rust/Cargo.lock");
     let own = format!(
@@ -397,7 +400,7 @@ fn lock_file(name: &str) -> String {
         .map(|package| format!("[[package]]\n{}\n", package.trim_end()))
         .collect();
     packages.push(own);
-    // Cargo sorts them by name.
+    // Cargo sorts the packages by name.
     packages.sort_by(|one, other| package_name(one).cmp(package_name(other)));
     format!("{head}{}", packages.join("\n"))
 }
@@ -406,7 +409,7 @@ fn package_name(package: &str) -> &str {
     package.lines().nth(1).unwrap_or_default()
 }
 
-/// Returns the number of folders from `above` down to `below`.
+/// Returns how many directories `below` is under `above`; 0 if it is not below.
 fn n_folders_between(above: &Path, below: &Path) -> usize {
     let real = |path: &Path| match path.as_os_str().is_empty() {
         true => Path::new(".").canonicalize(),
@@ -420,7 +423,7 @@ fn n_folders_between(above: &Path, below: &Path) -> usize {
         .map_or(0, |between| between.components().count())
 }
 
-/// Returns the JSON Schema of a manifest.
+/// Returns the JSON Schema of a plugin's manifest.
 #[must_use]
 pub fn manifest_schema() -> &'static str {
     embedded::find_schema("plugin")

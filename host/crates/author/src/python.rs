@@ -1,5 +1,5 @@
-//! Python plugins: the module is scanned for its classes and imports; componentize-py turns it into
-//! a component that contains CPython.
+//! Builds Python plugins: the module is scanned for its classes and imports, and componentize-py
+//! turns it into a component that contains CPython.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,25 +12,26 @@ use super::{BuildError, world};
 use rind_lib::near::nearest;
 use rind_lib::plugin::manifest::FILE_NAME;
 
-/// Command that installs the compiler in the location where it is searched.
+/// Command that installs the compiler into the virtual environment in which [`find_tool`] searches
+/// it.
 const INSTALL: &str = "python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1";
 
-/// Import that printed lines go to.
+/// Interface of the host that printed lines are written to.
 const LOG: &str = "log";
 
-/// Module around the plugin's own.
+/// Name of the generated entry module, which wraps the plugin's module.
 const ENTRY: &str = "rind_entry";
 
-/// Program that prints the names of a module's classes and of its imports from the contract,
-/// including those of its own submodules. It only parses the source: the module cannot run outside
-/// a component.
+/// Python program that prints the names of a module's classes and of its imports from the contract,
+/// including the imports of the module's own submodules. It only parses the source, because the
+/// module cannot run outside a component.
 const SCAN: &str = include_str!("scan.py");
 
 /// Output of [`SCAN`].
 #[derive(Deserialize)]
 struct PythonScan {
     exports: Vec<String>,
-    /// Other classes of the module, each with its line.
+    /// Classes of the module that are not exports, each with its line number.
     others: Vec<(String, usize)>,
     imports: Vec<String>,
     /// Whether the code prints, or uses a module that does.
@@ -52,7 +53,7 @@ pub(super) async fn build_component(
                 .to_owned(),
         });
     }
-    // Neither needs the other; the first failure stops both.
+    // The two tasks are independent; if one fails, the other is cancelled.
     let ((), component) = tokio::try_join!(
         check_types(work, module),
         compile_module(work, module, path)
@@ -125,12 +126,12 @@ async fn compile_module(
     Ok(component)
 }
 
-/// Checks the types of the source, where `pyproject.toml` configures mypy and it is installed.
+/// Checks the types of the source, if `pyproject.toml` configures mypy and mypy is installed.
 async fn check_types(work: &ToolchainWork<'_>, module: &str) -> Result<(), BuildError> {
     let dir = &work.plugin.dir;
     let checker = find_tool(dir, "mypy", "mypy", INSTALL);
-    // Use only a checker that the plugin installed. A bare name would come from PATH, where the
-    // version may be another one.
+    // Use only a mypy from the plugin's virtual environment: a bare name would be searched in PATH,
+    // where the version may be different.
     if !work.plugin.has_mypy || checker.program.is_relative() {
         return Ok(());
     }
@@ -138,7 +139,8 @@ async fn check_types(work: &ToolchainWork<'_>, module: &str) -> Result<(), Build
     work.run_tool(&checker, args).await.map(drop)
 }
 
-/// Finds a tool in the directory's virtual environment, or otherwise on the search path.
+/// Finds a tool in the directory's virtual environment. Otherwise returns the bare name, which is
+/// searched in PATH.
 fn find_tool(
     dir: &Path,
     program: &str,
@@ -162,8 +164,8 @@ fn site_packages(dir: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Returns classes whose names are nearly those of exports, with their line and the name that is
-/// meant. Other classes are the plugin's own business.
+/// Returns the classes whose names are probably misspelt exports, each with its line and the name
+/// of that export. Other classes are not reported.
 fn misspelt_exports(classes: &[(String, usize)]) -> impl Iterator<Item = (usize, &str, String)> {
     let known: Vec<String> = world::known_exports().map(pascal_case).collect();
     classes.iter().filter_map(move |(class, line)| {

@@ -1,8 +1,8 @@
-//! Rust plugins: one call of cargo per cargo workspace. The output does not depend on the
-//! workspace's location.
+//! Builds Rust plugins with one call of cargo per cargo workspace. The output does not depend on
+//! the workspace's location.
 //!
-//! Plugins in the same workspace are compiled by one call, which also compiles their dependencies
-//! only once.
+//! Plugins in the same workspace are compiled by one call, so their common dependencies are
+//! compiled only once.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -42,7 +42,7 @@ pub(super) async fn workspace_of(
 }
 
 /// Makes the paths in cargo's messages absolute. Cargo prints them relative to its working
-/// directory, which the reader does not know.
+/// directory, which is not the user's.
 fn with_whole_paths(text: &str, dir: &Path) -> String {
     const PLACE: &str = "--> ";
     let lines = text.split_inclusive('\n').map(|line| {
@@ -124,12 +124,12 @@ pub(super) async fn build_workspace(
     Ok(())
 }
 
-/// Call of cargo that compiles plugins.
+/// A call of cargo that compiles plugins.
 struct CargoCall<'a> {
     workspace: &'a Path,
     arguments: Vec<OsString>,
-    /// Directory that plugins of this machine share, where the call compiles into it: then there is
-    /// one plugin.
+    /// Shared target directory in which the call compiles, if any. Such a call compiles exactly one
+    /// plugin.
     shared: Option<SharedTarget>,
     plugin: Option<&'a PluginFolder>,
 }
@@ -163,7 +163,7 @@ impl<'a> CargoCall<'a> {
         let target_dir = match (&shared, metadata) {
             (Some(shared), _) => Some(shared.folder.clone()),
             (None, Some(metadata)) => metadata.outside_target(workspace),
-            // An error of cargo is reported by the build itself.
+            // `cargo metadata` failed: the build fails with the same error and reports it.
             (None, None) => toolchain::target_dir(),
         };
         let machine = Machine {
@@ -225,8 +225,8 @@ impl<'a> CargoCall<'a> {
         Ok(running.await?)
     }
 
-    /// Returns the shared directory, the package, and what names its sources: their folder with its
-    /// identity, and their digest.
+    /// Returns the shared target directory, the package, and a text that identifies the sources:
+    /// path and inode of their directory, and their digest.
     fn shared_package(&self) -> Option<(&SharedTarget, &'a str, String)> {
         let (shared, plugin) = (self.shared.as_ref()?, self.plugin?);
         let inode = plugin.dir.metadata().map_or(0, |folder| folder.ino());
@@ -235,8 +235,8 @@ impl<'a> CargoCall<'a> {
         Some((shared, package_name(plugin), sources))
     }
 
-    /// Whether cargo, which compares modification times, considered artifacts of other sources up
-    /// to date.
+    /// Whether cargo considered artifacts that were compiled from other sources up to date. This
+    /// can happen because cargo compares only modification times.
     fn used_other_sources(&self, artifacts: &CargoArtifacts) -> bool {
         self.shared_package()
             .is_some_and(|(shared, package, sources)| {
@@ -244,7 +244,7 @@ impl<'a> CargoCall<'a> {
             })
     }
 
-    /// Removes the artifacts of the package.
+    /// Removes the package's artifacts from the shared target directory.
     async fn forget_package(&self, cancel: &CancellationToken) -> Result<(), BuildError> {
         let Some((shared, package, _)) = self.shared_package() else {
             return Ok(());
@@ -268,11 +268,11 @@ impl<'a> CargoCall<'a> {
     }
 }
 
-/// Part of `cargo metadata` that is read.
+/// Output of `cargo metadata`, reduced to the fields that are used.
 #[derive(Deserialize)]
 struct CargoMetadata {
     target_directory: PathBuf,
-    /// Directory of intermediate files, where cargo has a setting for it.
+    /// Directory of intermediate files, if cargo reports one.
     build_directory: Option<PathBuf>,
     packages: Vec<CargoPackage>,
 }
@@ -290,16 +290,17 @@ async fn read_metadata(workspace: &Path, cancel: &CancellationToken) -> Option<C
 }
 
 impl CargoMetadata {
-    /// Returns the directory of generated sources, unless it is cargo's default within the
-    /// workspace. Settings of cargo may place it anywhere.
+    /// Returns the directory of build artifacts and generated sources; `None` if it is cargo's
+    /// default within the workspace. Settings of cargo can move it anywhere.
     fn outside_target(self, workspace: &Path) -> Option<PathBuf> {
         let found = self.build_directory.unwrap_or(self.target_directory);
         let is_named = toolchain::target_dir().is_some();
         (is_named || !found.starts_with(workspace)).then_some(found)
     }
 
-    /// Returns the SDK of a plugin that is compiled in a shared directory: the only crate of its
-    /// workspace besides the SDK, which the program unpacked, where nobody chose a directory.
+    /// Returns the SDK of a plugin that can be compiled in a shared target directory; `None` for
+    /// other plugins. The plugin must be the only crate of its workspace besides an SDK that Rind
+    /// unpacked, and no setting may choose a target directory.
     fn shared_sdk(
         &self,
         workspace: &Path,
@@ -346,16 +347,16 @@ fn listen_to_cargo(artifacts: Arc<CargoArtifacts>, progress: Progress, started: 
     })
 }
 
-/// Components that cargo reported, by the path of their `Cargo.toml`.
+/// Components that cargo reported, by the paths of their `Cargo.toml`.
 #[derive(Default)]
 struct CargoArtifacts(Mutex<BTreeMap<PathBuf, CargoArtifact>>);
 
 #[derive(Clone)]
 struct CargoArtifact {
     path: PathBuf,
-    /// Seconds until it was built.
+    /// Seconds from the start of cargo until the component was built.
     seconds: f64,
-    /// Whether it was up to date before the build.
+    /// Whether cargo considered the component up to date and did not compile it.
     is_fresh: bool,
 }
 
@@ -380,7 +381,7 @@ struct CargoTarget {
 
 impl CargoArtifacts {
     fn note_artifact(&self, line: &str, elapsed: Duration) {
-        // A line that is not a message is output of a build script or a macro.
+        // A line that is not a message was printed by a build script or a macro.
         let Ok(message) = serde_json::from_str::<CargoMessage>(line) else {
             return;
         };

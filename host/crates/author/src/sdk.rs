@@ -1,9 +1,10 @@
-//! The SDK that the program carries, unpacked once per version, and the references of plugins to it.
+//! Unpacks the embedded SDK once per version, and links plugins to it.
 //!
 //! A plugin does not contain the SDK. Its Cargo.toml or pyproject.toml names a path below
-//! `.rind-sdk`, a directory of links that git ignores and that belongs to one machine. Such a path
-//! works offline and in editors, and no registry is asked for a crate that somebody else may have
-//! published under the name of the SDK. JavaScript finds the SDK in `node_modules`, as any package.
+//! `.rind-sdk`, a directory of symlinks that git ignores and that is valid on one machine only.
+//! Such a path works offline and in editors, and avoids that a registry is asked for a crate that
+//! somebody else may have published under the name of the SDK. JavaScript finds the SDK in
+//! `node_modules`, like any package.
 //!
 //! Start from [`refer_to_sdk`].
 
@@ -16,23 +17,23 @@ use super::build::Progress;
 use super::embedded;
 use rind_lib::beneath::real_path;
 
-/// Directory of links beside the manifest of a plugin, or in its cargo workspace.
+/// Directory of symlinks to the SDK, next to the manifest of a plugin or in its cargo workspace.
 pub(super) const LINKS: &str = ".rind-sdk";
 
-/// Name of the SDK's package in npm's directory of packages.
+/// Name of the SDK's package, in `Cargo.toml`, `package.json` and `node_modules`.
 const PACKAGE: &str = "rind-sdk";
 
-/// Directories of the SDK, each with a file that must be there.
+/// Directories of the SDK, each with a file by which a complete directory is recognized.
 const PARTS: [(&str, &str); 3] = [
     ("rust", "Cargo.toml"),
     ("js", "package.json"),
     ("python", "rind_sdk/__init__.py"),
 ];
 
-/// Maximum size of a manifest that is searched for a reference.
+/// Maximum size in bytes of a manifest that is searched for a reference to the SDK.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 
-/// Returns the directory of this version's SDK below `root`; it may not be there yet.
+/// Returns the directory for this version of the SDK below `root`, whether or not it exists.
 fn sdk_folder(root: &Path) -> PathBuf {
     let mut hasher = blake3::Hasher::new();
     for (path, bytes) in embedded::sdk_files() {
@@ -45,7 +46,7 @@ fn sdk_folder(root: &Path) -> PathBuf {
     root.join(format!("{}-{}", env!("CARGO_PKG_VERSION"), &digest[..12]))
 }
 
-/// Unpacks the SDK below `root`, unless it already exists. Returns its directory.
+/// Unpacks the SDK below `root`, unless it already exists. Returns the directory of the SDK.
 pub(super) fn unpack_sdk(root: &Path) -> io::Result<PathBuf> {
     let place = sdk_folder(root);
     if place.is_dir() {
@@ -60,24 +61,25 @@ pub(super) fn unpack_sdk(root: &Path) -> io::Result<PathBuf> {
         let path = fresh.path().join(path);
         fs::create_dir_all(path.parent().unwrap_or(root))?;
         fs::write(&path, bytes)?;
-        // Every plugin of this machine is built with these files.
+        // Make the file read-only, because every plugin of this machine is built with it.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o444))?;
     }
     symlink("../wit", fresh.path().join("rust/macros/wit"))?;
     match fs::rename(fresh.path(), &place) {
-        // The temporary directory was renamed, so there is nothing left to remove.
+        // The temporary directory was renamed, so `fresh` must not remove anything.
         Ok(()) => drop(fresh.keep()),
-        // Another process created it first.
+        // Another process unpacked the SDK first.
         Err(_) if place.is_dir() => {}
         Err(error) => return Err(error),
     }
-    // Plugins link to it, and those that share what is compiled must reach it by one path.
+    // Return the canonical path, because plugins that share a target directory must refer to the
+    // SDK by the same path.
     place.canonicalize()
 }
 
-/// Ensures that the reference of a plugin to the SDK leads somewhere: a reference that is absent or
-/// leads nowhere, as in a fresh clone, gets this version's SDK below `root`. Plugins without a
-/// reference are left as they are.
+/// Ensures that a plugin's reference to the SDK resolves. If the files that it points to do not
+/// exist, as in a fresh clone, the reference is linked to this version's SDK below `root`. Plugins
+/// without a reference are not changed.
 pub(super) fn refer_to_sdk(dir: &Path, root: &Path, progress: &Progress) -> io::Result<()> {
     let reference = find_reference(dir);
     let Some(reference) = reference.filter(|reference| !reference.leads_somewhere()) else {
@@ -105,18 +107,19 @@ pub(super) fn refer_to_sdk(dir: &Path, root: &Path, progress: &Progress) -> io::
     Ok(())
 }
 
-/// Returns the path, without symlinks, where the next build puts the SDK of this machine for the
-/// plugin in this directory; `None` if it puts none.
+/// Returns the path, with symlinks resolved, at which the next build creates links to the SDK for
+/// the plugin in `dir`; `None` if the build creates no links.
 #[must_use]
 pub fn sdk_place(dir: &Path) -> Option<PathBuf> {
     let reference = find_reference(dir).filter(|reference| !reference.leads_somewhere())?;
     Some(real_path(reference.path()))
 }
 
-/// Checks that a plugin's reference to the SDK resolves, on a machine without an SDK to link to.
+/// Checks that a plugin's reference to the SDK resolves. Used where no directory for SDKs is
+/// shared, so that no links can be created.
 pub(super) fn check_reference(dir: &Path) -> io::Result<()> {
     match find_reference(dir) {
-        // A bundler may find the package elsewhere.
+        // A missing npm package is no error: the bundler may find it elsewhere.
         Some(reference @ SdkReference::Links { .. }) if !reference.leads_somewhere() => {
             let path = reference.path().display();
             let text = format!(
@@ -128,14 +131,14 @@ pub(super) fn check_reference(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a directory of links to an SDK.
+/// Creates a directory of symlinks to the parts of an SDK.
 fn put_links(folder: &Path, sdk: &Path) -> io::Result<()> {
     if folder.is_symlink() {
         let text = format!("{} is a link; remove it", folder.display());
         return Err(io::Error::other(text));
     }
     fs::create_dir_all(folder)?;
-    // The links hold on this machine only.
+    // The links are valid on this machine only, so keep them out of git.
     fs::write(folder.join(".gitignore"), "*\n")?;
     for (part, _) in PARTS {
         put_link(&folder.join(part), &sdk.join(part))?;
@@ -143,7 +146,7 @@ fn put_links(folder: &Path, sdk: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a link atomically. Replaces a link, and nothing else.
+/// Creates a symlink atomically. Replaces an existing symlink; anything else at `path` is an error.
 fn put_link(path: &Path, target: &Path) -> io::Result<()> {
     if path.symlink_metadata().is_ok() && !path.is_symlink() {
         let text = format!("{} is in the way: it is not a link", path.display());
@@ -158,12 +161,12 @@ fn put_link(path: &Path, target: &Path) -> io::Result<()> {
         .map_err(|error| error.error)
 }
 
-/// Reference of a plugin's own files to the SDK.
+/// Path by which a plugin's files refer to the SDK.
 #[derive(Debug, PartialEq)]
 enum SdkReference {
-    /// Directory of links, with the name of the part that is linked.
+    /// Directory of symlinks, and the name of the symlink in it that the plugin uses.
     Links { folder: PathBuf, part: &'static str },
-    /// Package of JavaScript.
+    /// Directory of the npm package in `node_modules`.
     Package(PathBuf),
 }
 
@@ -194,8 +197,8 @@ fn find_reference(dir: &Path) -> Option<SdkReference> {
     let links = |path: &str, part| {
         let folder = path.strip_suffix(part)?.strip_suffix('/')?;
         let last = Path::new(folder).components().next_back()?;
-        // Only leading `..` are followed: behind a folder that does not exist yet, they lead
-        // elsewhere for cargo than for the file system, and nobody can tell in advance where.
+        // Accept `..` only at the beginning: after a directory that does not exist yet, cargo and
+        // the file system would resolve `..` differently.
         let mut inner = Path::new(folder)
             .components()
             .skip_while(|part| !matches!(part, Component::Normal(_)));

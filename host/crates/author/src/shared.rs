@@ -1,10 +1,11 @@
-//! Directory in which plugins of this machine are compiled, so that the SDK is compiled once and not
-//! for each plugin.
+//! Target directory that the Rust plugins of this machine share, so that the SDK is compiled only
+//! once and not for each plugin.
 //!
-//! There is one for each toolchain and version of the SDK, below the cache. Only a plugin that is a
-//! workspace of its own, with the SDK that the program unpacked, uses it: cargo names the artifacts
-//! of path dependencies by their place in the workspace, so helper crates of two plugins would take
-//! each other's place. Settings of cargo and of the environment take precedence.
+//! There is one directory per toolchain and version of the SDK, below the cache directory. Only a
+//! plugin that is its own workspace and uses an SDK that Rind unpacked is compiled there: cargo
+//! names the artifacts of path dependencies by their path within the workspace, so helper crates of
+//! two plugins would overwrite each other's artifacts. Settings of cargo and of the environment
+//! take precedence.
 //!
 //! Start from [`SharedTarget::open`].
 
@@ -16,27 +17,28 @@ use tokio_util::sync::CancellationToken;
 
 use super::build::Progress;
 
-/// Time after which a directory that nothing was compiled in is removed.
+/// Time without use after which a directory is removed.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Time between two attempts to get the lock.
+/// Interval between two attempts to acquire the lock.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Extension of the lock files beside the directories. Their modification time is that of the last
-/// use.
+/// Extension of the lock files, which are next to the directories. The modification time of a lock
+/// file is the time of the directory's last use.
 const LOCK: &str = "lock";
 
-/// A locked directory. Cargo locks it too, but frees it before the component is read, and the
-/// components of two plugins may have one name.
+/// A shared target directory, locked while this value exists. Cargo's own lock is not enough: cargo
+/// releases it before the component is read, and the components of two plugins may have the same
+/// file name.
 pub(super) struct SharedTarget {
     pub(super) folder: PathBuf,
     _lock: File,
 }
 
 impl SharedTarget {
-    /// Opens the directory for everything that `key` names, below `builds`. Waits while another
-    /// build has it. Returns `None` if it cannot be made or locked, as on some network file systems,
-    /// or if the build was cancelled.
+    /// Opens the directory below `builds` whose name is derived from `key`. Waits while another
+    /// build has it locked. Returns `None` if the directory cannot be created or locked, as on some
+    /// network file systems, or if the build was cancelled.
     pub(super) async fn open(
         builds: &Path,
         key: &[&str],
@@ -50,8 +52,8 @@ impl SharedTarget {
         }
         let folder = builds.join(&hasher.finalize().to_hex()[..16]);
         fs::create_dir_all(&folder).ok()?;
-        // Flags name the folder. It has one name, however it was reached: with other flags, all is
-        // compiled again.
+        // Canonicalize, because compiler flags contain the path of the directory: with another
+        // spelling of the path, cargo would compile everything again.
         let folder = folder.canonicalize().ok()?;
         let lock = open_lock(&folder)?;
         let mut has_told = false;
@@ -67,7 +69,7 @@ impl SharedTarget {
             }
             tokio::time::sleep(LOOK).await;
         }
-        // Without the time of use, the directory is removed too early at worst.
+        // Ignore an error: without the time of use, the directory is at worst removed too early.
         let _ = lock.set_modified(SystemTime::now());
         remove_unused(builds);
         Some(Self {
@@ -76,15 +78,16 @@ impl SharedTarget {
         })
     }
 
-    /// Whether the artifacts of a package were compiled from these sources, and not from those of
-    /// another folder, or from files that replaced newer ones, which cargo does not see.
+    /// Whether the artifacts of a package were compiled from the sources that `sources` identifies.
+    /// Cargo does not notice if they come from another directory, or if files were replaced by
+    /// older ones.
     pub(super) fn is_of_sources(&self, package: &str, sources: &str) -> bool {
         fs::read_to_string(self.record(package)).is_ok_and(|found| found == sources)
     }
 
-    /// Records the sources of a package.
+    /// Records from which sources the package's artifacts were compiled.
     pub(super) fn note_sources(&self, package: &str, sources: &str) {
-        // Without the record, the next build compiles the package again.
+        // Ignore an error: without the record, the next build compiles the package again.
         let _ = fs::write(self.record(package), sources);
     }
 
@@ -99,7 +102,7 @@ fn open_lock(folder: &Path) -> Option<File> {
     options.open(folder.with_extension(LOCK)).ok()
 }
 
-/// Removes directories that were not used for a long time.
+/// Removes directories that have not been used for [`KEPT`].
 fn remove_unused(builds: &Path) {
     for entry in fs::read_dir(builds).into_iter().flatten().flatten() {
         let folder = entry.path();
@@ -109,7 +112,7 @@ fn remove_unused(builds: &Path) {
         let lock = folder.with_extension(LOCK);
         let used = lock.metadata().and_then(|file| file.modified());
         let is_old = used.is_ok_and(|used| used.elapsed().is_ok_and(|age| age > KEPT));
-        // A build that waits for the lock meanwhile makes the directory anew.
+        // A build that waits for the lock meanwhile creates the directory again.
         if is_old && open_lock(&folder).is_some_and(|file| file.try_lock().is_ok()) {
             let _ = fs::remove_dir_all(&folder);
         }

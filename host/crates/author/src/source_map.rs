@@ -1,7 +1,7 @@
-//! Reads a source map, to say at run time which line of the plugin's source a line of the bundle
-//! comes from.
+//! Converts a source map, so that errors at run time can name the line of the plugin's source from
+//! which a line of the bundle comes.
 //!
-//! Only lines count, since the bundle is not minified. Start from [`find_places`].
+//! Columns are ignored, since the bundle is not minified. Start from [`find_places`].
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Directory of packages, as opposed to the plugin's own sources.
+/// Directory of the SDK within a plugin's directory, whose lines are not reported.
 const SDK: &str = "rind-sdk";
 
 /// Source map, version 3 of the format (ECMA-426).
@@ -19,10 +19,10 @@ struct SourceMap {
     mappings: String,
 }
 
-/// Returns a line of JavaScript that gives the entry module the source position of each line. `map`
-/// is the text of the source map, `folder` the directory of the bundle, and `plugin` that of the
-/// plugin: sources outside of it, and the SDK, are left out. Empty if the map cannot be read:
-/// messages lack places then.
+/// Returns a line of JavaScript that gives the entry module the source position of each line of the
+/// bundle. `map` is the text of the source map, `folder` the directory of the bundle, and `plugin`
+/// the plugin's directory: sources outside of it, and the SDK, are left out. Returns an empty text
+/// if the map is invalid; error messages then have no source positions.
 pub(super) fn find_places(map: &str, folder: &Path, plugin: &Path) -> String {
     let Ok(map) = serde_json::from_str::<SourceMap>(map) else {
         return String::new();
@@ -36,7 +36,8 @@ pub(super) fn find_places(map: &str, folder: &Path, plugin: &Path) -> String {
         (!own.starts_with(SDK)).then(|| own.display().to_string())
     };
     let sources: Vec<Option<String>> = map.sources.iter().map(own_name).collect();
-    // Two numbers for each line of the bundle, which counts from 1: source and line.
+    // Two numbers for each line of the bundle: the index of the source or -1, and the line in it.
+    // The first pair stands for line 0, because lines are counted from 1.
     let mut lines: Vec<i64> = vec![-1, 0];
     let (mut source, mut line) = (0, 0);
     for group in map.mappings.split(';') {
@@ -62,8 +63,8 @@ pub(super) fn find_places(map: &str, folder: &Path, plugin: &Path) -> String {
     format!("\nglobalThis.__rindPlaces = {places};\n")
 }
 
-/// Reads the numbers of a segment: base 64, least significant digits first, the lowest bit is the
-/// sign.
+/// Decodes the numbers of a segment, which are base64 VLQ: least significant digits first, and the
+/// lowest bit is the sign.
 fn read_numbers(segment: &str) -> Option<Vec<i64>> {
     let mut numbers = Vec::new();
     let (mut number, mut shift) = (0_i64, 0_u32);

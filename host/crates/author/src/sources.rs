@@ -1,5 +1,5 @@
-//! Directories that a build takes code from: anyone who can write to them decides which code a
-//! build runs.
+//! Finds the directories from which a build takes code: anyone who can write to them decides which
+//! code a build runs.
 //!
 //! Cargo reports the dependencies; `cargo metadata` runs no code of the crates. This module must
 //! not know who can write where. Start from [`find_sources`].
@@ -17,7 +17,7 @@ use super::{BuildError, toolchain};
 use rind_lib::lock::lock;
 use rind_lib::tool::process::{Ending, OnLine, Stream};
 
-/// Maximum number of crates whose dependencies are followed.
+/// Maximum number of crates whose path dependencies are followed.
 const MAX_CRATES: usize = 256;
 
 /// Output of `cargo metadata`, reduced to the fields that are used.
@@ -39,12 +39,12 @@ struct CargoDependency {
     path: Option<PathBuf>,
 }
 
-/// Returns the directories with code that a build of the plugin compiles or runs, without symlinks,
-/// starting with the plugin's own. For Rust, these are its cargo workspace, cargo's target
-/// directory, and path dependencies.
+/// Returns the directories with code that a build of the plugin compiles or runs, with symlinks
+/// resolved, starting with the plugin's own. For Rust, these are its cargo workspace, cargo's
+/// target directory, and path dependencies.
 ///
-/// A reference to the SDK that leads nowhere, as in a fresh clone, gets the one below `sdks` first, as
-/// a build does: cargo reads no crate without its dependencies.
+/// If the plugin's reference to the SDK does not resolve, as in a fresh clone, it is first linked
+/// to an SDK below `sdks`, as in a build: cargo reads no crate whose dependencies are missing.
 ///
 /// # Errors
 /// The directory is not a plugin, the SDK cannot be unpacked, or cargo cannot read its files.
@@ -71,7 +71,7 @@ pub async fn find_sources(
     Ok(found)
 }
 
-/// Adds a directory. Returns whether it is new.
+/// Adds a directory, unless `found` already has it. Returns whether it was added.
 fn add_folder(found: &mut Vec<PathBuf>, folder: &Path) -> bool {
     let real = folder.canonicalize();
     let folder = real.unwrap_or_else(|_| folder.to_owned());
@@ -87,7 +87,7 @@ fn same_folder(one: &Path, other: &Path) -> bool {
     real(one).is_some_and(|one| Some(one) == real(other))
 }
 
-/// Adds npm packages that are symlinks to other directories.
+/// Adds a directory of npm packages, and the targets of those packages that are symlinks.
 fn add_linked(found: &mut Vec<PathBuf>, folder: &Path) {
     add_folder(found, folder);
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -127,7 +127,7 @@ async fn of_crate(
     Ok(())
 }
 
-/// Queries cargo about the workspace of a crate. Runs in the plugin's directory, so that its
+/// Asks cargo about the workspace of a crate. Runs in the plugin's directory, so that the plugin's
 /// toolchain is used.
 async fn read_metadata(
     plugin: &PluginFolder,
@@ -143,7 +143,7 @@ async fn read_metadata(
         "--manifest-path",
         &*manifest,
     ];
-    // The output is one long line that arrives in pieces.
+    // The output is one long line, which is passed to the callback in pieces.
     let text: Arc<Mutex<String>> = Arc::default();
     let on_line: OnLine = {
         let text = text.clone();
@@ -163,7 +163,7 @@ async fn read_metadata(
         .map_err(|error| wrong_metadata(plugin, format!("cargo metadata: {error}")))
 }
 
-/// Returns the directories that the workspace's `[patch]` sections substitute for other crates.
+/// Returns the directories that the workspace's `[patch]` sections use in place of other crates.
 fn find_patches(plugin: &PluginFolder, workspace: &Path) -> Result<Vec<PathBuf>, BuildError> {
     let path = workspace.join("Cargo.toml");
     let text = std::fs::read_to_string(&path);

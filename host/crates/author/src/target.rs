@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 /// Target that plugins are compiled to.
 pub(crate) const TARGET: &str = "wasm32-wasip2";
 
-/// Returns the directory of the target's standard library in the sysroot of a toolchain. It exists
-/// if the target is installed.
+/// Returns the directory of the target's standard library in the sysroot of a toolchain. The
+/// directory exists only if the target is installed.
 pub(crate) fn folder(sysroot: &Path) -> PathBuf {
     sysroot.join("lib/rustlib").join(TARGET)
 }
 
-/// Waits until no other process adds a target to the toolchain, and returns a lock that is released
-/// on drop.
+/// Waits until no other process is adding a target to the toolchain, and returns a lock that is
+/// released on drop.
 ///
 /// rustup has no lock of its own: of two concurrent calls, one fails. Returns `None` if the
 /// directory cannot be locked, as on some network file systems; the build then continues without a
@@ -27,7 +27,8 @@ pub(crate) fn lock(sysroot: &Path) -> Option<File> {
 }
 
 /// Returns the arguments with which rustup adds the target to the toolchain of this sysroot; `None`
-/// if rustup did not install that toolchain, because rustup would add the target to another one.
+/// if rustup did not install that toolchain, because rustup would then add the target to a
+/// different toolchain.
 pub(crate) fn rustup_arguments(sysroot: &Path) -> Option<[&str; 5]> {
     let name = sysroot.file_name()?.to_str()?;
     let parent = sysroot.parent()?.file_name()?;

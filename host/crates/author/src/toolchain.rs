@@ -1,4 +1,4 @@
-//! Toolchains: runs their programs, and ensures that the Rust toolchain of a directory can compile
+//! Runs the programs of a toolchain, and ensures that the Rust toolchain of a directory can compile
 //! to wasm32-wasip2.
 //!
 //! Programs run in the directory of the plugin or its workspace, where a `rust-toolchain.toml` may
@@ -19,10 +19,11 @@ use rind_lib::tool::process::{
     Ending, Finished, OnLine, Process, SpawnError, Streams, environment_with,
 };
 
-/// Timeout of a query to the toolchain. rustup may first install a pinned toolchain.
+/// Timeout of a query to the toolchain. It is long, because rustup may first install a pinned
+/// toolchain.
 const QUESTION_DEADLINE: Duration = Duration::from_secs(600);
 
-/// Bytes of a program's output that are kept for error messages.
+/// Maximum number of bytes of a program's output that are captured.
 const CAPTURE_BYTES: usize = 256 * 1024;
 
 /// Returns the directory where cargo stores the sources of dependencies.
@@ -33,7 +34,8 @@ pub(super) fn cargo_home() -> Option<PathBuf> {
         .or_else(home)
 }
 
-/// Returns the target directory from the environment; without it, cargo's settings decide.
+/// Returns the target directory from the environment variable `CARGO_TARGET_DIR`; `None` if it is
+/// unset.
 pub(super) fn target_dir() -> Option<PathBuf> {
     passed_variable("CARGO_TARGET_DIR").map(PathBuf::from)
 }
@@ -44,7 +46,8 @@ fn passed_variable(name: &str) -> Option<OsString> {
     Some(value)
 }
 
-/// Runs a program of the toolchain in `cwd`, which decides which toolchain is used.
+/// Runs a program of the toolchain in `cwd`. The directory determines which toolchain rustup
+/// selects.
 pub(super) async fn run_program(
     program: impl Into<OsString>,
     args: &[impl AsRef<OsStr>],
@@ -71,7 +74,8 @@ pub(super) async fn run_program(
     .await
 }
 
-/// Runs a program of the toolchain that prints one line.
+/// Runs a program of the toolchain and returns its trimmed standard output, of at most
+/// [`CAPTURE_BYTES`].
 pub(super) async fn ask_program(
     program: &str,
     args: &[&str],
@@ -82,7 +86,8 @@ pub(super) async fn ask_program(
     answer_of(asked.map_err(not_run)?, program, args)
 }
 
-/// Runs a program of the toolchain with output of any length. Returns how it ended.
+/// Runs a program of the toolchain whose output may be longer than [`CAPTURE_BYTES`], and passes
+/// each line to `on_line`. Returns the exit status and the captured output.
 pub(super) async fn ask_in_lines(
     program: &str,
     args: &[&str],
@@ -112,13 +117,14 @@ fn answer_of(finished: Finished, program: &str, args: &[&str]) -> Result<String,
     }
 }
 
-/// Whether the directory's toolchain can compile plugins.
+/// Whether the Rust toolchain of a directory can compile plugins.
 pub async fn has_target(cwd: &Path, cancel: &CancellationToken) -> Result<bool, BuildError> {
     let (_, target) = target_folder(cwd, cancel).await?;
     Ok(target.is_dir())
 }
 
-/// Returns the sysroot of the directory's toolchain, and the path of the target in it.
+/// Returns the sysroot of the directory's toolchain, and the directory of the target in the
+/// sysroot, which may not exist.
 async fn target_folder(
     cwd: &Path,
     cancel: &CancellationToken,
@@ -129,14 +135,16 @@ async fn target_folder(
     Ok((sysroot, target))
 }
 
-/// Ensures that the directory's toolchain can compile plugins. Adds the target if it is missing.
+/// Ensures that the Rust toolchain of a directory can compile plugins. Adds the target if it is
+/// missing.
 pub(super) async fn ensure_target(
     cwd: &Path,
     progress: &Progress,
     cancel: &CancellationToken,
 ) -> Result<(), BuildError> {
     let (sysroot, target) = target_folder(cwd, cancel).await?;
-    // Another build may be adding the target: wait for its lock, on a thread that may block.
+    // Another build may be adding the target: wait for its lock, on a thread that is allowed to
+    // block.
     let of = sysroot.clone();
     let _lock = tokio::task::spawn_blocking(move || target::lock(&of)).await;
     if target.is_dir() {

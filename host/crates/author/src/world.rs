@@ -1,5 +1,5 @@
-//! World of one plugin: the interfaces that its module exports and imports, written to a directory
-//! together with the contract.
+//! Writes the WIT world of one plugin: the interfaces that its module exports and imports, in a
+//! directory together with the contract.
 
 use std::fs;
 use std::io;
@@ -11,10 +11,10 @@ use rind_lib::point::catalog;
 
 pub(super) const WORLD: &str = "component";
 
-/// Interfaces that plugins may export in addition to points.
+/// Interfaces besides the points that plugins may export.
 const OTHERS: [&str; 5] = ["tools", "implement", "loop", "agent-loop", "commands"];
 
-/// Interfaces with types only. They grant nothing, but bindings need them.
+/// Interfaces that contain only types. They grant no access, but bindings need them.
 const TYPES: [&str; 3] = ["types", "payloads", "outcomes"];
 
 /// Returns every interface that a plugin may export, in kebab case.
@@ -23,14 +23,15 @@ pub(super) fn known_exports() -> impl Iterator<Item = &'static str> {
     points.chain(OTHERS)
 }
 
-/// Whether the host offers an interface of the contract with this name.
+/// Whether `name` is an interface of the contract that the host implements.
 pub(super) fn is_import(name: &str) -> bool {
     authority::IMPORTS
         .iter()
         .any(|row| row.is_own() && row.name == name)
 }
 
-/// Writes a directory with the contract and a world. Returns its path.
+/// Writes the contract and a world with these exports and imports to a directory below `work`.
+/// Returns the path of the directory.
 pub(super) fn write_world(
     work: &Path,
     exports: &[String],

@@ -1,4 +1,4 @@
-//! Path resolution within a folder, for tools and plugins: a resolved path never leaves the folder.
+//! Resolves paths within a folder, for tools and plugins: a resolved path never leaves the folder.
 //!
 //! Every step of a [`walk_beneath`] opens one name relative to the folder opened by the previous
 //! step, without following symlinks. Symlinks are read and their targets walked like the rest of
@@ -30,8 +30,8 @@ const MAX_LINKS: usize = 40;
 /// Maximum length of a path, in bytes: `PATH_MAX` of Linux.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// Flags for opening a folder to traverse it. `O_PATH` needs no read permission, where the system
-/// has it.
+/// Flags for opening a folder to traverse it. On Linux, `O_PATH` makes this possible without read
+/// permission.
 #[cfg(target_os = "linux")]
 const THROUGH: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
@@ -40,33 +40,35 @@ const THROUGH: OFlags = OFlags::RDONLY;
 /// Error for a path that leads out of the folder; the same error that `openat2` returns.
 pub const ESCAPE: Errno = Errno::XDEV;
 
-/// Handling of missing parent folders.
+/// Handling of parent folders that do not exist.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum MissingParents {
-    /// An error.
+    /// Missing folders are an error.
     Refused,
-    /// Reports the missing folders as plain names. A dangling symlink is an error, because its
-    /// target may be created anywhere later.
+    /// Missing folders are reported as plain names in [`WalkedPath::names`] and not created. A
+    /// dangling symlink is an error, because its target may be created anywhere later.
     Named,
-    /// Creates the missing folders. A dangling symlink is an error.
+    /// Missing folders are created. A dangling symlink is an error.
     Made,
 }
 
 /// Result of a walk along a path.
 #[derive(Debug)]
 pub struct WalkedPath {
-    /// Folder that contains the last name; if folders are missing, the last existing one.
+    /// Open folder that contains the last name; if folders are missing, the last folder that
+    /// exists.
     pub folder: Dir,
     /// Last name of the path; `.` if the path ends at `folder` itself, for example after `..`.
     pub name: String,
-    /// Resolved names relative to the start; empty if the path led to the start.
+    /// Resolved names of the path relative to the start; empty if the path leads to the start
+    /// itself.
     pub names: Vec<String>,
-    /// Whether the path must name a folder, for example because it ends with `/`.
+    /// Whether the path is valid only if it names a folder, for example because it ends with `/`.
     pub is_folder_wanted: bool,
 }
 
-/// Walks `path` from `start`. A symlink at the end is followed if `follow` is set or if a `/` comes
-/// after it. The last name does not need to exist.
+/// Walks `path` from the folder `start`. If the last name is a symlink, it is followed if `follow`
+/// is set or if the path ends with `/`. The last name does not need to exist.
 pub fn walk_beneath(
     start: &impl AsFd,
     path: &str,
@@ -103,10 +105,10 @@ pub fn open_regular(folder: &Dir, path: &Path) -> io::Result<Option<(File, Metad
     Ok(metadata.is_file().then_some((file, metadata)))
 }
 
-/// Replaces the file `name` atomically, with these permissions. If a symlink was swapped in
-/// meanwhile, the rename replaces the symlink and does not follow it. `id` must be unique; it names
-/// the temporary file. If `is_kept`, the content is on the disk before the rename, so that a power
-/// failure loses neither the old nor the new file.
+/// Replaces the file `name` in `folder` atomically. The file gets `permissions`, if set. If `name`
+/// is or becomes a symlink, the symlink is replaced and not followed. `id` must be unique, because
+/// it names the temporary file. If `is_kept`, the content is synced to disk before the rename, so
+/// that a power failure loses neither the old nor the new file.
 pub fn replace_file(
     folder: &Dir,
     name: &str,
@@ -134,7 +136,7 @@ pub fn replace_file(
         })
 }
 
-/// Returns the path of an open folder, if the system reports it.
+/// Returns the current path of an open folder, if the system can report it.
 #[cfg(target_os = "linux")]
 fn path_of(folder: BorrowedFd<'_>) -> Option<PathBuf> {
     let number = std::os::fd::AsRawFd::as_raw_fd(&folder);
@@ -152,7 +154,8 @@ fn path_of(_: BorrowedFd<'_>) -> Option<PathBuf> {
     None
 }
 
-/// A name that is still to be walked.
+/// A name of the path that was not walked yet. `is_of_link` tells whether it comes from the target
+/// of a symlink.
 struct PendingName {
     text: String,
     is_of_link: bool,
@@ -160,10 +163,10 @@ struct PendingName {
 
 struct PathWalk<'a> {
     start: BorrowedFd<'a>,
-    /// Entered folders, outermost first. `..` goes back to the previous one and never asks the file
-    /// system, where a folder may have been moved.
+    /// Names and descriptors of the entered folders, outermost first. `..` returns to the previous
+    /// entry and never asks the file system, because a folder may have been moved.
     inside: Vec<(String, OwnedFd)>,
-    /// Missing folders, which come after `inside`.
+    /// Names of missing folders, below the last folder in `inside`.
     beyond: Vec<String>,
     ahead: VecDeque<PendingName>,
     is_folder_wanted: bool,
@@ -235,7 +238,7 @@ impl PathWalk<'_> {
             }
             Err(Errno::NOENT) if !name.is_of_link && self.missing == MissingParents::Made => {
                 match mkdirat(self.here(), name.text.as_str(), Mode::from_raw_mode(0o777)) {
-                    // Another process may have created it meanwhile.
+                    // Another process may have created the folder meanwhile.
                     Ok(()) | Err(Errno::EXIST) => self.open_name(&name.text),
                     Err(errno) => Err(errno),
                 }
@@ -267,14 +270,14 @@ impl PathWalk<'_> {
         let Some(below) = self.below_start(&target) else {
             return self.prepend_names(&target, true);
         };
-        // The rest is walked from the start, so it stays within the folder even if that was moved
-        // meanwhile.
+        // Walk the rest from the start, so that it stays within the start even if a folder was
+        // moved meanwhile.
         self.inside.clear();
         self.prepend_names(&below, true)
     }
 
-    /// Returns the part of an absolute target that is within the start, using the current path of
-    /// the start.
+    /// Returns the part of a symlink's target that is relative to the start, if the target is an
+    /// absolute path below the start. Compares with the current path of the start.
     fn below_start(&self, target: &str) -> Option<String> {
         let absolute = Path::new(target).is_absolute().then(|| Path::new(target))?;
         let start = path_of(self.start)?;

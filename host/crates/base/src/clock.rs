@@ -21,7 +21,7 @@ pub fn to_text(time: jiff::Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
-/// Writes a duration for people, in milliseconds or seconds.
+/// Formats a duration for people, in milliseconds or seconds.
 #[must_use]
 pub fn format_millis(ms: u64) -> String {
     match ms {
@@ -40,7 +40,8 @@ pub fn now_ms() -> i64 {
 /// Generates an identifier: a UUID of version 7 (RFC 9562), so that ids sort by creation time.
 #[must_use]
 pub fn new_id() -> String {
-    // Into a buffer: formatting takes longer than creating the id.
+    // Format into a buffer on the stack: formatting through `Display` takes longer than creating
+    // the id.
     let mut buffer = uuid::Uuid::encode_buffer();
     let id = uuid::Uuid::now_v7().simple();
     id.encode_lower(&mut buffer).to_owned()

@@ -1,8 +1,9 @@
 //! Private files and folders, atomic replacement, and locks.
 //!
-//! Owns how files are created and replaced so that only their owner can read them and readers never
-//! see half of a file. It must not know where files belong (see `paths`) or their content. Unless a
-//! function says that it waits for the disk, a power failure may still lose the new content.
+//! Owns how files are created and replaced, so that only their owner can read them and readers
+//! never see a partially written file. It must not know where files belong (see `paths`) or their
+//! content. A power failure may lose the new content of a file, unless the function that wrote it
+//! says that it waits for the disk.
 //!
 //! Start from [`private_folder`] and [`replace_private`].
 
@@ -21,7 +22,7 @@ use tempfile::NamedTempFile;
 pub use present::{is_dangling, open_if_present, read_if_present};
 pub use temporary::{TemporaryFolder, keep_temporary_apart};
 
-/// Mode bits that give access to the group and to others.
+/// Mode bits for access by the group and by others.
 const OF_OTHERS: u32 = 0o077;
 
 /// Creates a folder and its missing parents with access for the owner only. Removes the access of
@@ -38,16 +39,16 @@ pub fn private_folder(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, PermissionsExt::from_mode(mode & !OF_OTHERS))
 }
 
-/// Replaces a file atomically. Only its owner can read it. A power failure may still lose the new
-/// content.
+/// Replaces a file atomically, so that only its owner can read it. A power failure may still lose
+/// the new content.
 pub fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = temporary_file(path)?;
     file.write_all(bytes)?;
     file.persist(path).map(drop).map_err(|e| e.error)
 }
 
-/// Replaces a file atomically like [`replace_private`], and waits until the content is on the disk.
-/// For files without which the program stops.
+/// Replaces a file atomically like [`replace_private`], and waits until the content is on disk. For
+/// files that the program cannot start without.
 pub fn replace_private_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = temporary_file(path)?;
     file.write_all(bytes)?;
@@ -55,8 +56,8 @@ pub fn replace_private_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.persist(path).map(drop).map_err(|e| e.error)
 }
 
-/// Creates a temporary file next to `path`, to be renamed to it. The file is private from the start
-/// and stays so after the rename.
+/// Creates a temporary file next to `path`, which the caller renames to `path`. Only the owner can
+/// access the file, before and after the rename.
 fn temporary_file(path: &Path) -> io::Result<NamedTempFile> {
     let folder = path.parent().unwrap_or(Path::new("."));
     tempfile::Builder::new()
@@ -64,18 +65,18 @@ fn temporary_file(path: &Path) -> io::Result<NamedTempFile> {
         .tempfile_in(folder)
 }
 
-/// Returns the name prefix of temporary files for `path`.
+/// Returns the prefix for the names of temporary files that will replace `path`.
 fn temporary_prefix(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     format!(".{name}.tmp-")
 }
 
-/// Takes the lock that belongs to the file at `path`, and holds it until the returned file is
-/// dropped. Calls `waits` if another process holds the lock. The lock is a separate file in the
-/// same folder, because the file itself is replaced on every write.
+/// Acquires the lock of the file at `path`, which is released when the returned file is dropped.
+/// Calls `waits` before it waits for another process that has the lock. The lock is on a separate
+/// file in the same folder, because the file at `path` is replaced on every write.
 ///
-/// Creates the folder, and removes temporary files of a lock holder that was killed during a write.
-/// Therefore every writer of the file must hold the lock.
+/// Creates the folder. Then removes the temporary files of a process that was killed during a
+/// write. Therefore every writer of the file must hold the lock.
 pub fn lock_beside(path: &Path, waits: impl FnOnce()) -> io::Result<fs::File> {
     let folder = path.parent().unwrap_or(Path::new("."));
     private_folder(folder)?;
@@ -91,7 +92,8 @@ pub fn lock_beside(path: &Path, waits: impl FnOnce()) -> io::Result<fs::File> {
     let prefix = temporary_prefix(path);
     for entry in fs::read_dir(folder)?.flatten() {
         if entry.file_name().to_string_lossy().starts_with(&prefix) {
-            // A file that stays is harmless, and the next holder tries again.
+            // A temporary file that cannot be removed is harmless, and the next lock holder tries
+            // again.
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -109,8 +111,9 @@ pub fn exchange_paths(one: &Path, other: &Path) -> io::Result<()> {
     }
 }
 
-/// Exchanges two folders where the file system cannot do it at once: moves `other` out of the way
-/// first. If a rename fails, the earlier ones are undone, so that nothing is left behind.
+/// Exchanges two folders on a file system without an atomic exchange, by moving `other` to a
+/// temporary folder first. If a rename fails, the earlier renames are undone, so that nothing is
+/// left behind.
 fn exchange_by_renames(
     one: &Path,
     other: &Path,
@@ -128,7 +131,7 @@ fn exchange_by_renames(
         };
         let mut done = steps.into_iter().take(n_done).rev();
         if let Err(undoing) = done.try_for_each(|(from, to)| rename(to, from)) {
-            // Keep the private folder: it holds what was at `other`.
+            // Keep the temporary folder, because it contains the folder that was at `other`.
             let _ = private.keep();
             return Err(io::Error::other(format!(
                 "{error}, and undoing it failed: {undoing}; the earlier {} is {}",
@@ -141,10 +144,11 @@ fn exchange_by_renames(
     Ok(())
 }
 
-/// Renames a file or folder to a name that nothing has; fails if something has it.
+/// Renames a file or folder. Fails if `to` exists.
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // The file system does not support it. An existing folder is replaced only if it is empty.
+        // The file system has no such rename. The fallback can replace a path that was created
+        // after the check, but an existing folder only if it is empty.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match to.symlink_metadata() {
             Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
             Err(_) => fs::rename(from, to),

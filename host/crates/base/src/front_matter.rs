@@ -1,10 +1,10 @@
-//! Front matter: a small YAML mapping at the top of a Markdown file, parsed into nodes with
+//! Parses front matter, a small YAML mapping at the top of a Markdown file, into nodes with
 //! positions.
 //!
 //! The YAML parser is a library. This module decides how a scalar is interpreted (by YAML's core
 //! schema, or as its source text) and which documents are rejected: those with anchors, aliases or
 //! tags, with duplicate keys, or beyond the limits of depth and size. These limits make files from
-//! strangers safe to read.
+//! untrusted sources safe to read.
 //!
 //! It must not know which keys exist. Start from [`split_front`] and [`read_document`].
 
@@ -17,13 +17,13 @@ pub const FENCE: &str = "---";
 /// Maximum nesting depth.
 const MAX_DEPTH: usize = 24;
 
-/// Maximum number of parser events: values, keys and ends of collections.
+/// Maximum number of parser events, such as scalars and the starts and ends of collections.
 const MAX_EVENTS: usize = 20_000;
 
 /// Maximum number of keys of one mapping.
 const MAX_KEYS: usize = 200;
 
-/// Line and column, both counted from 1.
+/// Position in the text: line and column, both counted from 1.
 pub type Place = (usize, usize);
 
 /// A value and its position.
@@ -38,8 +38,8 @@ pub struct YamlNode {
 /// Content of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeKind {
-    /// Text of the scalar, and whether it is plain. Only a plain (unquoted) scalar can be other
-    /// than text.
+    /// Source text of a scalar, and whether the scalar is plain, which means unquoted. Only a plain
+    /// scalar can be a number, a boolean or null.
     Scalar(String, bool),
     /// Items, in order.
     List(Vec<YamlNode>),
@@ -74,8 +74,8 @@ impl YamlDocument {
 }
 
 impl YamlNode {
-    /// Converts the node to JSON by YAML's core schema. Only a plain scalar can become other than
-    /// text; `yes` and `on` are text.
+    /// Converts the node to JSON by YAML's core schema. Only plain scalars can become numbers,
+    /// booleans or null; `yes` and `on` are texts.
     pub fn value(&self) -> Value {
         match &self.kind {
             NodeKind::Scalar(text, false) => text.as_str().into(),
@@ -89,8 +89,8 @@ impl YamlNode {
         }
     }
 
-    /// Returns the source text of a scalar, also of a number or a date; `None` for null, lists and
-    /// mappings.
+    /// Returns the source text of a scalar, even if the scalar is a number or a date; `None` for
+    /// null, lists and mappings.
     pub fn text(&self) -> Option<&str> {
         match &self.kind {
             NodeKind::Scalar(text, is_plain) => {
@@ -100,14 +100,13 @@ impl YamlNode {
         }
     }
 
-    /// Whether the value is null: left out, or a plain `null` or `~`.
+    /// Whether the value is null: absent after its key, or a plain `null` or `~`.
     #[must_use]
     pub fn is_null(&self) -> bool {
         matches!(&self.kind, NodeKind::Scalar(text, true) if plain_value(text).is_null())
     }
 
-    /// Builds a node from a JSON value that comes from another source. All parts get the same
-    /// position.
+    /// Builds a node from a JSON value. All nested nodes get the same position.
     pub fn node_of(value: &Value, place: Place) -> Self {
         let kind = match value {
             Value::Array(items) => NodeKind::List(
@@ -132,7 +131,7 @@ impl YamlNode {
 }
 
 /// Splits a file into its front matter, including the opening fence, and the text after the closing
-/// fence.
+/// fence; `None` if the file has no front matter.
 pub fn split_front(text: &str) -> Option<(&str, &str)> {
     let mut end = 0;
     for (number, line) in text.split_inclusive('\n').enumerate() {
@@ -148,10 +147,10 @@ pub fn split_front(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// A collection that is still being read.
+/// A collection whose end was not parsed yet.
 enum OpenCollection {
     List(Place, Vec<YamlNode>),
-    /// The last field is a key whose value is not read yet.
+    /// The last field is a key whose value was not parsed yet.
     Mapping(Place, Vec<YamlEntry>, Option<(String, Place)>),
 }
 
@@ -258,8 +257,8 @@ fn plain_value(text: &str) -> Value {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
         "true" | "True" | "TRUE" => true.into(),
         "false" | "False" | "FALSE" => false.into(),
-        // JSON's number syntax covers YAML's, except for forms such as `0x1F` and `.5`, which stay
-        // text.
+        // JSON's number syntax covers YAML's, except for forms such as `0x1F` and `.5`, which
+        // remain texts.
         _ => text
             .parse::<serde_json::Number>()
             .map_or_else(|_| text.into(), Value::Number),

@@ -1,4 +1,4 @@
-//! Detection of git repositories, to protect them: settings and hooks of a repository name programs
+//! Recognizes git repositories, to protect them: settings and hooks of a repository name programs
 //! that run at the user's next git command.
 //!
 //! Git recognizes a repository by file names alone, so any folder can be turned into one. The
@@ -10,13 +10,14 @@ use std::path::Path;
 /// points to that folder.
 const FOLDER: &str = ".git";
 
-/// File that every repository has: git takes no folder without it for one.
+/// File that every repository has: without it, git does not treat a folder as a repository.
 const HEAD: &str = "HEAD";
 
-/// File in a repository that names the folder with its settings.
+/// File in the repository of a linked worktree that names the repository with the settings.
 pub const COMMON: &str = "commondir";
 
-/// Whether git would recognize a folder with entries of these names as a repository.
+/// Whether git would recognize a folder as a repository. `has` tells whether the folder has an
+/// entry of a name.
 #[must_use]
 pub fn is_repository_with(has: impl Fn(&str) -> bool) -> bool {
     has(HEAD) && (has(COMMON) || (has("objects") && has("refs")))
@@ -28,8 +29,8 @@ pub fn is_repository(folder: &Path) -> bool {
     is_repository_with(|name| is_there(&folder.join(name)))
 }
 
-/// Whether a path within `root` leads into a repository, or would complete one when it is created.
-/// Symlinks in the path are judged by their own name, not by their target.
+/// Whether the path `names` below `root` leads into a repository, or would complete a repository if
+/// it were created. A symlink is checked by its own name and not followed.
 ///
 /// For example:
 ///
@@ -56,8 +57,9 @@ fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Whether a path leads into a repository or would turn a folder into one. The first `n_granted`
-/// names are granted to the caller.
+/// Whether the path `names` below `root` is off limits, because it leads into a repository or could
+/// turn a folder into one. The caller was granted the folder of the first `n_granted` names: if
+/// that folder is inside `.git`, only a further `.git` below it is off limits.
 #[must_use]
 pub fn is_reserved(root: &Path, names: &[String], n_granted: usize) -> bool {
     let is_git = |name: &String| name.eq_ignore_ascii_case(FOLDER);

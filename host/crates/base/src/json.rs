@@ -1,8 +1,8 @@
-//! JSON from untrusted sources: parsing within limits, and measuring.
+//! Reads JSON from untrusted sources: parses it within limits, and measures it.
 //!
 //! A parsed value takes up to 70 times the memory of its text, and checking, writing or dropping a
-//! deeply nested one takes stack. Therefore the text is measured before it is parsed, and the value
-//! before it is processed. The module must not know the meaning of any value. Start from
+//! deeply nested value takes stack space. Therefore the text is measured before it is parsed, and
+//! the value before it is processed. The module must not know the meaning of any value. Start from
 //! [`parse_json`].
 
 use std::fmt;
@@ -10,16 +10,16 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Default limit for the length of a text to parse, in bytes.
+/// Default maximum length of a text to parse, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// Maximum nesting depth. Far below the 128 levels that `serde_json` reads, because values kept in
-/// a session are wrapped in some levels of their own.
+/// Maximum nesting depth. It is far below the 128 levels that `serde_json` accepts, because values
+/// in a session are nested in further levels when they are stored.
 pub const MAX_DEPTH: usize = 48;
 
 /// Parses a text of at most `cap` bytes and [`MAX_DEPTH`] levels. Rejects objects with duplicate
-/// keys: of two contradicting verdicts, neither may count. The error is half a sentence: "is not
-/// JSON: …".
+/// keys: of two contradicting verdicts, neither may count. The error continues a sentence whose
+/// subject is the text, such as "is not JSON: …".
 pub fn parse_json(text: &str, cap: usize) -> Result<Value, String> {
     if text.len() > cap {
         return Err(format!("has {} bytes, at most {cap} are read", text.len()));
@@ -42,8 +42,8 @@ pub fn plain_text(value: &Value) -> String {
     }
 }
 
-/// A value without duplicate keys. JSON readers differ in which of two equal keys they use, so the
-/// value that one program shows could differ from the value that another acts on.
+/// A value in which no object has duplicate keys. JSON parsers differ in which of two equal keys
+/// they use, so one program could show a different value from the one that another program acts on.
 pub struct UniqueKeys(pub Value);
 
 impl<'de> Deserialize<'de> for UniqueKeys {
@@ -147,7 +147,7 @@ pub fn child_values(value: &Value) -> impl Iterator<Item = &Value> {
         .chain(fields.into_iter().flatten())
 }
 
-/// Removes the code fence around JSON, which models write in spite of instructions.
+/// Removes a Markdown code fence around JSON, which models add in spite of instructions.
 pub fn strip_fence(text: &str) -> &str {
     let Some(inner) = text.strip_prefix("```") else {
         return text;

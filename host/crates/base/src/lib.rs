@@ -1,4 +1,4 @@
-//! Functions for files, time, text and secrets, on which the crates of Rind, an agent host, stand.
+//! Functions for files, time, text and secrets, which all crates of Rind, an agent host, use.
 //!
 //! Nothing here knows agents, plugins or the network. Each module can be read alone.
 

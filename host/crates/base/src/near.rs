@@ -1,21 +1,21 @@
-//! Names that are close to a known name, and so probably misspelt. Owns how far two names may
-//! differ, and the words that name the intended one. It must not know what the names identify.
-//! Start from [`nearest`].
+//! Finds the known name that a misspelt name is closest to. Owns how far two names may differ, and
+//! the text of the hint. It must not know what the names identify. Start from [`nearest`].
 
-/// Maximum number of letters in which a misspelt name differs from the intended one.
+/// Maximum edit distance between a misspelt name and the intended one.
 const MAX_MISSPELT: usize = 2;
 
-/// A name may differ from the intended one in one letter for each so many letters.
+/// Number of bytes of a name for each accepted typo: one typo from 5 bytes on, two from 10 bytes
+/// on.
 const LETTERS_PER_TYPO: usize = 5;
 
-/// Length from which two letters may be swapped, in bytes.
+/// Minimum length in bytes of a name in which two swapped letters are accepted.
 const MIN_SWAPPED: usize = 4;
 
-/// Length from which a word of a closed list is compared, in letters.
+/// Minimum length in letters of a word that is compared with a closed list.
 const MIN_LETTERS: usize = 3;
 
-/// Returns the known name that `name` nearly is; `None` if none is near enough. A known name that
-/// equals `name` is passed over.
+/// Returns the known name that is nearest to `name`; `None` if no known name is near enough. A
+/// known name that equals `name` is skipped.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = name.to_lowercase();
     let known = known.into_iter().filter(|known| *known != name);
@@ -24,17 +24,18 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         (strsim::damerau_levenshtein(&other, &lower), known)
     });
     let (distance, nearest) = distances.min_by_key(|(distance, _)| *distance)?;
-    // Between short names such as `memo` and `demo` a small distance is chance, so short names only
-    // match if two letters are swapped.
+    // Short names such as `memo` and `demo` have a small distance by chance, so they match only if
+    // two letters are swapped.
     let most = (name.len() / LETTERS_PER_TYPO).min(MAX_MISSPELT);
     let is_swapped =
         || distance == 1 && name.len() >= MIN_SWAPPED && letters(nearest) == letters(name);
     (distance <= most || is_swapped()).then_some(nearest)
 }
 
-/// Returns the key of a closed list that `word` is meant to be, such as `given` for `giv`. A word
-/// that the list lacks is surely a mistake, so less likeness is enough than between two names: one
-/// wrong letter, or the beginning of the other, from three letters on.
+/// Returns the key of a closed list that `word` was probably meant to be, such as `given` for
+/// `giv`. A word that is not in the list is certainly a mistake, so weaker matches than in
+/// [`nearest`] are accepted: one wrong letter, or one word being a prefix of the other, if both
+/// have at least three letters.
 pub fn nearest_key<'a>(
     word: &str,
     known: impl IntoIterator<Item = &'a str> + Clone,
@@ -58,7 +59,7 @@ pub fn nearest_key<'a>(
         .map(|(_, known)| known)
 }
 
-/// Adds the nearest known key to serde's message about an unknown key.
+/// Appends the nearest known key to serde's error message about an unknown field or variant.
 #[must_use]
 pub fn name_nearest(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
@@ -73,7 +74,7 @@ pub fn name_nearest(message: &str) -> String {
     )
 }
 
-/// Returns the letters of a name, sorted.
+/// Returns the letters of a name in sorted order, in lower case.
 fn letters(name: &str) -> Vec<char> {
     let mut letters: Vec<char> = name.to_lowercase().chars().collect();
     letters.sort_unstable();

@@ -8,7 +8,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// Environment variable that moves all folders except the project's below one folder.
+/// Environment variable that names one folder for all of Rind's folders, except for the project's
+/// folder.
 pub const HOME_VARIABLE: &str = "RIND_HOME";
 
 /// Name of the folder in a workspace that contains the project's files.
@@ -17,7 +18,7 @@ pub const PROJECT_FOLDER: &str = ".rind";
 /// Policy of the machine's administrator, which takes precedence over the user's.
 pub const ADMIN_POLICY: &str = "/etc/rind/policy.toml";
 
-/// Base folders of Rind.
+/// Folders of Rind, and the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
     /// Files that the user writes: `config.toml`, installed plugins, skills.
@@ -69,7 +70,7 @@ impl Paths {
         }
     }
 
-    /// Returns the folders of Rind's own, which no tool, command or plugin may reach.
+    /// Returns Rind's own folders, which no tool, command or plugin may access.
     #[must_use]
     pub fn own_folders(&self) -> [PathBuf; 3] {
         [&self.config, &self.data, &self.cache].map(Clone::clone)
@@ -110,13 +111,14 @@ impl Paths {
         self.config.join("policy.toml")
     }
 
-    /// Returns the path of the operator's decisions about plugins.
+    /// Returns the path of the file with the operator's decisions about the permissions of plugins.
     #[must_use]
     pub fn grants(&self) -> PathBuf {
         self.data.join("grants.json")
     }
 
-    /// Returns the path of the file that marks a notice as shown for this workspace.
+    /// Returns the path of a file whose existence means that a notice was already shown for this
+    /// workspace. `things` identify the notice.
     #[must_use]
     pub fn told_mark(&self, things: &[&str]) -> PathBuf {
         let mut hasher = blake3::Hasher::new();
@@ -129,7 +131,8 @@ impl Paths {
         self.data.join("told").join(&name[..16])
     }
 
-    /// Returns the folder for temporary files where the system's lies in the workspace.
+    /// Returns the folder for temporary files, for the case that the system's temporary folder is
+    /// inside the workspace.
     #[must_use]
     pub fn temporary(&self) -> PathBuf {
         self.data.join("tmp")
@@ -141,26 +144,26 @@ impl Paths {
         self.data.join("projects.json")
     }
 
-    /// Returns the path of the list of projects whose hooks of Claude Code are allowed.
+    /// Returns the path of the list of projects whose Claude Code hooks are allowed.
     #[must_use]
     pub fn project_hooks(&self) -> PathBuf {
         self.data.join("project-hooks.json")
     }
 
-    /// Directory of the records of running commands.
+    /// Returns the folder with the records of running commands.
     #[must_use]
     pub fn commands(&self) -> PathBuf {
         self.data.join("commands")
     }
 
-    /// Returns the folder of unpacked SDKs. It is next to the data folder, not inside it, so that
-    /// commands of an agent that works on a plugin can read the SDK.
+    /// Returns the folder of unpacked SDKs. It is next to the data folder and not inside it, so
+    /// that the commands of an agent that works on a plugin can read the SDK.
     #[must_use]
     pub fn sdks(&self) -> PathBuf {
         self.data.with_file_name("rind-sdk")
     }
 
-    /// Returns the folder in which plugins in Rust are compiled.
+    /// Returns the folder of the target directories in which Rust plugins are compiled.
     #[must_use]
     pub fn plugin_builds(&self) -> PathBuf {
         self.cache.join("builds")

@@ -1,26 +1,28 @@
-//! Ranks texts by the words of a query: Okapi BM25, without a model.
+//! Ranks texts by the words of a query with Okapi BM25, without a model.
 //!
-//! Texts are counted one by one and not kept. Pure. Start from [`WordQuery::new`].
+//! Only counts of each text are kept, not the text. The functions have no side effects outside
+//! their values. Start from [`WordQuery::new`].
 
-/// Maximum number of words of a query: more words hardly change the ranking.
+/// Maximum number of words of a query. Further words are ignored, because they hardly change the
+/// ranking.
 const MAX_WORDS: usize = 32;
 
-/// Parameters of BM25. The ranked texts have nearly the same length, so their length has little
-/// weight.
+/// Parameters of BM25: saturation of word counts, and weight of the text's length. The weight is
+/// low, because the ranked texts have nearly the same length.
 const K1: f64 = 1.2;
 const B: f64 = 0.4;
 
-/// The words of a query, with the counts that the ranking needs.
+/// The words of a query, and counts over all texts.
 #[derive(Debug)]
 pub struct WordQuery {
     words: Vec<String>,
     n_texts: u32,
     n_words: u64,
-    /// Number of texts that contain each word.
+    /// Number of texts that contain each word of `words`.
     with_word: Vec<u32>,
 }
 
-/// Counts of the words of a query in one text.
+/// Counts of a query's words in one text, and the number of all words in the text.
 #[derive(Clone, Debug)]
 pub struct WordCounts {
     counts: Vec<u32>,
@@ -28,13 +30,14 @@ pub struct WordCounts {
 }
 
 impl WordCounts {
-    /// Whether the text has a word of the query.
+    /// Whether the text contains any word of the query.
     #[must_use]
     pub fn has_any(&self) -> bool {
         self.counts.iter().any(|n| *n > 0)
     }
 
-    /// Number of different words of the query in the text, and of all their occurrences.
+    /// Returns how many different words of the query the text contains, and how often it contains
+    /// any of them.
     #[must_use]
     pub fn likeness(&self) -> (usize, u32) {
         let n_distinct = self.counts.iter().filter(|n| **n > 0).count();
@@ -43,7 +46,7 @@ impl WordCounts {
 }
 
 impl WordQuery {
-    /// Begins a search; `None` when the query has no words.
+    /// Creates a query; `None` if the text has no words.
     #[must_use]
     pub fn new(query: &str) -> Option<Self> {
         let mut words: Vec<String> = Vec::new();
@@ -60,7 +63,8 @@ impl WordQuery {
         })
     }
 
-    /// Counts the words of a text, to which later scores are relative.
+    /// Counts the query's words in a text, and adds the text to the counts over all texts, on which
+    /// every score depends.
     pub fn count_words(&mut self, text: &str) -> WordCounts {
         let mut counts = vec![0_u32; self.words.len()];
         let mut n_words = 0_u32;
@@ -85,7 +89,8 @@ impl WordQuery {
         WordCounts { counts, n_words }
     }
 
-    /// Returns how well a text fits the query, after all texts were counted.
+    /// Returns the BM25 score of a text. Call this only after [`Self::count_words`] was called for
+    /// all texts.
     #[must_use]
     pub fn score(&self, text: &WordCounts) -> f64 {
         let n_texts = f64::from(self.n_texts);
@@ -101,8 +106,8 @@ impl WordQuery {
     }
 }
 
-/// Calls `take` with each word of a text, in lower case and without a plural `s`. A character of a
-/// script without spaces is a word.
+/// Calls `take` with each word of a text, in lower case and without a plural `s`. In scripts
+/// without spaces, each character is a word.
 fn for_each_word(text: &str, mut take: impl FnMut(&str)) {
     let mut word = String::new();
     let mut end = |word: &mut String| {
@@ -129,7 +134,8 @@ fn for_each_word(text: &str, mut take: impl FnMut(&str)) {
     end(&mut word);
 }
 
-/// Whether a character belongs to Chinese, Japanese or Korean, which are searched by characters.
+/// Whether a character is Chinese, Japanese or Korean: texts in these scripts are split into
+/// characters.
 fn is_without_spaces(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}')
 }

@@ -1,8 +1,8 @@
-//! Sanitizing of text from others for a log, an approval prompt or a terminal, and the words for
-//! counted things.
+//! Sanitizes text from untrusted sources for a log, an approval prompt or a terminal, and formats
+//! counts.
 //!
 //! Owns which characters are deceptive and how they are shown instead. It must not know who wrote a
-//! text or where it goes.
+//! text or where it is shown.
 //!
 //! Start from [`printable_text`] for text of several lines, [`one_line`] for text that must stay on
 //! one line, [`printable_prose`] for an answer that is only read, and [`clean_line`] for one line
@@ -14,11 +14,11 @@ use icu_properties::{CodePointMapData, CodePointSetData};
 /// Symbols with an empty glyph. No Unicode property tells them apart from visible symbols.
 const BLANK_SYMBOLS: [char; 2] = ['\u{2800}', '\u{1d159}'];
 
-/// Maximum number of combining marks on one character. More of them cover the lines above and
+/// Maximum number of combining marks on one character. More marks would cover the lines above and
 /// below.
 const MAX_MARKS: usize = 3;
 
-/// Formats a number of things, as "1 step" and "2 steps".
+/// Formats a count with its noun, such as "1 step" and "2 steps".
 #[must_use]
 pub fn format_count(n: u64, what: &str) -> String {
     let ending = if n == 1 { "" } else { "s" };
@@ -26,8 +26,8 @@ pub fn format_count(n: u64, what: &str) -> String {
 }
 
 /// Whether a terminal would interpret the character, or a reader would miss it, see it at another
-/// position or take it for a space: control and format characters, default-ignorable code points,
-/// separators except the space, blank symbols, and private-use or unassigned code points.
+/// position or mistake it for a space: control and format characters, default-ignorable code
+/// points, separators except the space, blank symbols, and private-use or unassigned code points.
 #[must_use]
 pub fn is_deceptive(character: char) -> bool {
     if character.is_ascii() {
@@ -65,15 +65,15 @@ fn is_mark(character: char) -> bool {
         )
 }
 
-/// Whether languages or emoji need the character although it is invisible: no-break spaces and
-/// other space separators, joiners, and variation selectors.
+/// Whether languages or emoji need the character although it is invisible: no-break and other space
+/// characters, joiners, and variation selectors.
 fn is_typographic(character: char) -> bool {
     matches!(character, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
         || character_category(character) == GeneralCategory::SpaceSeparator
 }
 
 /// Escapes deceptive characters as `\u{…}`, for example U+202E as `\u{202e}`. Line breaks and tabs
-/// stay.
+/// are kept.
 ///
 /// For example:
 ///
@@ -98,7 +98,7 @@ pub fn one_line(text: &str) -> String {
     escape_text(text, |_| false)
 }
 
-/// An error and its causes in one line.
+/// Formats an error and its causes in one line.
 #[must_use]
 pub fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -111,8 +111,8 @@ pub fn error_chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Escapes like [`printable_text`], except for invisible characters that languages and emoji need.
-/// For people who only read the text: no decision may depend on the result.
+/// Escapes like [`printable_text`], but keeps invisible characters that languages and emoji need.
+/// Only for text that people just read: no decision may depend on the result.
 #[must_use]
 pub fn printable_prose(text: &str) -> String {
     escape_text(text, |character| {
@@ -122,8 +122,8 @@ pub fn printable_prose(text: &str) -> String {
 
 fn escape_text(text: &str, stays: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
-    // A combining mark at the start would attach to the program's own text, so none is allowed
-    // there.
+    // Escape combining marks at the start, because they would attach to the program's own text
+    // before them.
     let mut n_marks = MAX_MARKS;
     for character in text.chars() {
         if stays(character) {
@@ -143,7 +143,7 @@ fn escape_text(text: &str, stays: impl Fn(char) -> bool) -> String {
 }
 
 /// Returns the text as one line of at most `limit` bytes, with deceptive characters escaped. A
-/// truncated text ends with `…`, if that fits.
+/// truncated text ends with `…`, if there is room for it.
 ///
 /// For example:
 ///
@@ -156,7 +156,7 @@ fn escape_text(text: &str, stays: impl Fn(char) -> bool) -> String {
 pub fn clean_line(text: &str, limit: usize) -> String {
     const MORE: char = '…';
     let mut line = String::with_capacity(text.len().min(limit));
-    // Length to which the line can be truncated so that the `…` still fits.
+    // Length at which the line can be truncated so that the `…` still fits.
     let mut cut = 0;
     for character in text.trim().chars() {
         match character {
@@ -185,7 +185,7 @@ fn show_character(shown: &mut String, character: char) {
     }
 }
 
-/// Returns the line number, from 1, of a byte offset in a text.
+/// Returns the number of the line, counted from 1, that contains a byte offset.
 #[must_use]
 pub fn line_at(text: &str, offset: usize) -> usize {
     let before = text.bytes().take(offset);

@@ -1,4 +1,5 @@
-//! Coverage of a plugin by its cases: hooks with their outcomes, tools, commands and the loop.
+//! Measures which parts of a plugin its cases reach: hooks with their outcomes, tools, commands and
+//! loops.
 //!
 //! Start from [`PluginCoverage`].
 
@@ -12,24 +13,24 @@ use rind_lib::plugin::load::{LoadedPlugin, PluginSet};
 use rind_lib::point::catalog;
 use rind_lib::point::dispatch::PointKind;
 
-/// Name of a plugin's loop in the coverage; no tool can have this name.
+/// Name in the coverage of the loop that runs under `rind serve`; no tool can have this name.
 pub(super) const LOOP: &str = "the loop";
 
-/// Name of a plugin's loop of the agent in the coverage.
+/// Name in the coverage of a loop that replaces the agent's own.
 pub(super) const AGENT_LOOP: &str = "the loop of the agent";
 
 /// Hooks, tools, commands and the loop of a plugin, each with the number of cases that reached it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PluginCoverage {
-    /// Hooks by point, including those of other plugins.
+    /// Hooks by their points, including points that other plugins define.
     pub hooks: Vec<(String, usize)>,
     /// Tools.
     pub tools: Vec<(String, usize)>,
-    /// Slash commands, with their slash.
+    /// Slash commands, including the slash.
     pub commands: Vec<(String, usize)>,
-    /// The plugin's loop and its loop of the agent, if it has them.
+    /// The plugin's loop and agent loop, if it has them.
     pub loops: Vec<(String, usize)>,
-    /// Outcomes that the hooks may have, each with the number of cases in which it occurred.
+    /// Outcomes that are possible for the hooks of each point.
     pub outcomes: Vec<HookOutcomes>,
 }
 
@@ -38,20 +39,20 @@ pub struct PluginCoverage {
 pub struct HookOutcomes {
     /// Name of the point.
     pub point: String,
-    /// Outcomes, each with the number of cases in which it occurred.
+    /// Possible outcomes, each with the number of cases in which it occurred.
     pub counts: Vec<(&'static str, usize)>,
 }
 
 impl PluginCoverage {
-    /// Returns the names of hooks, tools, commands and the loop that no case reached.
+    /// Returns the names of hooks, tools, commands and loops that no case reached.
     pub fn never_called(&self) -> impl Iterator<Item = &str> {
         let all = self.hooks.iter().chain(&self.tools);
         let all = all.chain(&self.commands).chain(&self.loops);
         all.filter(|(_, n)| *n == 0).map(|(name, _)| name.as_str())
     }
 
-    /// Returns the outcomes that occurred in no case, of hooks that some case reached: the point and
-    /// the outcome.
+    /// Returns the possible outcomes that occurred in no case, each with its point. Hooks that no
+    /// case reached are left out.
     pub fn never_seen(&self) -> impl Iterator<Item = (&str, &'static str)> {
         let is_reached = |point: &str| self.hooks.iter().any(|(name, n)| name == point && *n > 0);
         let reached = self.outcomes.iter();
@@ -70,7 +71,8 @@ impl PluginCoverage {
 }
 
 impl CaseSuite {
-    /// Counts how many cases reached each hook and tool; `None` if the plugin cannot be loaded.
+    /// Counts how many cases reached each hook, tool, command and loop; `None` if the plugin cannot
+    /// be loaded.
     ///
     /// # Errors
     /// The host cannot load plugins.
@@ -122,8 +124,10 @@ impl CaseSuite {
     }
 }
 
-/// Counts the outcomes that a hook may return: those of its kind, without the rights that its
-/// manifest gives up, and without changes where a gate lacks the side effect for them.
+/// Returns the outcomes that are possible for the plugin's hook at a point, each with the number of
+/// cases in which it occurred. An outcome is impossible if the point does not allow it, if the
+/// manifest gives up the right to it, or if it is a change at a gate and the manifest does not
+/// declare the side effect for that.
 fn outcomes_of(plugin: &LoadedPlugin, point: &str, ran: &[CaseRun]) -> Option<HookOutcomes> {
     let row = catalog::find(point)?;
     let options = plugin.manifest.hooks.iter();

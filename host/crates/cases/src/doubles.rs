@@ -1,7 +1,7 @@
-//! Test doubles for resources that a case must not reach: secrets, host names, servers, and the
-//! person who is asked.
+//! Test doubles for resources that a case must not access: secrets, DNS, servers, and the person
+//! who is asked.
 //!
-//! Everything before the double is real: a request passes the grant check, the address check and
+//! All code up to the double is real: a request passes the grant check, the address check and
 //! credential injection before its canned response is returned.
 
 use std::collections::BTreeMap;
@@ -17,11 +17,11 @@ use rind_lib::lock::lock;
 use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
 
-/// Address of every host with canned responses. It is a public address, so that the address check
-/// is exercised; nothing connects to it.
+/// Address to which every host name resolves. It is a public address, so that the address check is
+/// exercised; nothing connects to it.
 const CANNED_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
 
-/// Secrets of a case.
+/// Store with the secrets of a case.
 pub(super) struct CaseSecrets(pub(super) BTreeMap<String, String>);
 
 impl Secrets for CaseSecrets {
@@ -30,7 +30,7 @@ impl Secrets for CaseSecrets {
     }
 }
 
-/// Resolver that returns one public address for every name.
+/// Resolver that returns [`CANNED_ADDRESS`] for every host name.
 pub(super) struct CannedNames;
 
 impl Resolve for CannedNames {
@@ -39,7 +39,8 @@ impl Resolve for CannedNames {
     }
 }
 
-/// Answers requests from the case. An unexpected request is refused, with its URL in the error.
+/// Returns a client that answers requests with the responses in the case. A request without a
+/// response is refused, with its URL in the error.
 pub(super) fn canned_answer(answers: Vec<CannedAnswer>) -> Canned {
     Arc::new(move |outgoing: &Outgoing<'_>| {
         let is_it = |answer: &&CannedAnswer| {
@@ -72,7 +73,8 @@ pub(super) fn canned_answer(answers: Vec<CannedAnswer>) -> Canned {
     })
 }
 
-/// Opens WebSockets on which the messages of the case come. Others are refused, with their URL.
+/// Returns a client that opens WebSockets on which the messages in the case arrive. A connection to
+/// another URL is refused, with the URL in the error.
 pub(super) fn canned_socket(all: Vec<CannedMessages>) -> CannedSocket {
     Arc::new(move |url: &str| {
         let own = all.iter().find(|own| own.url == url);
@@ -81,15 +83,15 @@ pub(super) fn canned_socket(all: Vec<CannedMessages>) -> CannedSocket {
     })
 }
 
-/// Person with scripted answers, to approval questions and to questions of the plugin.
+/// Person whose answers to approval questions and replies to questions of plugins are scripted.
 pub(super) struct ScriptedPerson {
     answers: Mutex<std::vec::IntoIter<String>>,
     replies: Mutex<std::vec::IntoIter<String>>,
 }
 
 impl ScriptedPerson {
-    /// Creates a person that gives these answers and replies in order, and repeats the lists in
-    /// each of `turns` turns.
+    /// Creates a person that gives these answers and replies in order. Both lists are repeated
+    /// `turns` times, once for each turn.
     pub(super) fn new(answers: &[String], replies: &[String], turns: usize) -> Self {
         let all = |texts: &[String]| {
             let all = std::iter::repeat_n(texts, turns).flatten().cloned();

@@ -5,20 +5,20 @@ use std::io;
 use rind_lib::host::{self, CommandError, LoopError};
 use rind_lib::plugin;
 
-/// Error that prevents a case from running.
+/// Error that prevents a case from running at all.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// A directory or file of the case cannot be created.
     #[error("cannot make the workspace of the case: {0}")]
     Io(#[from] io::Error),
-    /// A file of the case is outside its workspace.
+    /// The path of a file in the case leads out of the workspace.
     #[error("given.files: `{0}` is not a path inside the workspace")]
     Outside(String),
     /// A fixture cannot be copied.
     #[error("given.fixtures: `{path}` in `tests`: {source}")]
     Fixture {
-        /// Path in the directory `tests`.
+        /// Path relative to the directory `tests`.
         path: String,
         /// Error of the system.
         #[source]
@@ -29,7 +29,7 @@ pub enum RunError {
     Event {
         /// Name of the point.
         point: String,
-        /// Problem.
+        /// Description of the fault in the payload.
         message: String,
     },
     /// A value cannot be stored.
@@ -37,7 +37,7 @@ pub enum RunError {
     Store {
         /// Key of the value.
         key: String,
-        /// Problem.
+        /// Reason why the value cannot be stored.
         message: String,
     },
     /// A value cannot be put into the session state.
@@ -45,16 +45,16 @@ pub enum RunError {
     State {
         /// Key of the value.
         key: String,
-        /// Problem.
+        /// Reason why the value cannot be stored.
         message: String,
     },
-    /// The skill cannot be used.
+    /// The skill of the case cannot be used.
     #[error("the skill cannot be used: {0}")]
     Skill(String),
     /// The environment for running commands cannot be determined.
     #[error("commands cannot be confined: {0}")]
     Commands(String),
-    /// The plugin cannot be loaded.
+    /// The plugin of the case, or a plugin that it needs, cannot be loaded.
     #[error("the plugin cannot be loaded: {0}")]
     NotLoaded(String),
     /// The host cannot load plugins.

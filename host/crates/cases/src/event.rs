@@ -1,7 +1,7 @@
-//! Events of cases: a hook is called at its point with a payload, without the rest of the turn.
+//! Events in cases: calls the hooks of a point with a payload, without the rest of a turn.
 //!
-//! This is the way to test points that an ordinary turn does not reach, and plugin-defined points.
-//! The hooks still run through the real dispatcher.
+//! Events can test points that an ordinary turn does not reach, and plugin-defined points. The
+//! hooks still run through the real dispatcher.
 
 use std::time::{Duration, Instant};
 
@@ -19,17 +19,17 @@ include!(concat!(
     "/../../../wit/points.in"
 ));
 
-/// A point and its payload.
+/// A point whose hooks are called, and the payload.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GivenEvent {
-    /// Name of the point; `owner.NAME` for one that a plugin defines.
+    /// Name of the point; `OWNER.NAME` for a plugin-defined point.
     pub point: String,
-    /// Payload, with the contract's names in snake case. At a plugin-defined point, the payload
-    /// that its owner would pass.
+    /// Payload, with the contract's names in snake case. For a plugin-defined point, the payload
+    /// that the plugin which owns the point would pass.
     #[serde(default)]
     pub payload: Value,
-    /// Step of the turn.
+    /// Number of the step in the turn, as the hooks see it.
     #[serde(default = "first_step")]
     pub step: u32,
 }
@@ -45,7 +45,7 @@ fn first_step() -> u32 {
     1
 }
 
-/// Either one event or several in order.
+/// Either a single event or a list of events, in order.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -56,7 +56,7 @@ enum FiredEventList {
     More(Vec<GivenEvent>),
 }
 
-/// Reads one event or a list of events.
+/// Reads a single event or a list of events.
 pub(super) fn one_or_more<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<GivenEvent>, D::Error> {
@@ -69,17 +69,18 @@ pub(super) fn one_or_more<'de, D: serde::Deserializer<'de>>(
 /// Result of the events of a case.
 #[derive(Debug, Default)]
 pub(super) struct FiredEvents {
-    /// Last payload, as changed by the hooks.
+    /// Payload of the last event, as changed by the hooks.
     pub(super) payload: Value,
-    /// Warnings for the model.
+    /// Warnings of the hooks for the model.
     pub(super) notes: Vec<String>,
-    /// Whether a blocking hook failed that must see everything, which would have ended a turn.
+    /// Whether a hook failed that is required to see everything. Such a failure would have ended an
+    /// ordinary turn.
     pub(super) is_halted: bool,
-    /// Duration of the hooks.
+    /// Total duration of the hooks.
     pub(super) took: Duration,
 }
 
-/// Calls the hooks of the events in order, in one turn of the session.
+/// Calls the hooks of the events in order, all in one turn of the session.
 ///
 /// # Errors
 /// A payload does not fit its point, or the session failed.

@@ -1,14 +1,14 @@
-//! Compares the behavior of a plugin in a case with the expected behavior.
+//! Compares the observed behavior of a plugin in a case with the expected behavior.
 //!
-//! An expectation that is absent is not compared. The result is a list of differences in words; the
-//! case passes if it is empty.
+//! An expectation that is absent is not compared. The result is a list of differences, described
+//! for people; the case passes if it is empty.
 
 use serde_json::Value;
 
 use super::file::{AgainExpect, CaseExpect, HookExpect};
 use super::seen::{HookSeen, SeenTurn};
 
-/// Lists the differences, each as lines for a person.
+/// Returns the differences, each described in one or more lines.
 #[must_use]
 pub fn find_differences(expect: &CaseExpect, seen: &SeenTurn) -> Vec<String> {
     let mut found = Vec::new();
@@ -106,8 +106,8 @@ pub fn find_differences(expect: &CaseExpect, seen: &SeenTurn) -> Vec<String> {
     found
 }
 
-/// Collects the differences between a value and the expected one. In a table, only the given fields
-/// are compared; in a list, every item.
+/// Appends the differences between a value and the expected one. `place` is the path of the value,
+/// and `is` the value. In a table, only the expected fields are compared; in a list, all items.
 fn compare_beneath(place: &str, expected: &Value, is: Option<&Value>, found: &mut Vec<String>) {
     let is_same = match (expected, is) {
         (Value::Object(fields), Some(Value::Object(is))) => {
@@ -131,7 +131,7 @@ fn compare_beneath(place: &str, expected: &Value, is: Option<&Value>, found: &mu
     }
 }
 
-/// Whether the loop requests the expected next run.
+/// Whether the loop requested the expected next run.
 fn matches_next_run(expect: &AgainExpect, seen: &SeenTurn) -> bool {
     seen.again.as_ref().is_some_and(|again| {
         let text = expect.reason.as_deref().unwrap_or_default();
@@ -140,7 +140,7 @@ fn matches_next_run(expect: &AgainExpect, seen: &SeenTurn) -> bool {
     })
 }
 
-/// Describes an expected run of a loop.
+/// Describes the next run that a case expects of a loop.
 fn next_run(expect: &AgainExpect) -> String {
     let after = expect.after_ms.map(|ms| format!(" after {ms} ms"));
     let reason = expect.reason.as_ref().map(|text| format!(": …{text}…"));
@@ -148,7 +148,7 @@ fn next_run(expect: &AgainExpect) -> String {
     parts.fold("again".to_owned(), |all, part| all + &part)
 }
 
-/// Describes the outcome of a loop's run.
+/// Describes how a run of a loop ended.
 fn run_of_loop(seen: &SeenTurn) -> String {
     match &seen.again {
         Some(again) => format!("again after {} ms: {}", again.after_ms, again.reason),
@@ -157,7 +157,7 @@ fn run_of_loop(seen: &SeenTurn) -> String {
     }
 }
 
-/// Describes a call of a hook.
+/// Describes a call of a hook: outcome, changed parts and reason.
 fn show_hook(call: &HookSeen) -> String {
     let mut text = call.outcome.clone();
     if !call.changed.is_empty() {
@@ -185,12 +185,13 @@ fn shown_expected(expected: &HookExpect) -> String {
     }
 }
 
-/// Describes a text that differs from the expected one, in lines for a person.
+/// Describes a text that differs from the expected one, in several lines.
 pub(super) fn describe_pair(what: &str, expected: &str, is: &str) -> String {
     format!("{what}\n  expected {expected:?}\n  was      {is:?}")
 }
 
-/// Whether the texts occur in the lines, in this order. An empty list expects no lines at all.
+/// Whether each text occurs in a line of its own, in the order of the texts. An empty list of texts
+/// requires that there are no lines.
 pub(super) fn holds_lines(texts: &[String], lines: &[String]) -> bool {
     if texts.is_empty() {
         return lines.is_empty();

@@ -1,8 +1,8 @@
 //! Format of case files: `[[case]]` tables with `given` and `expect`.
 //!
 //! The types here are the format; [`CaseFormat::fault`] checks a case for contradictions, for
-//! example a case without expectations, which could never fail. `read` reads the files, and `steps`
-//! are the further turns of a case.
+//! example a case without expectations, which could never fail. The module `read` reads the files,
+//! and `steps` has the format of a case's further turns.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -39,19 +39,20 @@ pub struct CaseFile<C = PluginCase> {
     pub cases: Vec<C>,
 }
 
-/// Kind of case: of plugins or of skills.
+/// Type of the cases in a file: cases of plugins or cases of skills.
 pub trait CaseFormat: DeserializeOwned {
     /// Whether the directory of the cases may be a symlink, so that plugins in several languages
-    /// can share their cases. Nothing is written there.
+    /// can share their cases. Nothing is ever written through such a symlink.
     const MAY_BE_LINKED: bool;
 
     /// Name of the case.
     fn name(&self) -> &str;
-    /// Whether the case has a snapshot.
+    /// Whether the behavior in the case is compared with a snapshot.
     fn has_snapshot(&self) -> bool;
-    /// Returns the reason why the parts of the case contradict each other, if they do.
+    /// Returns the reason why the case is invalid, for example because its parts contradict each
+    /// other; `None` if it is valid.
     fn fault(&self) -> Option<String>;
-    /// Sets the line of the case in its file.
+    /// Stores the number of the line at which the case begins.
     fn set_line(&mut self, line: usize);
 }
 
@@ -61,16 +62,16 @@ pub trait CaseFormat: DeserializeOwned {
 pub struct PluginCase {
     /// Name, unique in its file.
     pub name: String,
-    /// Situation of the turn.
+    /// Situation in the first turn.
     #[serde(default)]
     pub given: CaseGiven,
-    /// Expected behaviour.
+    /// Expected behavior in the first turn.
     #[serde(default)]
     pub expect: CaseExpect,
-    /// Further turns, commands, runs of the loop or calls of hooks, in order.
+    /// Further steps in order: turns, commands, runs of the loop, or calls of hooks.
     #[serde(default)]
     pub then: Vec<CaseStep>,
-    /// Line in the file.
+    /// Number of the line in the file at which the case begins.
     #[serde(skip)]
     pub line: usize,
 }
@@ -81,45 +82,44 @@ pub struct PluginCase {
 pub struct CaseGiven {
     /// Input of the turn.
     pub input: Option<String>,
-    /// A tool call that the model makes before it answers.
+    /// Tool call that the model makes before it sends the responses in `reply`.
     pub tool: Option<GivenCall>,
     /// Hooks that are called instead of a turn, in order.
     #[serde(deserialize_with = "one_or_more")]
     pub event: Vec<GivenEvent>,
-    /// Slash command of the plugin that the person calls, instead of a turn. If it produces the
-    /// input of a turn, that is compared with `expect.prompt`, and no turn starts.
+    /// Slash command of the plugin that is called instead of a turn. If the command returns an
+    /// input for a turn, the input is compared with `expect.prompt`, and no turn starts.
     pub command: Option<GivenCommand>,
     /// Whether the plugin's loop runs once, instead of a turn.
     #[serde(rename = "loop")]
     pub runs_loop: bool,
-    /// Responses of the model, in the format of scripts; they come after the call in `tool`.
+    /// Responses of the scripted model, which follow the call in `tool`.
     pub reply: Vec<Reply>,
     /// Earlier messages of the session: `role`, `text`, `tool_calls`, `tool_results`.
     #[serde(deserialize_with = "deserialize_messages")]
     pub conversation: Vec<Message>,
     /// Settings of the plugin.
     pub config: toml::Table,
-    /// Values of the plugin's store.
+    /// Values in the plugin's store, by key.
     pub store: BTreeMap<String, String>,
-    /// Values of the plugin's session state.
+    /// Values in the plugin's session state, by key.
     pub state: BTreeMap<String, String>,
-    /// Files of the workspace.
+    /// Text files in the workspace: path and content.
     pub files: BTreeMap<String, String>,
-    /// Files of the workspace that are copied from `tests`, of any content: the path in the
+    /// Files that are copied into the workspace and may have any content: the path in the
     /// workspace, and the path in `tests`.
     pub fixtures: BTreeMap<String, String>,
-    /// Test doubles of tools that other plugins or the program offer, such as `bash`: each by its
-    /// name.
+    /// Test doubles, by name, of tools that other plugins or the program offer, such as `bash`.
     pub tools: BTreeMap<String, CannedTool>,
-    /// Answers of servers.
+    /// Responses of HTTP servers.
     pub http: Vec<CannedAnswer>,
-    /// Messages of servers over WebSockets.
+    /// Messages that servers send over WebSockets.
     pub websockets: Vec<CannedMessages>,
-    /// Time that the plugin's clock shows, in RFC 3339; the beginning of 2026 if absent.
+    /// Time of the plugin's clock, in RFC 3339; the beginning of 2026 if absent.
     pub clock: Option<String>,
     /// Seed of the plugin's random numbers; 0 if absent.
     pub seed: Option<u64>,
-    /// Secrets for credentials.
+    /// Secrets by name, for credentials in requests.
     pub secrets: BTreeMap<String, String>,
     /// Scripted answers to approval questions: `yes`, `always`, or `no REASON`. If absent, every
     /// call is approved.
@@ -135,12 +135,12 @@ pub struct CaseGiven {
 pub struct GivenCommand {
     /// Name of the command, without the slash.
     pub name: String,
-    /// Arguments: a table if the command has a schema, otherwise the text after its name.
+    /// Arguments: a table if the command has a schema, otherwise the text after the command's name.
     #[serde(default)]
     pub arguments: Option<Value>,
 }
 
-/// Tool call of the model.
+/// Tool call that the model makes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GivenCall {
@@ -155,13 +155,13 @@ fn no_arguments() -> Value {
     Value::Object(serde_json::Map::new())
 }
 
-/// Response of a server.
+/// Canned response of an HTTP server.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CannedAnswer {
-    /// Method of the request; any if absent.
+    /// Method of the request that gets this response; any method if absent.
     pub method: Option<String>,
-    /// Full URL of the request.
+    /// Complete URL of the request.
     pub url: String,
     /// Headers that the request must have, including credentials; names in lower case.
     #[serde(default)]
@@ -177,11 +177,11 @@ pub struct CannedAnswer {
     pub body: String,
 }
 
-/// Messages that come on a WebSocket once it is open.
+/// Canned messages that arrive on a WebSocket once it is open.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CannedMessages {
-    /// Full URL of the connection, with a path.
+    /// Complete URL of the connection, including a path.
     pub url: String,
     /// Texts of the messages, in order.
     #[serde(default)]
@@ -193,23 +193,23 @@ fn ok_status() -> u16 {
 }
 
 /// Expected behavior. Absent fields are not compared, except that a failed turn is an error unless
-/// `stop` expects it.
+/// `stop` expects the failure.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CaseExpect {
-    /// Output of the turn, the text that the command showed, or the reason why the command or the
+    /// Output of the turn, the text that the command printed, or the reason why the command or the
     /// loop failed.
     pub output: Option<String>,
     /// Next run that the loop requests.
     pub again: Option<AgainExpect>,
-    /// Whether the loop has nothing left to do.
+    /// Whether the loop reports that it is done.
     pub done: Option<bool>,
-    /// Input of a turn that the command produced.
+    /// Input for a turn that the command returned.
     pub prompt: Option<String>,
     /// Questions that the plugin asked, in order, each with its answer, for example `Commit on
     /// main? no`.
     pub asked: Option<Vec<String>>,
-    /// Status line of the plugin at the end.
+    /// Status line of the plugin after the turn.
     pub status: Option<String>,
     /// Stop reason of the turn: `done`, `blocked`, `max-steps`, `failed`.
     pub stop: Option<String>,
@@ -218,27 +218,29 @@ pub struct CaseExpect {
     /// Outcomes of the plugin's hooks, by point. If a hook is called several times, one of the
     /// calls must match.
     pub hooks: BTreeMap<String, HookExpect>,
-    /// All accesses, in order, for example `network GET https://example.com/ done`.
+    /// All accesses of the plugin, in order, for example `network GET https://example.com/ done`.
     pub accesses: Option<Vec<String>>,
-    /// All denied accesses, in order, without the outcome at the end.
+    /// All denied accesses of the plugin, in order, without the outcome that ends an entry of
+    /// `accesses`.
     pub denials: Option<Vec<String>>,
-    /// Texts that occur in the notices, in order; an empty list expects no notices.
+    /// Texts that occur in the plugin's notices, in order; an empty list expects no notices.
     pub notices: Option<Vec<String>>,
     /// Texts that occur in the system prompt of the last request, in order.
     pub system: Option<Vec<String>>,
-    /// Texts that occur in the added messages, in order.
+    /// Texts that occur in the messages that the plugin added, in order.
     pub injected: Option<Vec<String>>,
-    /// Texts that occur in the warnings for the model, in order; for cases that call hooks.
+    /// Texts that occur in the hooks' warnings for the model, in order; only in cases with events.
     pub notes: Option<Vec<String>>,
-    /// Last payload, as changed by the hooks: the fields given here, and of lists every item.
+    /// Payload of the last event, as changed by the hooks. Only the fields given here are compared,
+    /// but all items of a list.
     pub payload: Option<Value>,
     /// Whether the complete behavior is compared with the snapshot in `tests/snapshots`.
     pub snapshot: bool,
     /// Texts that occur in the plugin's log lines, in order.
     pub log: Option<Vec<String>>,
-    /// Metrics by name.
+    /// Values of the plugin's metrics, by name.
     pub metrics: BTreeMap<String, f64>,
-    /// Content of workspace files after the turn.
+    /// Content of text files in the workspace after the turn, by path.
     pub files: BTreeMap<String, String>,
 }
 
@@ -248,27 +250,27 @@ pub struct CaseExpect {
 pub struct AgainExpect {
     /// Delay before the run, in milliseconds.
     pub after_ms: Option<u64>,
-    /// Text that occurs in the reason.
+    /// Text that occurs in the reason for the next run.
     pub reason: Option<String>,
 }
 
 /// Expected outcome of a hook.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HookExpect {
-    /// The outcome alone: `pass`, `changed`, `asked`, `blocked`, `failed`, `failed-blocking`.
+    /// Only the outcome: `pass`, `changed`, `asked`, `blocked`, `failed`, `failed-blocking`.
     Outcome(String),
     /// Outcome with details.
     Whole {
         /// Outcome.
         outcome: String,
-        /// Text that occurs in the reason.
+        /// Text that occurs in the hook's reason.
         reason: Option<String>,
-        /// Names of the changed parts.
+        /// Names of all changed parts, in order.
         changed: Option<Vec<String>>,
     },
 }
 
-/// Fields of [`HookExpect::Whole`].
+/// Fields of [`HookExpect::Whole`], as in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WholeHookExpect {
@@ -283,8 +285,8 @@ impl<'de> Deserialize<'de> for HookExpect {
     }
 }
 
-/// Reads either form, so that an error refers to the form that was written. An untagged enum would
-/// report only that no form matches.
+/// Reads either form of [`HookExpect`], so that an error message is about the form that was used.
+/// An untagged enum would report only that neither form matches.
 struct HookExpectVisitor;
 
 impl<'de> Visitor<'de> for HookExpectVisitor {

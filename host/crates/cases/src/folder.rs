@@ -1,8 +1,9 @@
-//! Directory `tests` of a plugin or a skill: its files are read, written and removed in place.
+//! Directory `tests` of a plugin or a skill: reads, writes and removes files in it.
 //!
-//! The author of a bundle may have put symlinks into it. Therefore every path is opened one name at
-//! a time, without following symlinks; only the bundle's own directory may be a symlink, because
-//! people install bundles that way.
+//! The author of the plugin or skill may have put symlinks into the directory. Therefore every path
+//! is opened one name at a time, without following symlinks; only the directory of the plugin or
+//! skill itself may be a symlink, because people install plugins that way, and the directory
+//! `tests` if [`TestFolder::open_bundle`] allows it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,7 +17,7 @@ use rustix::io::Errno;
 use rind_lib::beneath;
 use rind_lib::clock::new_id;
 
-/// Name of the directory.
+/// Name of the directory in a plugin or skill.
 const TESTS: &str = "tests";
 
 /// Maximum size of a fixture, in bytes.
@@ -25,15 +26,15 @@ const MAX_FIXTURE_BYTES: u64 = 64 << 20;
 /// Maximum number of files per directory.
 const MAX_FILES: usize = 1_000;
 
-/// Open directory of cases or snapshots.
+/// Open directory with cases, snapshots or fixtures.
 pub(super) struct TestFolder {
     path: PathBuf,
     dir: Dir,
 }
 
 impl TestFolder {
-    /// Opens the directory `tests` of a bundle; `None` if there is none. Follows a symlink in its
-    /// place if `may_be_linked`.
+    /// Opens the directory `tests` of a plugin or skill; `None` if it does not exist. Follows a
+    /// symlink at `tests` only if `may_be_linked`.
     ///
     /// # Errors
     /// The directory cannot be opened, or is a symlink that must not be followed.
@@ -60,7 +61,8 @@ impl TestFolder {
         bundle.open_subfolder(name, false)
     }
 
-    /// Opens a subdirectory; creates it if `is_made` and it is missing.
+    /// Opens a subdirectory. If it is missing, creates it if `is_made`, and returns `None`
+    /// otherwise.
     ///
     /// # Errors
     /// The directory cannot be opened or created, or is a symlink.
@@ -106,7 +108,7 @@ impl TestFolder {
         Ok(names)
     }
 
-    /// Reads a file of at most `max_bytes`; `None` if there is none.
+    /// Reads a text file of at most `max_bytes`; `None` if it does not exist.
     ///
     /// # Errors
     /// The file is not a regular file, is larger, is not UTF-8, or cannot be read.
@@ -119,7 +121,7 @@ impl TestFolder {
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
     }
 
-    /// Reads a file of at most `max_bytes` and of any content; `None` if there is none.
+    /// Reads a file of at most `max_bytes` and of any content; `None` if it does not exist.
     ///
     /// # Errors
     /// The file is not a regular file, is larger, or cannot be read.
@@ -132,7 +134,8 @@ impl TestFolder {
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(&self.dir, name, flags, Mode::empty())?;
-        // fstat the opened descriptor, not the path: the file may have been swapped.
+        // Check the opened descriptor and not the path: the file may have been swapped after the
+        // first check.
         let kind = FileType::from_raw_mode(fstat(&file)?.st_mode);
         if kind != FileType::RegularFile {
             return Err(self.other_kind(name, kind, "file"));
@@ -150,7 +153,7 @@ impl TestFolder {
         Ok(Some(bytes))
     }
 
-    /// Reads a file below the directory, at a path of plain names.
+    /// Reads a file in the directory or a subdirectory. `path` must be relative and without `..`.
     ///
     /// # Errors
     /// The path leads out of the directory or through a symlink, or its file cannot be read.
@@ -175,7 +178,7 @@ impl TestFolder {
             .ok_or_else(missing)
     }
 
-    /// Writes a file atomically, replacing a regular file of this name.
+    /// Writes a file atomically. Replaces an existing regular file.
     ///
     /// # Errors
     /// The name belongs to something other than a regular file, or the file cannot be written.
@@ -187,7 +190,7 @@ impl TestFolder {
         beneath::replace_file(&self.dir, name, text.as_bytes(), None, false, &new_id())
     }
 
-    /// Removes a file; of a symlink, the link and not its target.
+    /// Removes a file. If it is a symlink, the symlink is removed and not its target.
     ///
     /// # Errors
     /// The file cannot be removed.

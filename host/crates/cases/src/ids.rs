@@ -1,25 +1,26 @@
-//! Ids of subagents in what a case sees: they differ between runs, and a recorded case must not.
+//! Replaces ids of subagents and sessions in observed behavior by stable names, because the ids
+//! differ between runs and snapshots must not.
 //!
-//! Replaces ids by numbers. An id that no event named is not replaced, because a plugin may write
-//! any text. Start from [`AgentIds::see_event`].
+//! Only ids that appeared in an event are replaced by numbers, because a plugin may write any text.
+//! Start from [`AgentIds::see_event`].
 
 use rind_lib::event::Event;
 use rind_lib::host::loop_of_session;
 
-/// Target of an access of a plugin that runs a subagent, before the id.
+/// Target of an access by which a plugin runs a subagent; the subagent's id follows.
 const TARGET: &str = "agent ";
 
-/// Ids of subagents and holders of a turn, in the order in which they appeared.
+/// Ids of subagents and of the holders of archived turns, in the order in which they appeared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct AgentIds(Vec<String>);
 
 impl AgentIds {
-    /// Records the ids in an event.
+    /// Records the id in an event, if it has one.
     pub(super) fn see_event(&mut self, event: &Event) {
         let id = match event {
             Event::SubagentStart { subagent, .. } => Some(subagent.as_str()),
             Event::ArchiveEnd { holder, .. } => holder.as_deref(),
-            // A subagent that was refused has an id, too.
+            // The event also names subagents that were refused.
             Event::Access { record } => record.target.strip_prefix(TARGET),
             _ => None,
         };
@@ -30,7 +31,7 @@ impl AgentIds {
         }
     }
 
-    /// Replaces each id by its kind and number, such as `sub-1`.
+    /// Replaces each recorded id by its kind and the id's number, for example `sub-1`.
     pub(super) fn number_ids(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (n, id) in self.0.iter().enumerate() {
@@ -42,7 +43,8 @@ impl AgentIds {
     }
 }
 
-/// Replaces the parts that differ between runs in the ids of sessions in which loops ran turns.
+/// Makes the ids of sessions in which loops ran turns stable, by replacing the parts that differ
+/// between runs.
 pub(super) fn stable_sessions(text: &str) -> String {
     let is_in_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let (mut stable, mut rest) = (String::with_capacity(text.len()), text);
@@ -64,7 +66,7 @@ pub(super) fn stable_sessions(text: &str) -> String {
     stable + rest
 }
 
-/// Whether a text is an id as the host makes them: a kind, and digits.
+/// Whether a text has the form of an id that the host creates: a kind and eight hex digits.
 fn is_id(text: &str) -> bool {
     text.split_once('-').is_some_and(|(kind, digits)| {
         matches!(kind, "sub" | "held")

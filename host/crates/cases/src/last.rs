@@ -1,5 +1,5 @@
-//! Costs of the previous run of a plugin's cases, stored in the cache and shown next to those of
-//! the current run.
+//! Stores the costs of a run of a plugin's cases in the cache, to show them next to the costs of
+//! the next run.
 //!
 //! Times differ between machines and runs, so a difference never fails a case.
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::run::CaseCost;
 
-/// Costs of cases, keyed by `FILE NAME`.
+/// Costs of cases. The key is `FILE NAME`: the file and the name of the case.
 pub type Costs = BTreeMap<String, CaseCost>;
 
 /// Costs of the previous run of one plugin.
@@ -19,8 +19,8 @@ pub struct LastRun {
 }
 
 impl LastRun {
-    /// Reads the previous run of the plugin in `folder`. A missing or corrupt file is treated as no
-    /// run.
+    /// Reads the costs of the previous run of the plugin in `folder`. A missing or corrupt file is
+    /// treated as a run without cases.
     #[must_use]
     pub fn read_costs(cache: &Path, folder: &Path) -> Self {
         let place = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
@@ -33,14 +33,14 @@ impl LastRun {
         }
     }
 
-    /// Returns the cost of a case in that run.
+    /// Returns the cost of a case in the previous run.
     #[must_use]
     pub fn case_cost(&self, case: &str) -> Option<&CaseCost> {
         self.costs.get(case)
     }
 
-    /// Stores the costs of a run for the next one. Cases that were not run keep their previous
-    /// costs, unless `is_whole`.
+    /// Stores the costs of this run. Cases that were not run keep their previous costs, unless
+    /// `is_whole` tells that all cases were run.
     ///
     /// # Errors
     /// The file cannot be written.

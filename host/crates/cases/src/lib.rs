@@ -1,15 +1,15 @@
-//! Cases of plugins: turns with a scripted model, or single hooks, in the real sandbox, compared
-//! with the expected behavior.
+//! Runs cases of plugins: turns with a scripted model, or single hooks, in the real sandbox,
+//! compared with the expected behavior.
 //!
 //! `file` is the format of case files with their `steps`, checked by `words` and read by `read`
-//! through `folder`; `event` and `payload` are for cases
-//! that call a hook directly. `run` runs a case, with the required plugins (`needed`), the host
-//! (`setup`), its directories (`workspace`) and test doubles (`doubles`). `seen` is the observed
-//! behavior, compared by `expect` and `snapshot`; `oversight` finds mistakes in the case itself;
-//! `last` keeps costs for the next run. `suite` runs the cases of a plugin that `select` names, and
-//! `coverage` counts what they reached.
+//! through `folder`; `event` and `payload` are for cases that call a hook directly. `run` runs a
+//! case, with the required plugins (`needed`), the host (`setup`), its directories (`workspace`)
+//! and test doubles (`doubles`). `seen` is the observed behavior, compared by `expect` and
+//! `snapshot`; `oversight` finds mistakes in the case itself; `last` stores costs for the next run.
+//! `suite` runs the cases of a plugin that `select` selects, and `coverage` counts what they
+//! reached.
 //!
-//! A case runs with all permissions that the plugin asks for; requests pass every check of the real
+//! A case runs with all permissions that the plugin requests; requests pass every check of the real
 //! egress and are then answered from the case. Each case runs warm (one instance) and cold (a fresh
 //! instance per call), two turns each, because the contract lets the host discard an instance at
 //! any moment: a plugin that behaves differently then fails the case.

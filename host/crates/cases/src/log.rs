@@ -1,5 +1,5 @@
-//! Captures the log lines of plugins while a case runs. They are part of the case's behavior, so
-//! they are not logged; all other events go to the previous subscriber.
+//! Captures the log lines of plugins while a case runs. The lines are part of the case's behavior,
+//! so they are captured instead of logged; all other events are passed to the previous subscriber.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
@@ -11,11 +11,11 @@ use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
 
 use rind_lib::lock::lock;
 
-/// Target under which plugins log.
+/// Target of the tracing events that plugins log.
 pub const TARGET: &str = "plugin";
 
-/// Maximum number of captured lines: a plugin has a limit per session, and a case runs two
-/// sessions.
+/// Maximum number of captured lines, far more than the host lets a plugin log in the two sessions
+/// of a case.
 const MAX_LINES: usize = 10_000;
 
 /// Log line of a plugin.
@@ -26,8 +26,8 @@ pub struct PluginLogLine {
 }
 
 impl PluginLogLine {
-    /// Returns the line of an event that a plugin logged at level `info` or above; `None` for other
-    /// events.
+    /// Returns the log line of a tracing event; `None` if the event is not from a plugin or is
+    /// below level `info`.
     pub fn line_of_event(event: &Event<'_>) -> Option<Self> {
         is_heard(event.metadata()).then(|| {
             let mut line = Self::default();
@@ -37,12 +37,12 @@ impl PluginLogLine {
     }
 }
 
-/// Captured lines that were not taken yet.
+/// Captured lines, shared by the subscriber and the case.
 #[derive(Clone, Default)]
 pub(super) struct CapturedLines(Arc<Mutex<Vec<PluginLogLine>>>);
 
 impl CapturedLines {
-    /// Creates a subscriber that captures lines of plugins at level `info` and above.
+    /// Creates a subscriber that captures log lines of plugins at level `info` and above.
     pub(super) fn subscriber(&self) -> Dispatch {
         Dispatch::new(LogListener {
             heard: self.clone(),
@@ -50,7 +50,7 @@ impl CapturedLines {
         })
     }
 
-    /// Takes the lines since the last call.
+    /// Removes the captured lines, and returns them.
     pub(super) fn take(&self) -> Vec<PluginLogLine> {
         std::mem::take(&mut lock(&self.0))
     }
@@ -67,7 +67,8 @@ fn is_heard(metadata: &Metadata<'_>) -> bool {
 
 impl Subscriber for LogListener {
     fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
-        // Not cached, because the level of the previous subscriber may change.
+        // Do not cache whether the event is enabled, because the level of the previous subscriber
+        // may change.
         Interest::sometimes()
     }
 

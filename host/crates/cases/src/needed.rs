@@ -1,5 +1,5 @@
-//! Plugins that the plugin of a case needs: its dependencies, and the owners of points that it
-//! implements.
+//! Finds the plugins that the plugin of a case needs: its dependencies, and the owners of points
+//! that it implements.
 //!
 //! Needed plugins are searched in sibling directories, the usual layout of a repository. This
 //! module must not know how plugins are loaded: the loader reports missing ones.
@@ -9,23 +9,23 @@ use std::path::{Path, PathBuf};
 
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 
-/// Plugins that another plugin needs, by name, each with the directory where it is searched.
+/// Plugins that another plugin needs, by name.
 #[derive(Debug, Default)]
 pub struct NeededPlugins {
     /// Directories of the plugins that were found.
     pub found: BTreeMap<String, PathBuf>,
-    /// Directories that do not contain the plugin.
+    /// Sibling directories in which a needed plugin was searched but not found.
     pub(super) missing: BTreeMap<String, PathBuf>,
 }
 
 impl NeededPlugins {
-    /// Finds the plugins that the plugin in `folder` needs, including indirect needs.
+    /// Finds the plugins that the plugin in `folder` needs directly or indirectly.
     pub fn needed_by(folder: &Path) -> Self {
         let mut needed = Self::default();
         let Ok(folder) = folder.canonicalize() else {
             return needed;
         };
-        // The loader reports a manifest that cannot be read.
+        // Skip a manifest that cannot be read: the loader reports it.
         let mut open: Vec<Manifest> = Manifest::read(&folder, None).into_iter().collect();
         while let Some(manifest) = open.pop() {
             let owners = manifest.implements.keys();
@@ -49,7 +49,8 @@ impl NeededPlugins {
         needed
     }
 
-    /// Describes where missing plugins were searched; empty if none is missing.
+    /// Describes where missing plugins were searched, as the end of an error message; empty if no
+    /// plugin is missing.
     pub(super) fn hint(&self) -> String {
         let places: Vec<String> = self
             .missing

@@ -1,4 +1,4 @@
-//! Mistakes in a case itself that no expectation compares, so that the case would pass without
+//! Finds mistakes in a case that no expectation compares, so that the case would pass without
 //! testing anything: replies that the model was never asked for, a failed turn, calls of tools that
 //! do not exist.
 
@@ -6,16 +6,16 @@ use rind_lib::agent::NO_TOOL;
 use rind_lib::event::Event;
 use rind_lib::message::ToolResult;
 
-/// Author of refusals of calls of unknown tools.
+/// Name in `refused_by` when the host itself refused a call, for example of an unknown tool.
 const HOST: &str = "host";
 
-/// Stop reason of a turn that was answered.
+/// Stop reason of a turn that ended with an answer.
 pub(super) const DONE: &str = "done";
 
 /// Stop reason of a turn that failed.
 pub(super) const FAILED: &str = "failed";
 
-/// Returns the result of a call of a tool that does not exist.
+/// Returns the result of a call that the model made, if its tool does not exist.
 pub(super) fn unknown_tool(event: &Event) -> Option<&ToolResult> {
     match event {
         Event::ToolEnd {
@@ -28,7 +28,8 @@ pub(super) fn unknown_tool(event: &Event) -> Option<&ToolResult> {
     }
 }
 
-/// Describes calls of tools that do not exist. `key` is the expectation that would compare them.
+/// Describes calls of tools that do not exist; `None` if `results` is empty. `key` names the
+/// expectation that would compare the results.
 pub(super) fn unknown_tools(results: &[String], key: &str) -> Option<String> {
     let lines: String = results.iter().map(|text| format!("\n  {text}")).collect();
     (!results.is_empty()).then(|| {
@@ -38,9 +39,9 @@ pub(super) fn unknown_tools(results: &[String], key: &str) -> Option<String> {
     })
 }
 
-/// Describes replies of the case that the model was never asked for, by their indexes. If the case
-/// expects the turn to end early (`stop`), unused replies are allowed: they show that the model is
-/// not asked again.
+/// Describes replies that the model was never asked for; `None` if there are none. `places` are
+/// their indexes in `given.reply`. If the case expects another stop reason than `done`, unused
+/// replies are allowed: they show that the model is not asked again.
 pub(super) fn unused_replies(places: &[usize], stop: Option<&str>) -> Option<String> {
     if stop.is_some_and(|stop| stop != DONE) {
         return None;
@@ -58,7 +59,7 @@ pub(super) fn unused_replies(places: &[usize], stop: Option<&str>) -> Option<Str
     ))
 }
 
-/// Describes a failed turn. `number` counts from 1.
+/// Describes a failed turn. `number` is the number of the turn, counted from 1.
 pub(super) fn failed_turn(number: usize, stop: &str, output: &str) -> String {
     format!("turn {number} ended with `{stop}`: {output}")
 }

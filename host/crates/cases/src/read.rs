@@ -1,4 +1,4 @@
-//! Reads case files: errors name file, line and column, and each case is checked for
+//! Reads case files. Errors name file, line and column, and each case is checked for
 //! contradictions.
 //!
 //! Start from [`CaseFile::read_each`].
@@ -16,10 +16,10 @@ use super::snapshot::snapshot_slug;
 /// Maximum size of a case file, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Name of the tables of cases.
+/// Name of the table of a case: `[[case]]`.
 const CASE: &str = "case";
 
-/// Message of the parser about a table or a key that is there twice.
+/// Error message of the TOML parser about a table or a key that appears twice.
 const DUPLICATE: &str = "duplicate key";
 
 #[derive(Deserialize)]
@@ -46,17 +46,17 @@ pub enum FileError {
     Format {
         /// Path of the file.
         path: PathBuf,
-        /// Line of the fault.
+        /// Number of the line with the fault, counted from 1.
         line: usize,
-        /// Column of the fault, from 1.
+        /// Number of the column with the fault, counted from 1.
         column: usize,
-        /// Problem.
+        /// Description of the fault.
         message: String,
     },
 }
 
 impl FileError {
-    /// Returns the path of the file.
+    /// Returns the path of the file or directory that the error is about.
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
@@ -64,7 +64,7 @@ impl FileError {
         }
     }
 
-    /// Returns the line of the error; 1 if it has none.
+    /// Returns the number of the line with the fault; 1 if the error is not about a line.
     #[must_use]
     pub fn line(&self) -> usize {
         match self {
@@ -83,8 +83,9 @@ impl<C: CaseFormat> CaseFile<C> {
         Self::read_each(folder).into_iter().collect()
     }
 
-    /// Reads the same files, each with its own error. Only regular files of at most 1 MiB are read:
-    /// running the cases of an untrusted plugin must not read other files of the user.
+    /// Reads the same files as [`Self::read_all`], and returns an error for each file that cannot
+    /// be read. Reads only regular files of at most 1 MiB: running the cases of an untrusted plugin
+    /// must not read other files of the user.
     #[must_use]
     pub fn read_each(folder: &Path) -> Vec<Result<Self, FileError>> {
         let fault = |path: PathBuf| move |source| FileError::Io { path, source };
@@ -101,14 +102,14 @@ impl<C: CaseFormat> CaseFile<C> {
         let read = |name: &OsString| {
             let path = tests.file_path(name);
             let text = tests.read_text(name, MAX_FILE_BYTES);
-            // A file that was removed since the directory was listed has no cases.
+            // A file that was removed after the directory was listed counts as empty.
             let text = text.map_err(fault(path.clone()))?.unwrap_or_default();
             Self::parse_file(&path, &text)
         };
         names.iter().map(read).collect()
     }
 
-    /// Parses the text of the file at this path.
+    /// Parses `text`, the content of the file at `path`.
     ///
     /// # Errors
     /// The text is not a valid case file.
@@ -127,7 +128,8 @@ impl<C: CaseFormat> CaseFile<C> {
         let file: CaseDocument<C> = toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             match misspelt_table(text) {
-                // Tables of such a case are read as a second time those of the case before.
+                // The parser takes the tables below a misspelt header such as `[[cas]]` for
+                // duplicates of the previous case's tables.
                 Some((line, message)) if error.message() == DUPLICATE => format((line, 1), message),
                 _ => format(place(at), name_nearest(error.message())),
             }
@@ -163,8 +165,8 @@ impl<C: CaseFormat> CaseFile<C> {
     }
 }
 
-/// Finds the first table that belongs to no case, such as `[[cas]]`. Returns its line, and the
-/// problem.
+/// Finds the first table whose name is a misspelt `case`, such as `[[cas]]`. Returns its line, and
+/// a description of the fault.
 fn misspelt_table(text: &str) -> Option<(usize, String)> {
     text.lines().enumerate().find_map(|(index, line)| {
         let header = line.trim().trim_start_matches('[');

@@ -1,5 +1,6 @@
 //! Runs a case: creates a host with the plugin and the plugins that it needs, in temporary
-//! directories, and runs its steps warm and cold; without further steps, its turn twice in each.
+//! directories, and runs all steps of the case once warm and once cold. The turn of a case without
+//! further steps runs twice each.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -39,21 +40,21 @@ use rind_lib::session::{Body, SessionSpec};
 /// Configuration for running cases.
 #[derive(Clone, Debug)]
 pub struct CaseRunner {
-    /// Compiler of components.
+    /// Compiler of WebAssembly components.
     pub compiler: Compiler,
-    /// Directory of the compile cache.
+    /// Cache directory, which contains the compiled components.
     pub cache: PathBuf,
-    /// File with the key of the cache's keyed hashes.
+    /// File with the key for the keyed hashes in the cache.
     pub cache_key: PathBuf,
 }
 
 impl CaseRunner {
-    /// Returns options that load exactly the plugin in this directory and the plugins that it
-    /// needs.
+    /// Returns options that load only the plugin in `folder` and the plugins that it needs.
     pub(super) fn load_options(&self, folder: &Path, needed: &NeededPlugins) -> LoadOptions {
         let folders = std::iter::once(folder).chain(needed.found.values().map(PathBuf::as_path));
         let found = |folder: &Path| Found {
-            // Managed trust, because the names of the plugins that ship with Rind are reserved.
+            // Use managed trust, so that cases can also run plugins that ship with Rind: their
+            // names are reserved for plugins with managed trust.
             trust: Trust::Managed,
             folder: folder.to_owned(),
         };
@@ -70,36 +71,38 @@ impl CaseRunner {
 /// Time, memory and host calls of a case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CaseCost {
-    /// Duration of the first warm turn; if the case calls hooks, of the hooks alone.
+    /// Duration of the first warm turn. If the case calls hooks directly, duration of the hooks
+    /// alone.
     pub took: Duration,
-    /// Peak linear memory of an instance, in bytes.
+    /// Maximum linear memory of an instance until the end of the first warm turn, in bytes.
     pub memory_bytes: u64,
-    /// Number of host calls, by import.
+    /// Number of calls of host functions in the first warm turn, by import.
     pub host_calls: BTreeMap<String, u64>,
 }
 
 /// Outcome of a case.
 #[derive(Clone, Debug, Default)]
 pub struct CaseOutcome {
-    /// Behavior in the first warm turn, which the expectations are compared with.
+    /// Behavior in the first warm turn, which is compared with the case's `expect`.
     pub seen: SeenTurn,
-    /// Behavior in the further steps, warm.
+    /// Behavior in the further steps, when run warm.
     pub then: Vec<SeenTurn>,
-    /// Differences from the expected behavior, and between warm and cold.
+    /// Differences between observed and expected behavior, and between the warm and the cold run.
     pub differences: Vec<String>,
-    /// Indexes in `given.reply` of responses that the model was never asked for, for each warm step.
+    /// Responses that the model was never asked for, as indexes in `given.reply`, for each warm
+    /// turn.
     pub unused_replies: Vec<Vec<usize>>,
     /// Cost of the first warm turn.
     pub cost: CaseCost,
 }
 
-/// Line below the differences of a case in which a call was stopped at its deadline.
+/// Hint below the differences of a case in which a call was stopped at its deadline.
 const OVERDUE: &str = "a call of the plugin never ended, or needs longer than `timeout` of its hook or of `[limits]` in plugin.toml";
 
-/// Runs a case of the plugin in `folder`.
+/// Runs a case of the plugin `name` in `folder`.
 ///
 /// # Errors
-/// The case cannot be run at all; wrong behavior of the plugin is part of the outcome.
+/// The case cannot be run at all. Wrong behavior of the plugin is no error but part of the outcome.
 pub async fn run_case(
     runner: &CaseRunner,
     folder: &Path,
@@ -119,7 +122,8 @@ pub async fn run_case(
     };
     let both = async {
         let warm = place.run_turns(&turns, false).await?;
-        // A call that ran into its deadline does so in every turn, and each costs the same seconds.
+        // Skip the cold run: the call would reach its deadline again in every turn, and each time
+        // take as long.
         if warm.turns.iter().any(|seen| seen.is_overdue) {
             return Ok((warm, Vec::new()));
         }
@@ -151,7 +155,8 @@ pub async fn run_case(
     })
 }
 
-/// Says which step a difference is about; nothing for the first one, which is the case itself.
+/// Prefixes a difference with the step that it is about. The first step is the case itself and gets
+/// no prefix.
 pub(super) fn name_step(index: usize, text: String) -> String {
     match index {
         0 => text,
@@ -159,7 +164,7 @@ pub(super) fn name_step(index: usize, text: String) -> String {
     }
 }
 
-/// Describes the fields that differ between a warm instance and fresh ones.
+/// Describes the fields of a turn that differ between the warm and the cold run.
 fn warm_and_cold(turn: usize, warm: &SeenTurn, cold: &SeenTurn) -> String {
     let fields = |seen: &SeenTurn| match serde_json::to_value(seen) {
         Ok(serde_json::Value::Object(fields)) => fields,
@@ -185,20 +190,20 @@ fn warm_and_cold(turn: usize, warm: &SeenTurn, cold: &SeenTurn) -> String {
     )
 }
 
-/// Common parts of the sessions of a case.
+/// Parameters that the warm and the cold session of a case share.
 struct CasePlace<'a> {
     runner: &'a CaseRunner,
     folder: &'a Path,
     name: &'a str,
     given: &'a CaseGiven,
     heard: &'a CapturedLines,
-    /// Whether an expectation is about the system prompt.
+    /// Whether any expectation compares the system prompt, so that requests must be recorded.
     compares_system: bool,
-    /// Number of times that the person gives all answers.
+    /// Number of times that the scripted answers and replies are repeated in one session.
     n_repeats: usize,
 }
 
-/// Session of a case in fresh directories.
+/// A session of a case, in its own temporary directories.
 struct RunningCase<'a> {
     place: &'a CasePlace<'a>,
     workspace: CaseWorkspace,
@@ -208,22 +213,23 @@ struct RunningCase<'a> {
     host: Host,
     session: Session,
     events: UnboundedReceiver<Stamped>,
-    /// Subagents of all turns so far.
+    /// Ids of the subagents in all turns so far.
     agents: AgentIds,
 }
 
-/// Behavior in the turns of a session.
+/// Behavior in the turns of one session.
 #[derive(Default)]
 struct RanTurns {
     turns: Vec<SeenTurn>,
-    /// Cost of the first turn.
+    /// Cost of the first turn of the session.
     cost: CaseCost,
-    /// Unused replies of each turn.
+    /// Indexes of the unused responses, for each turn.
     unused: Vec<Vec<usize>>,
 }
 
 impl CasePlace<'_> {
-    /// Runs the turns, with one instance or with a fresh one for each call.
+    /// Runs the turns in a new session: with one plugin instance, or with a fresh instance for each
+    /// call if `is_cold`.
     async fn run_turns(&self, turns: &[GivenTurn], is_cold: bool) -> Result<RanTurns, RunError> {
         let scripts: Vec<Vec<Reply>> = turns
             .iter()
@@ -233,7 +239,7 @@ impl CasePlace<'_> {
         let mut running = self.open_case(script, is_cold).await?;
         let mut ran = RanTurns::default();
         let mut n_before = 0;
-        // Drop lines that were captured before this session.
+        // Drop lines that were captured before this session, for example while plugins were loaded.
         self.heard.take();
         for (turn, script) in turns.iter().zip(&scripts) {
             if turn.new_session {
@@ -276,8 +282,8 @@ impl CasePlace<'_> {
         };
         let plugins = Arc::new(PluginSet::load(&options).await?);
         keep_in_store(&plugins, name, given)?;
-        // Report a missing plugin that is needed first: without it, the plugin of the case is not
-        // loaded either.
+        // Report a needed plugin that cannot be loaded first: it is the reason why the plugin of
+        // the case is not loaded either.
         let left_out = &plugins.left_out;
         let needs = left_out.iter().find(|left| left.name != name);
         if let Some(left) = needs.or(left_out.first()) {
@@ -321,7 +327,8 @@ impl CasePlace<'_> {
         })
     }
 
-    /// Opens a session of the host, the first one with the given conversation and state.
+    /// Opens a session of the host. The first session gets the conversation and the state of the
+    /// case.
     fn open_session(
         &self,
         host: &Host,
@@ -351,7 +358,7 @@ impl CasePlace<'_> {
 }
 
 impl RunningCase<'_> {
-    /// Ends the session and begins another one, with the same files and stores.
+    /// Closes the session and opens another one with the same workspace and stores.
     async fn renew_session(&mut self) -> Result<(), RunError> {
         let session = self
             .place
@@ -362,7 +369,8 @@ impl RunningCase<'_> {
         Ok(())
     }
 
-    /// Runs a turn, or instead of it a command, the loop, or the hooks of the case.
+    /// Runs a turn or, if `given` asks for it, a command, the loop or single hooks instead. Returns
+    /// the behavior and the duration.
     async fn run_turn(&mut self, given: &CaseGiven) -> Result<(SeenTurn, Duration), RunError> {
         let mut seen = SeenTurn::default();
         let name = self.place.name;
@@ -433,7 +441,7 @@ impl RunningCase<'_> {
     }
 }
 
-/// Returns the blocks of the system prompt of the last request, if requests are recorded.
+/// Returns the blocks of the system prompt in the last request; empty if requests are not recorded.
 fn last_system_prompt(model: &Scripted) -> Vec<String> {
     let bodies = model.bodies();
     let blocks = bodies.last().and_then(|body| body["system"].as_array());

@@ -1,6 +1,6 @@
-//! Behavior of a plugin in one turn, derived from the events of the session.
+//! Observed behavior of a plugin in one turn, collected from the events of the session.
 //!
-//! The structure is serialized into snapshots, so it must be the same in every run: times, ids and
+//! The behavior is serialized into snapshots, so it must be the same in every run: times, ids and
 //! temporary paths are left out. Start from [`SeenTurn`].
 
 use std::collections::BTreeMap;
@@ -13,34 +13,35 @@ use super::ids::{AgentIds, stable_sessions};
 use super::oversight::unknown_tool;
 use rind_lib::event::{Event, Stamped};
 
-/// Behavior in one turn, without times and ids.
+/// Observed behavior in one turn, without times and ids.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SeenTurn {
-    /// Output of the turn or the command, or the reason why the command or the loop failed.
+    /// Output of the turn or of the command, or the reason why the command or the loop failed.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub output: String,
-    /// Input of a turn that the command produced.
+    /// Input for a turn that the command returned.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub prompt: String,
     /// Next run that the loop requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<AgainSeen>,
-    /// Whether the loop has nothing left to do.
+    /// Whether the loop reported that it is done.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub done: bool,
     /// Questions that the plugin asked, each with its answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<String>,
-    /// Status line of the plugin.
+    /// Last status line of the plugin.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub status: String,
-    /// Stop reason of the turn; empty if the case calls hooks directly.
+    /// Stop reason of the turn. Empty for a command or a loop, and usually for direct calls of
+    /// hooks.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub stop: String,
-    /// Texts of tool results.
+    /// Texts of the results of the model's tool calls, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<String>,
-    /// Accesses, as in `expect.accesses`.
+    /// Accesses of the plugin, in the form of `expect.accesses`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub accesses: Vec<String>,
     /// Notices of the plugin.
@@ -49,22 +50,23 @@ pub struct SeenTurn {
     /// Messages that the plugin added.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub injected: Vec<String>,
-    /// Warnings for the model, from hooks that the case calls.
+    /// Warnings for the model, from hooks that the case calls directly.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Lines of its log.
+    /// Lines that the plugin logged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<String>,
     /// Names of the plugin's tools that were called.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// Metrics by name.
+    /// Values of the plugin's metrics, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, f64>,
-    /// Text files of the workspace.
+    /// Text files in the workspace after the turn, by path.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
-    /// Last payload, as changed by the hooks; null if the case is a turn.
+    /// Payload of the last event, as changed by the hooks; null if the case calls no hooks
+    /// directly.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub payload: Value,
     /// Calls of the plugin's hooks.
@@ -73,7 +75,7 @@ pub struct SeenTurn {
     /// Blocks of the system prompt of the last request, if the case compares them.
     #[serde(skip)]
     pub system: Vec<String>,
-    /// Results of calls of tools that do not exist.
+    /// Results of the model's calls of tools that do not exist.
     #[serde(skip)]
     pub unknown_tools: Vec<String>,
     /// Whether a call of the plugin was stopped at its deadline.
@@ -82,7 +84,7 @@ pub struct SeenTurn {
 }
 
 impl SeenTurn {
-    /// Returns the accesses that were denied, as in `expect.denials`.
+    /// Returns the accesses that were denied, in the form of `expect.denials`.
     #[must_use]
     pub fn denials(&self) -> Vec<String> {
         let denied = self.accesses.iter();
@@ -91,12 +93,12 @@ impl SeenTurn {
     }
 }
 
-/// Next run of a loop.
+/// Next run that a loop requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AgainSeen {
     /// Delay before the run, in milliseconds.
     pub after_ms: u64,
-    /// Reason.
+    /// Reason for the next run.
     pub reason: String,
 }
 
@@ -105,21 +107,21 @@ pub struct AgainSeen {
 pub struct HookSeen {
     /// Name of the point.
     pub point: String,
-    /// Outcome.
+    /// Outcome, such as `pass` or `blocked`.
     pub outcome: String,
     /// Names of the changed parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// Reason, or failure.
+    /// Reason that the hook gave, or the description of its failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Prefix of the failure text of a call that was stopped at its deadline, see
+/// Text by which the failure of a call that was stopped at its deadline is recognized, see
 /// [`Failure::Deadline`](rind_lib::point::failure::Failure::Deadline).
 const OVERDUE: &str = "stopped at its deadline of ";
 
-/// Whether an event says that a call of the plugin was stopped at its deadline.
+/// Whether an event reports that a call of the plugin was stopped at its deadline.
 fn is_overdue(event: &Event, plugin: &str) -> bool {
     match event {
         Event::Hook { record } => {
@@ -132,25 +134,25 @@ fn is_overdue(event: &Event, plugin: &str) -> bool {
     }
 }
 
-/// Whether a text is the failure of a call that was stopped at its deadline.
+/// Whether a text describes a call that was stopped at its deadline.
 fn says_overdue(text: &str) -> bool {
     text.contains(OVERDUE)
 }
 
-/// Returns the name of a value that serializes as a string.
+/// Returns the string as which a value is serialized; empty if it is serialized as another type.
 pub(super) fn text_of(value: &impl Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
 }
 
 impl SeenTurn {
-    /// Records that the command or the loop failed, and why.
+    /// Records why the command or the loop failed.
     pub(super) fn fail_call(&mut self, why: String) {
         self.is_overdue |= says_overdue(&why);
         self.output = why;
     }
 
-    /// Adds an event, if it is about the plugin of this name.
+    /// Adds what an event reports about the plugin, and all results of tools.
     pub(super) fn see_event(&mut self, stamped: &Stamped, plugin: &str, own_tools: &[String]) {
         self.is_overdue |= is_overdue(&stamped.event, plugin);
         let unknown = unknown_tool(&stamped.event);
@@ -210,8 +212,8 @@ impl SeenTurn {
         }
     }
 
-    /// Replaces names that differ between runs: the run's directory by `~`, and the ids of subagents
-    /// by numbers in the order in which they appeared.
+    /// Replaces names that differ between runs: the run's directory by `~`, and the ids of
+    /// subagents by numbers in the order in which they appeared.
     pub(super) fn without_names(mut self, root: &Path, agents: &AgentIds) -> Self {
         let root = root.display().to_string();
         let stable = |text: &str| stable_sessions(&agents.number_ids(&text.replace(&root, "~")));

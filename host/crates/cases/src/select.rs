@@ -1,5 +1,5 @@
-//! Selection of the cases of a plugin, by name or by share of several machines, and how they run:
-//! side by side, and for how long.
+//! Selects the cases of a plugin to run, by name or by shard, and how they run: how many at the
+//! same time, and with which deadline.
 //!
 //! It must not know what a case does. Start from [`CaseSelection`].
 
@@ -7,22 +7,22 @@ use std::num::NonZeroUsize;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Time after which a case is stopped, if the caller sets none. A hook has a deadline of its own,
-/// of a few seconds.
+/// Default deadline of a case. A single hook has its own deadline of a few seconds.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Selection of cases, how they run, and how their snapshots are treated.
 #[derive(Clone, Debug, Default)]
 pub struct CaseSelection {
-    /// Substring of the names of the selected cases; all cases if absent.
+    /// Substring that the names of the selected cases contain; all cases if absent.
     pub only: Option<String>,
-    /// Share of the cases that runs here; all if absent.
+    /// Shard of the cases that is run; all cases if absent.
     pub shard: Option<CaseShard>,
     /// Whether snapshots are written instead of compared (`--accept`).
     pub accept: bool,
-    /// Number of cases that run at the same time; one if absent. Their results keep their order.
+    /// Number of cases that run at the same time; 1 if absent. The results are in the order of the
+    /// cases.
     pub jobs: Option<NonZeroUsize>,
-    /// Whether no case runs after the first one that failed.
+    /// Whether to stop after the first case that fails.
     pub fail_fast: bool,
     /// Time after which a case is stopped; [`DEFAULT_DEADLINE`] if absent.
     pub deadline: Option<Duration>,
@@ -33,7 +33,8 @@ impl CaseSelection {
         name.contains(self.only.as_deref().unwrap_or_default())
     }
 
-    /// Whether every case runs: costs and snapshots of all cases are known then.
+    /// Whether all cases of the plugin are selected, so that the run yields the costs and snapshots
+    /// of all of them.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.only.is_none() && self.shard.is_none()
@@ -48,25 +49,26 @@ impl CaseSelection {
     }
 }
 
-/// Share of all cases, of several equal ones, written `2/5`. Cases are dealt out in turn, so that
-/// slow neighbors fall into different shares.
+/// Shard, one of several equal parts of all cases, written `2/5`. Cases are assigned to shards
+/// round-robin, so that slow neighbors are in different shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaseShard {
-    /// Number of the share, from 1.
+    /// Number of this shard, counted from 1.
     number: usize,
-    /// Number of shares.
+    /// Number of shards.
     of: NonZeroUsize,
-    /// Number of cases that plugins before this one have.
+    /// Number of cases of the plugins before the current one.
     n_before: usize,
 }
 
 impl CaseShard {
-    /// Whether the case at this index of its plugin belongs to the share.
+    /// Whether the case at `index` in the current plugin belongs to this shard.
     pub(super) fn takes_nth(&self, index: usize) -> bool {
         (self.n_before + index) % self.of == self.number - 1
     }
 
-    /// Counts the cases of a plugin: those of the next plugin are dealt out after them.
+    /// Ends the current plugin, which has `n_cases` cases. The round-robin continues with the next
+    /// plugin.
     pub fn pass_cases(&mut self, n_cases: usize) {
         self.n_before += n_cases;
     }

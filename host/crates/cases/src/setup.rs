@@ -1,7 +1,8 @@
-//! Host of a case: the plugin and the plugins that it needs, a scripted model, and test doubles.
+//! Builds the host that runs a test case of a plugin: the plugin and the plugins that it needs, a
+//! scripted model, and test doubles.
 //!
-//! It differs from the host of a session in its test doubles and temporary directories, and in that
-//! all requested permissions are granted.
+//! That host differs from the host of a session in its test doubles and temporary directories, and
+//! in that all requested permissions are granted.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use rind_lib::provider::scripted::{Reply, Scripted};
 use rind_lib::session::SessionStore;
 use rind_lib::tool::policy::{PolicyMode, ToolPolicy};
 
-/// Writes the given values into the plugin's store.
+/// Writes the values of `given.store` into the store of the plugin `name`.
 pub(super) fn keep_in_store(
     plugins: &PluginSet,
     name: &str,
@@ -40,9 +41,9 @@ pub(super) fn keep_in_store(
     Ok(())
 }
 
-/// Creates the host of a case: the plugin of this name with those that it needs, a scripted model,
-/// the built-in file tools, the doubles of tools, and the person who is asked, whose answers are
-/// repeated in each of `n_repeats` turns.
+/// Creates the host of a case: the plugin `name` with the plugins that it needs, a scripted model,
+/// the built-in file tools, the doubles of tools, and a scripted person, whose answers are repeated
+/// in each of `n_repeats` turns.
 pub(super) async fn build_host(
     given: &CaseGiven,
     workspace: &CaseWorkspace,
@@ -60,13 +61,14 @@ pub(super) async fn build_host(
     };
     let answers = given.answers.as_deref().unwrap_or_default();
     let replies = given.replies.as_deref().unwrap_or_default();
-    // If the tested plugin has a loop of the agent, that loop orders the turns of its cases.
+    // If the tested plugin may order the turns of the agent, its loop orders those of the case.
     let mut own = plugins.plugins.iter();
     let own = own.find(|plugin| plugin.manifest.name == name && plugin.may_order_turns());
     let config = AgentConfig {
         agent_loop: own.map(|plugin| plugin.manifest.name.clone()),
         loop_models: vec!["*".to_owned()],
-        // A case gives the same calls on a slow machine, unless it is about time itself.
+        // Make the calls of `output-delta` hooks independent of the speed of the machine, unless
+        // the case is about time itself.
         checks_ends_only: !model.pauses_between_words(),
         ..AgentConfig::default()
     };
@@ -85,8 +87,8 @@ pub(super) async fn build_host(
     host.build().await
 }
 
-/// Returns options that load the plugins for a case: all requested permissions are granted, and no
-/// request leaves the machine.
+/// Returns the options that load the plugins for a case: all requested permissions are granted, and
+/// no request leaves the machine.
 pub(super) fn session_options(
     runner: &CaseRunner,
     folder: &Path,
@@ -103,7 +105,7 @@ pub(super) fn session_options(
             canned_sockets: Some(canned_socket(given.websockets.clone())),
             ..EgressOptions::default()
         },
-        // An invalid clock was already refused when the case was read.
+        // `ok` hides no error: an invalid clock was already refused when the case was read.
         fixed: FixedWorld::with_clock(given.clock.as_deref(), given.seed).ok(),
         ..runner.load_options(folder, needed)
     }
@@ -123,8 +125,8 @@ pub(super) fn session_options(
     options
 }
 
-/// Returns the indexes in `given.reply` that the model was not asked for in a turn whose replies are
-/// preceded by `n_before` others in the script.
+/// Returns the indexes in `given.reply` of the replies that the model was not asked for in one
+/// turn. `n_before` is the number of replies before that turn in the script.
 pub(super) fn unused_replies_of(
     given: &CaseGiven,
     model: &Scripted,
@@ -136,8 +138,9 @@ pub(super) fn unused_replies_of(
     places.filter(|place| *place < given.reply.len()).collect()
 }
 
-/// Returns the responses of the model in a turn. A command or a loop may ask the model, too; in a
-/// sequence (unless `is_alone`), an answer that it does not ask for would go to the next step.
+/// Returns the scripted responses of the model in a turn. Adds the answer "done" if the case has
+/// none, except if the turn might not ask the model: a command or a loop need not ask, and in a
+/// case with further steps (not `is_alone`) an unused answer would go to the next step.
 pub(super) fn script_replies(given: &CaseGiven, is_alone: bool) -> Vec<Reply> {
     let call = given
         .tool

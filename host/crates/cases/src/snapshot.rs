@@ -33,13 +33,13 @@ const MARK: (&str, &str) = ("# Written by `rind ", " --accept`.");
 pub struct CaseSnapshot {
     /// Path of the snapshot file.
     pub path: PathBuf,
-    /// File of the case.
+    /// Path of the case file.
     cases: PathBuf,
     /// File name of the snapshot.
     name: String,
     /// Content that the file should have.
     text: String,
-    /// Command that writes it.
+    /// Command that writes the snapshot when `--accept` is added.
     command: &'static str,
 }
 
@@ -54,7 +54,8 @@ pub enum SnapshotComparison {
     Differs(String),
 }
 
-/// Returns the file name for the name of a case.
+/// Returns the file name of a case's snapshot, without the extension: the words of the case's name,
+/// joined by hyphens.
 #[must_use]
 pub fn snapshot_slug(name: &str) -> String {
     let words = name.split(|c: char| !c.is_alphanumeric());
@@ -77,12 +78,13 @@ pub fn snapshot_folder(cases: &Path) -> PathBuf {
     cases.with_file_name(FOLDER).join(folder_stem(cases))
 }
 
-/// Returns the name of that directory.
+/// Returns the name of the directory with the snapshots of a case file.
 fn folder_stem(cases: &Path) -> &OsStr {
     cases.file_stem().unwrap_or_default()
 }
 
-/// Opens the directory of the snapshots of a case file; creates it if `is_made`.
+/// Opens the directory with the snapshots of a case file. If it is missing, creates it if
+/// `is_made`, and otherwise returns `None`.
 fn open_snapshots(cases: &Path, is_made: bool) -> io::Result<Option<TestFolder>> {
     let bundle = cases.parent().and_then(Path::parent).unwrap_or(cases);
     let Some(tests) = TestFolder::open_bundle(bundle, false)? else {
@@ -123,7 +125,7 @@ impl CaseSnapshot {
         Self::new(cases, &case.name, &seen, "rind plugin test")
     }
 
-    /// Creates the snapshot of the case `name`. `command` is the command that writes it.
+    /// Creates the snapshot of the case `name`. `command` is the command that writes the snapshot.
     pub(super) fn new(
         cases: &Path,
         name: &str,
@@ -142,10 +144,11 @@ impl CaseSnapshot {
         })
     }
 
-    /// Compares the snapshot with its file, or writes it. Returns whether it was written.
+    /// Compares the snapshot with its file. If they differ and `accept` is set, writes the file.
+    /// Returns whether the file was written.
     ///
     /// # Errors
-    /// Lines for a person: the snapshot differs or is missing, or its file cannot be read or
+    /// Text for the report: the snapshot differs or is missing, or its file cannot be read or
     /// written.
     pub(super) fn keep_snapshot(&self, accept: bool) -> Result<bool, String> {
         let (place, command) = (self.path.display(), self.command);
@@ -252,7 +255,7 @@ pub(super) fn clear_unused<C: CaseFormat>(
         if used.iter().any(|used| **used == *name) {
             continue;
         }
-        // A file that cannot be read was not written as a snapshot.
+        // A file that cannot be read counts as not written by `--accept`, so it is never removed.
         let text = folder.read_text(&name, MAX_BYTES).ok().flatten();
         let is_written = text.is_some_and(|text| is_written(&text));
         if is_accepted && is_written {

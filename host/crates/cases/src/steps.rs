@@ -12,7 +12,7 @@ use rind_lib::provider::scripted::Reply;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaseStep {
-    /// Events of the step.
+    /// Situation of the step: its input, command, loop or hooks, and the responses of the model.
     #[serde(default)]
     pub given: StepGiven,
     /// Expected behavior of this step alone.
@@ -24,7 +24,8 @@ pub struct CaseStep {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StepGiven {
-    /// Whether the step begins a session, with the same files and store and without the state.
+    /// Whether the step begins a new session, which keeps files and store but not the session's
+    /// state.
     pub new_session: bool,
     /// Input of the turn.
     pub input: Option<String>,
@@ -44,15 +45,16 @@ pub struct StepGiven {
 
 /// Turn of a case.
 pub(super) struct GivenTurn {
-    /// The `given` of the case, with the events of this turn instead of the first one's.
+    /// The `given` of the case, with input, calls and replies of this turn instead of the first
+    /// turn's.
     pub(super) given: CaseGiven,
     /// Whether the turn begins a session.
     pub(super) new_session: bool,
 }
 
 impl PluginCase {
-    /// Returns the turns that each session of the case runs. A case without steps runs the same
-    /// turn twice, because the second one calls a warm instance.
+    /// Returns the turns of one run of the case. A case without further steps runs the same turn
+    /// twice, so that the second turn calls a warm instance.
     pub(super) fn turns(&self) -> Vec<GivenTurn> {
         let first = || GivenTurn {
             given: self.given.clone(),
@@ -94,11 +96,12 @@ impl PluginCase {
     }
 }
 
-/// Describes the first contradiction in the steps of a case.
+/// Describes the first mistake in the steps of a case: an unknown term, a step that expects
+/// nothing, or a step with several kinds of input.
 pub(super) fn fault_of_steps(steps: &[CaseStep]) -> Option<String> {
     steps.iter().enumerate().find_map(|(n, step)| {
         let fault = find_unknown(&step.expect).or_else(|| step_fault(step))?;
-        // The first step is the case itself.
+        // Step 1 is the case itself, and `n` counts the further steps from 0.
         Some(format!("step {}: {fault}", n + 2))
     })
 }

@@ -1,4 +1,4 @@
-//! All cases of one plugin, for the command line and for tests in Rust.
+//! Reads and runs all cases of one plugin, for the command line and for tests in Rust.
 //!
 //! Start from [`CaseSuite::read_suite`], then [`CaseSuite::run_suite`].
 
@@ -29,14 +29,14 @@ pub enum SuiteError {
     Plugin(#[from] rind_lib::plugin::Error),
 }
 
-/// Case that was run.
+/// Result of running one case.
 #[derive(Clone, Debug, Default)]
 pub struct CaseRun {
     /// Name of the plugin, or id of the skill.
     pub plugin: String,
     /// File of the case, as passed by the caller.
     pub file: PathBuf,
-    /// Line of the case.
+    /// Line of the case in its file.
     pub line: usize,
     /// Name of the case.
     pub name: String,
@@ -44,18 +44,18 @@ pub struct CaseRun {
     pub cost: CaseCost,
     /// Duration of the whole case: all turns, warm and cold.
     pub total: Duration,
-    /// Cost in the last run.
+    /// Cost of the case when the suite ran before, if known.
     pub last: Option<CaseCost>,
     /// Differences from the expected behavior, or the reason why the case cannot run; empty if it
     /// passed.
     pub failures: Vec<String>,
-    /// Lines that the plugin logged.
+    /// Lines that the plugin logged in the first turn.
     pub log: Vec<String>,
-    /// Whether its snapshot was written.
+    /// Whether the snapshot of the case was written.
     pub is_accepted: bool,
-    /// Names of points, tools and commands that the case reached, and `the loop`.
+    /// Names of the points, tools and commands that the case reached, and `the loop` if it ran.
     pub reached: Vec<String>,
-    /// Outcomes of hooks that occurred in the case: the point, and the outcome.
+    /// Outcomes of the hooks that were called in the case: the point, and the outcome.
     pub outcomes: Vec<(String, String)>,
     /// Whether the case could not run, so that nothing is known about the plugin's behavior.
     pub is_error: bool,
@@ -82,7 +82,7 @@ impl CaseRun {
         self.failures.is_empty()
     }
 
-    /// Returns the key of the case among those of its plugin.
+    /// Returns a key that identifies the case among the cases of its plugin.
     #[must_use]
     pub fn key(&self) -> String {
         let file = self.file.file_name().unwrap_or_default();
@@ -170,7 +170,7 @@ impl CaseSuite {
         taken.map(|(_, found)| found)
     }
 
-    /// Returns the number of cases with a selected name, in all shares.
+    /// Returns the number of cases whose names are selected, including those of other shards.
     #[must_use]
     pub fn n_named(&self, selection: &CaseSelection) -> usize {
         let cases = self.files.iter().flat_map(|file| &file.cases);
@@ -179,7 +179,8 @@ impl CaseSuite {
             .count()
     }
 
-    /// Runs the selected cases, and calls `on_case` after each, in their order.
+    /// Runs the selected cases, several at a time, and calls `on_case` with each result in the
+    /// order of the files.
     pub async fn run_suite(
         &self,
         runner: &CaseRunner,
@@ -209,8 +210,9 @@ impl CaseSuite {
             })
             .collect();
         if !work.is_empty() {
-            // Compiling a large component takes a busy machine a minute, which is not the time of the
-            // case that happens to be first. A case that cannot load the plugin says why.
+            // Compile the plugins first: a large component takes a busy machine a minute, which
+            // must not count as time of the first case. Ignore errors here: each case reports why a
+            // plugin cannot be loaded.
             let needed = NeededPlugins::needed_by(&self.folder);
             let _compiled = PluginSet::load(&runner.load_options(&self.folder, &needed)).await;
         }
@@ -227,8 +229,8 @@ impl CaseSuite {
         all
     }
 
-    /// Finds snapshots that belong to no case, and removes them if `is_accepted`. Also returns
-    /// failures.
+    /// Finds snapshots that belong to no case, and removes them if `is_accepted`. Also returns a
+    /// failed case for each case file whose snapshots cannot be searched.
     #[must_use]
     pub fn clear_snapshots(&self, is_accepted: bool) -> (Vec<UnusedSnapshot>, Vec<CaseRun>) {
         clear_snapshots(&self.manifest.name, &self.files, is_accepted)
@@ -247,7 +249,8 @@ struct CaseWork {
 }
 
 impl CaseWork {
-    /// Starts the case on the threads of the runtime. It is stopped when the future is dropped.
+    /// Runs the case in a task of its own, so that cases run in parallel. Dropping the future stops
+    /// the task.
     async fn start_case(self) -> CaseRun {
         let mut lost = self.new_run();
         let running = AbortOnDropHandle::new(tokio::spawn(self.run_case()));
@@ -315,8 +318,8 @@ impl CaseWork {
     }
 }
 
-/// Names of points, tools and commands that the steps of a case reached, [`LOOP`] and
-/// [`AGENT_LOOP`].
+/// Returns the names of the points, tools and commands that the steps of a case reached, with
+/// [`LOOP`] and [`AGENT_LOOP`] if those ran.
 fn reached_parts(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
     let steps = std::iter::once(&outcome.seen).chain(&outcome.then);
     let seen = steps.flat_map(|seen| {
@@ -337,7 +340,7 @@ fn reached_parts(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
     seen.chain(called).collect()
 }
 
-/// Finds mistakes of a case that no expectation compares, in each of its steps.
+/// Finds problems in the steps of a case that no expectation covers, such as an unused reply.
 fn find_oversights(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
     let none = Vec::new();
     let steps = std::iter::once(&outcome.seen).chain(&outcome.then);
@@ -383,7 +386,8 @@ fn step_oversights(
     found
 }
 
-/// Compares the snapshot of a case, or writes it. Returns whether it was written.
+/// Compares the snapshot of a case with its file, or writes the file if `accept`. Returns whether
+/// the file was written.
 fn keep_snapshot(
     cases: &Path,
     case: &PluginCase,

@@ -1,8 +1,7 @@
-//! Finds terms in a case that can never match: unknown points, outcomes and stop reasons, and
-//! misspelled keys.
+//! Finds terms in a case that can never match: unknown points, outcomes and stop reasons.
 //!
-//! A comparison with such a word fails in the best case, and says something else than the mistake.
-//! Start from [`find_unknown`].
+//! Without this check the comparison with such a term would fail with a message that does not name
+//! the mistake, or would even pass. Start from [`find_unknown`].
 
 use super::file::{CaseExpect, HookExpect};
 use rind_lib::near::{nearest, nearest_key};
@@ -21,7 +20,7 @@ const OUTCOMES: [&str; 6] = [
 /// Reasons why a turn ends.
 const STOPS: [&str; 5] = ["done", "max-steps", "blocked", "cancelled", "failed"];
 
-/// Describes the first word of the expectations that does not exist.
+/// Describes the first unknown term in the expectations of a step.
 pub(super) fn find_unknown(expect: &CaseExpect) -> Option<String> {
     let hooks = expect.hooks.iter();
     let hooks = hooks.flat_map(|(point, hook)| [unknown_point(point), unknown_outcome(hook)]);
@@ -31,7 +30,7 @@ pub(super) fn find_unknown(expect: &CaseExpect) -> Option<String> {
 }
 
 fn unknown_point(point: &str) -> Option<String> {
-    // A point that a plugin defines has its owner's name before a dot.
+    // The name of a point that a plugin defines begins with the plugin's name and a dot.
     if point.contains('.') || CATALOG.iter().any(|row| row.name == point) {
         return None;
     }
@@ -47,7 +46,7 @@ fn unknown_point(point: &str) -> Option<String> {
     ))
 }
 
-/// Says that there is no such point, with the nearest one.
+/// Returns the message that there is no such point, with the most similar name.
 pub(super) fn no_such_point(point: &str) -> String {
     let hyphened = point.replace('_', "-");
     let names: Vec<&str> = CATALOG.iter().map(|row| row.name).collect();

@@ -1,4 +1,4 @@
-//! Temporary directories of a run: a home and a workspace with its files.
+//! Creates the temporary directories of a run: a home and a workspace with its files.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,11 +14,11 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Fresh directories of one session, removed on drop.
 pub(super) struct CaseWorkspace {
     _kept: tempfile::TempDir,
-    /// Directory that contains both.
+    /// Directory that contains the home and the workspace.
     pub(super) root: PathBuf,
     /// Working directory of the agent.
     pub(super) path: PathBuf,
-    /// Directories of the host.
+    /// Paths that the host uses, in the home and the workspace.
     pub(super) paths: Paths,
 }
 
@@ -44,10 +44,11 @@ impl CaseWorkspace {
         })
     }
 
-    /// Copies files from the directory `tests` of the plugin in `folder`.
+    /// Copies `fixtures` into the workspace: each maps a path in the workspace to a file in the
+    /// directory `tests` of the plugin in `folder`.
     ///
     /// # Errors
-    /// A file is missing, or is outside its directory.
+    /// A file is missing, or its path leads out of `tests` or out of the workspace.
     pub(super) fn copy_fixtures(
         &self,
         folder: &Path,
@@ -70,7 +71,7 @@ impl CaseWorkspace {
         Ok(())
     }
 
-    /// Reads the text files of the workspace, by path.
+    /// Returns the text files of the workspace by path, except very large ones.
     pub(super) fn files(&self) -> BTreeMap<String, String> {
         let mut found = BTreeMap::new();
         let mut folders: Vec<PathBuf> = vec![self.path.clone()];

@@ -1,8 +1,8 @@
-//! Checks of the component itself: whether it exists, its size, its contract version, and whether
-//! anything calls it.
+//! Checks the component itself: that it exists, its size, its contract version, and that the host
+//! has something to call.
 //!
-//! Coverage is checked with the functions that the loader uses, so that both refuse the same
-//! plugins.
+//! Whether the manifest covers the imports and exports is checked with the loader's own functions,
+//! so that this check and the loader refuse the same plugins.
 
 use super::FaultCollector;
 use rind_lib::plugin::cache::ComponentBytes;
@@ -12,7 +12,8 @@ use rind_lib::plugin::manifest::Manifest;
 use rind_lib::plugin::surface::Surface;
 use rind_lib::plugin::{Error, authority, foreign};
 
-/// Reads the component's names, and adds the faults that its bytes show.
+/// Reads the names of the component's imports and exports, and adds the faults that its bytes show.
+/// Returns `None` if the component is missing or cannot be read.
 pub(super) fn read_surface(found: &mut FaultCollector<'_>, manifest: &Manifest) -> Option<Surface> {
     let path = manifest.component_path(found.folder)?;
     if !path.is_file() {
@@ -92,7 +93,8 @@ pub(super) fn read_surface(found: &mut FaultCollector<'_>, manifest: &Manifest) 
     Some(surface)
 }
 
-/// Checks that the manifest covers the imports and exports; adds one fault per reason.
+/// Checks that the manifest covers the component's imports and exports. Adds one fault per line
+/// that the manifest lacks.
 fn check_covered(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &Surface) {
     let imports = surface
         .imports
@@ -114,8 +116,8 @@ fn check_covered(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &
             }
             Err(error) => (error.to_string(), error.to_string()),
         };
-        // Several parts of one interface, or two hooks of the same kind, are covered by the same
-        // line of the manifest: report it once.
+        // Several parts of one interface, or two hooks of the same kind, need the same line of the
+        // manifest: report it once.
         let reason = why.split("needs `").nth(1).unwrap_or(&why).to_owned();
         if told.contains(&reason) {
             continue;
@@ -150,8 +152,8 @@ fn check_covered(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &
     }
 }
 
-/// Finds options without the export that they are for, and exports without the options that make
-/// them useful.
+/// Finds options in the manifest without the export that they configure, and exports without the
+/// options that make them useful.
 fn check_exported(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &Surface) {
     let exports: Vec<&str> = surface.own_exports().collect();
     for point in manifest.hooks.keys().map(toml::Spanned::get_ref) {
@@ -160,7 +162,8 @@ fn check_exported(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: 
             let message = format!(
                 "options for a hook on `{point}`, which the component does not export: write the hook, or remove the section"
             );
-            // An alias is written differently in the file than in the parsed manifest.
+            // If the file names the point by an alias, its key is not found: use the line of
+            // `[hooks]`.
             let line = line.or_else(|| found.places.line_of(&["hooks"]));
             found
                 .add_fault(

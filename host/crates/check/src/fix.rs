@@ -17,18 +17,18 @@ use rind_lib::plugin::manifest::FILE_NAME;
 pub enum ManifestFix {
     /// Removes a key, and the tables that become empty.
     Remove(Vec<String>),
-    /// Removes a side effect, and its section.
+    /// Removes an entry of `side_effects`, and the section of the same name.
     SideEffect(&'static str),
-    /// Removes an item of a list.
+    /// Removes an item of a list, and the list if it becomes empty.
     Item {
-        /// Path of the list.
+        /// Keys that lead to the list, outermost first.
         keys: Vec<String>,
         /// Item to remove.
         item: String,
     },
-    /// Sets a key to its effective value.
+    /// Sets a key to the value that takes effect anyway, such as the host's maximum.
     Set {
-        /// Path of the key.
+        /// Keys that lead to the value, outermost first.
         keys: Vec<String>,
         /// Value: a number, or otherwise a text.
         value: String,
@@ -55,7 +55,7 @@ impl ManifestFix {
                 list.retain(|item| item.as_str() != Some(name));
                 if list.is_empty() {
                     list.push("none");
-                    // Removes the space that the removed item leaves.
+                    // Remove the whitespace that the removed item left.
                     list.fmt();
                 }
                 document.remove(name);

@@ -83,16 +83,16 @@ pub const RULES: &[(&str, &str)] = &[
 /// Fault of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PluginFault {
-    /// Name of the rule.
+    /// Name of the violated rule, one of [`RULES`].
     pub rule: &'static str,
-    /// File of the fault.
+    /// Path of the file with the fault.
     pub path: PathBuf,
     /// Line in the file, from 1; absent for a file that is missing or has no lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
     /// Problem and remedy.
     pub message: String,
-    /// Whether every host refuses to load the plugin.
+    /// Whether the fault makes every host refuse the plugin.
     pub is_refused: bool,
     /// Change that removes the fault, if there is a safe one.
     #[serde(skip)]

@@ -1,4 +1,4 @@
-//! Checks of the loaded plugin: its tools and commands, and the reason if it is refused.
+//! Checks the tools and commands of the loaded plugin, or reports why the loader refuses it.
 
 use std::path::{Path, PathBuf};
 
@@ -156,7 +156,7 @@ fn check_tools(found: &mut FaultCollector<'_>, plugin: &LoadedPlugin, surface: O
     }
 }
 
-/// Reports tools whose names other plugins use: a session offers only one of the two.
+/// Reports tools that have the name of another plugin's tool: a session offers only one of the two.
 pub(super) fn check_taken(
     found: &mut FaultCollector<'_>,
     manifest: &Manifest,

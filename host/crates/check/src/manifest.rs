@@ -1,7 +1,7 @@
-//! Checks of the manifest against the component: unused requests, and limits without effect.
+//! Checks the manifest against the component: unused requests, and limits without effect.
 //!
 //! The component's imports and exports show the capabilities that the plugin can use; a request
-//! beyond that only makes the grant question longer.
+//! beyond that only makes the question for permissions longer.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(super) fn report_unreadable(found: &mut FaultCollector<'_>, text: &str, erro
         return;
     };
     let line = line_number(message).or_else(|| line_of_message(found, text, message));
-    // Drop the parser's rendering of the line: the fault has its own line number.
+    // Drop the source line that the parser prints: the fault has its own line number.
     let is_picture = |line: &&str| !line.contains('|') && !line.starts_with("TOML parse error");
     let words: Vec<&str> = message.lines().filter(is_picture).map(str::trim).collect();
     let words = words.join(" ");
@@ -51,7 +51,7 @@ pub(super) fn report_unreadable(found: &mut FaultCollector<'_>, text: &str, erro
         .mark_refused();
 }
 
-/// Returns the number after `line`.
+/// Returns the number after the word `line` in a message.
 fn line_number(message: &str) -> Option<usize> {
     let (_, rest) = message.split_once("line ")?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
@@ -198,7 +198,7 @@ fn check_external(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: 
     let calls = external.calls().map(|call| (call.name(), call.import()));
     let tools = (!external.tools.is_empty()).then_some(("tools", TOOLS_IMPORT));
     if !external_imports().any(|import| surface.has_import(import)) {
-        // The whole side effect is unused, and is reported as such.
+        // Nothing needs the side effect `external`: `side_effects` reports it as a whole.
         return;
     }
     for (key, import) in calls.chain(tools) {
@@ -227,7 +227,8 @@ fn check_broad(found: &mut FaultCollector<'_>, manifest: &Manifest) {
     }
 }
 
-/// Reports points that the plugin defines but that lack a description or a caller.
+/// Reports points of the plugin that lack a description or a caller, and a dependency of the plugin
+/// on itself.
 fn check_points(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: Option<&Surface>) {
     for (name, point) in &manifest.points {
         let keys = ["points", name.as_str()];
@@ -253,8 +254,8 @@ fn check_points(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: Op
     }
 }
 
-/// Reports limits above the host's own, which would be lowered silently, and limits of things that
-/// the plugin does not have.
+/// Reports limits above the host's maximum, which the host would lower silently, and limits of
+/// features that the plugin does not have.
 fn check_limits(found: &mut FaultCollector<'_>, manifest: &Manifest) {
     let limits = &manifest.limits;
     let mut above = |key: &str, is_above: bool, most: &str| {

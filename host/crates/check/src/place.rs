@@ -1,4 +1,4 @@
-//! Line numbers of keys in `plugin.toml` and of functions in sources.
+//! Finds the lines of keys in `plugin.toml` and of functions in source files.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -60,8 +60,8 @@ pub(super) fn line_of(text: &str, at: usize) -> usize {
     before.filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// Finds the function of a tool, or otherwise its quoted name, in the sources of a plugin. The
-/// returned path is relative to the directory.
+/// Finds the function of a tool, or otherwise its quoted name, in the sources of a plugin. Returns
+/// the path relative to `folder`, and the line.
 pub(super) fn find_function(folder: &Path, name: &str) -> Option<(PathBuf, usize)> {
     let snake = name.replace('-', "_");
     let escaped = regex::escape(&snake);

@@ -48,8 +48,8 @@ pub(super) fn check_readme(
         .config
         .as_ref()
         .and_then(|config| config.get("properties"));
-    // If the check of settings found unread ones, do not ask for their documentation: they should
-    // be removed.
+    // If the check of settings reported a fault, do not require documentation of the settings: an
+    // unread setting should be removed instead.
     let is_unread = found.faults.iter().any(|fault| fault.rule == "settings");
     let config = config.filter(|_| !is_unread);
     let settings = config.and_then(Value::as_object).into_iter().flatten();
@@ -94,7 +94,8 @@ fn check_description(found: &mut FaultCollector<'_>, manifest: &Manifest) {
     found.add_at("description", &["description"], message);
 }
 
-/// Checks that the language's package manifest has the same version.
+/// Checks that the package manifest of the plugin's language, such as `Cargo.toml`, has the same
+/// version as `plugin.toml`.
 pub(super) fn check_versions(found: &mut FaultCollector<'_>, manifest: &Manifest) {
     let version = manifest.version.to_string();
     for (file, keys) in [
@@ -114,7 +115,7 @@ pub(super) fn check_versions(found: &mut FaultCollector<'_>, manifest: &Manifest
             toml::from_str(&text).ok()
         };
         let named = value_at(value.as_ref(), keys);
-        // Leave other types to the language's own tool, which refuses them.
+        // Skip a version of another type: the tool of the language refuses it.
         let (other, place) = match named {
             Some(Value::String(other)) => (other.clone(), file.to_owned()),
             Some(inherits) if inherits.get("workspace") == Some(&Value::Bool(true)) => {

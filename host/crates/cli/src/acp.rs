@@ -1,7 +1,8 @@
-//! `rind acp`: sessions in an editor that speaks the Agent Client Protocol.
+//! `rind acp`: serves sessions to an editor that speaks the Agent Client Protocol.
 //!
-//! Each session is a run of its own in the folder that the editor names: settings, trust, plugins,
-//! model and policy are those that `rind` has there. Standard output carries the protocol alone.
+//! Each session is a separate run in the folder that the editor names, with the settings, trust,
+//! plugins, model and policy that `rind` has in that folder. Only messages of the protocol go to
+//! standard output.
 
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex};
@@ -85,7 +86,7 @@ pub(super) async fn run_acp(args: AcpArgs) -> anyhow::Result<ExitStatus> {
     })
 }
 
-/// Opens sessions by the operator's rules.
+/// Opens the sessions of an editor as the operator's settings and flags say.
 struct OperatorBackend {
     model: ModelSelection,
     plugins: PluginSelection,
@@ -135,7 +136,8 @@ impl OperatorBackend {
         let session = ready.session()?;
         commands.note_open(OpenFacts::of(&session));
         let mut notes = std::mem::take(&mut *lock(&notes));
-        // Drop this note: the question is asked with the first prompt.
+        // If questions are deferred, drop the note that a server was not approved: its question is
+        // asked with the first prompt.
         notes.retain(|note| !is_deferred || !note.ends_with(NO_YES));
         Ok(BackendSession {
             session,
@@ -149,7 +151,8 @@ impl OperatorBackend {
     }
 }
 
-/// Returns the environment of a session, whose warnings reach the editor as well as its log.
+/// Returns the environment of a session. Its warnings go to standard error, and into `notes` for
+/// the editor.
 fn session_environment(notes: Arc<Mutex<Vec<String>>>) -> OperatorEnvironment {
     let warn = move |text: &str| {
         render::print_warning(text);
@@ -184,8 +187,8 @@ fn open_error(error: &anyhow::Error) -> OpenError {
     }
 }
 
-/// The editor while a session starts. Trust of a project and permissions of plugins are not asked for:
-/// the questions are made for a terminal.
+/// Asks the editor while a session starts. Never asks whether to trust a project or grant
+/// permissions to plugins, because those questions are made for a terminal.
 struct AcpFrontend {
     servers: Vec<ClientServer>,
     ask: AcpServerAsk,

@@ -1,5 +1,5 @@
-//! Loads one plugin from a folder and no other, to know whether any session would load it: for
-//! authors, before it is packed, and before it is installed.
+//! Loads one plugin from a folder and no other, to find out whether sessions would load it: for its
+//! author, before it is packed, and before it is installed.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ pub(super) async fn load_alone(folder: &Path) -> anyhow::Result<PluginSet> {
     load.load().await.context("load plugins")
 }
 
-/// Loads the plugin in a folder as one of this trust, with these grants.
+/// Loads the plugin in a folder with this trust and these grants.
 pub(super) async fn load_as(
     folder: &Path,
     trust: Trust,
@@ -57,7 +57,7 @@ pub(super) fn decision_of(set: &PluginSet) -> Option<&Decision> {
     loaded_plugin(set).map(|plugin| &plugin.decision)
 }
 
-/// Returns the plugin, whether it runs or waits for permissions.
+/// Returns the only plugin of the set, whether it runs or waits for permissions.
 pub(super) fn loaded_plugin(set: &PluginSet) -> Option<&DecidedPlugin> {
     let runs = set.plugins.first().map(|plugin| &***plugin);
     runs.or_else(|| {

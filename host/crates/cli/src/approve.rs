@@ -1,7 +1,7 @@
-//! Asking the person at the terminal whether a tool call may run.
+//! Asks the person at the terminal whether a tool call may run.
 //!
-//! Questions go through a channel to the task that renders the turn. It prints a question after the
-//! events that led to it, and nothing overwrites the question.
+//! Questions go through a channel to the task that renders the turn. That task prints a question
+//! after the events that led to it, and prints nothing over an open question.
 
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
@@ -20,7 +20,8 @@ use rind_lib::tool::registry::is_source;
 /// A question for the terminal, and the channel for its answer.
 pub(super) struct TerminalQuestion {
     pub(super) question: AskedQuestion,
-    /// The asker may be gone by now. An answer to another kind of question is ignored.
+    /// Channel for the answer. Its receiver may have been dropped, and ignores an answer to another
+    /// kind of question.
     pub(super) answer: oneshot::Sender<AskedAnswer>,
 }
 
@@ -29,12 +30,12 @@ pub(super) enum AskedQuestion {
     Call(Question),
     Person(PersonQuestion),
     /// A question of a built-in command.
-    Own(OwnQuestion),
+    Command(CommandQuestion),
 }
 
-/// Question of a built-in command, answered by one of a few words or its first letter.
+/// Question of a built-in command, answered with one of `words` or the first letter of one.
 #[derive(Clone, Debug)]
-pub(super) struct OwnQuestion {
+pub(super) struct CommandQuestion {
     pub(super) screen: QuestionScreen,
     pub(super) words: Vec<&'static str>,
 }
@@ -45,38 +46,40 @@ pub(super) const NO: &str = "no";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AskedAnswer {
     Call(ApprovalAnswer),
-    /// Answer of the person; `None` after the questions were closed.
+    /// Answer of the person to a plugin's question; `None` after the questions were closed.
     Person(Option<PersonAnswer>),
     /// The chosen word.
-    Own(&'static str),
+    Command(&'static str),
 }
 
 impl AskedAnswer {
-    /// Whether the answer allows nothing, so that it can be given before the question is read.
+    /// Whether the answer refuses, so that it is accepted even before the complete question was
+    /// shown.
     pub(super) fn is_no(&self) -> bool {
         matches!(
             self,
             Self::Call(ApprovalAnswer::No(_))
                 | Self::Person(Some(PersonAnswer::Yes(false)))
-                | Self::Own(NO)
+                | Self::Command(NO)
         )
     }
 }
 
 impl AskedQuestion {
-    /// Returns the answer for a person who is gone: a no, or the plugin's default.
+    /// Returns the answer in place of a person who does not answer: a no, or for a question of a
+    /// plugin `None`, which stands for the plugin's default.
     pub(super) fn unanswered_reply(&self, why: &str) -> AskedAnswer {
         match self {
             Self::Call(_) => AskedAnswer::Call(ApprovalAnswer::No(why.to_owned())),
             Self::Person(_) => AskedAnswer::Person(None),
-            Self::Own(_) => AskedAnswer::Own(NO),
+            Self::Command(_) => AskedAnswer::Command(NO),
         }
     }
 }
 
 impl TerminalQuestion {
-    /// Puts the question to the person and sends the answer. Stops when `cancel` is set or the
-    /// receiver of the answer is dropped.
+    /// Asks the person, and sends the answer. Stops when `cancel` is set or the receiver of the
+    /// answer is dropped.
     pub(super) async fn put_question(self, cancel: &CancellationToken) {
         let (question, mut answer) = (self.question, self.answer);
         let screen = question_screen(&question);
@@ -93,15 +96,15 @@ impl TerminalQuestion {
 
 /// Asks the person at the terminal a question of a built-in command. Returns [`NO`] if there is no
 /// answer.
-pub(super) async fn ask_own_question(
+pub(super) async fn ask_command_question(
     asker: &mpsc::UnboundedSender<TerminalQuestion>,
-    question: OwnQuestion,
+    question: CommandQuestion,
 ) -> &'static str {
     let (answer, answered) = oneshot::channel();
-    let question = AskedQuestion::Own(question);
+    let question = AskedQuestion::Command(question);
     let _ = asker.send(TerminalQuestion { question, answer });
     match answered.await {
-        Ok(AskedAnswer::Own(word)) => word,
+        Ok(AskedAnswer::Command(word)) => word,
         _ => NO,
     }
 }
@@ -161,7 +164,7 @@ fn call_head(
         }
     };
     head.own_words(match question.plugin.as_deref().is_some_and(is_source) {
-        // Only the server knows the effects of a call.
+        // Only the server of the tool knows the effects of a call.
         true => "run on its server",
         false => effect_text(question.effect_class),
     })
@@ -172,12 +175,12 @@ pub(super) fn question_screen(question: &AskedQuestion) -> QuestionScreen {
     match question {
         AskedQuestion::Call(question) => screen_of_call(question),
         AskedQuestion::Person(question) => super::person::person_screen(question),
-        AskedQuestion::Own(question) => question.screen.clone(),
+        AskedQuestion::Command(question) => question.screen.clone(),
     }
 }
 
-/// Shows the arguments of a call, colored by their language. Lines of a file that exists are shown as
-/// they change, with the lines around them: all that the call changes, and no more.
+/// Shows the arguments of a call, colored by their language. If a built-in tool changes an existing
+/// file, a complete diff with context lines replaces the arguments with the old and the new text.
 fn call_lines(question: &Question) -> Vec<QuestionLine> {
     let is_built_in = question.plugin.is_none() && question.skill.is_none();
     let mut colors = CallColors::of_lines(&question.arguments);
@@ -213,7 +216,8 @@ fn screen_of_call(question: &Question) -> QuestionScreen {
         let line = line.their_words(BOLD, &question.tool);
         match &question.plugin {
             None => line,
-            // A source of tools that is no plugin has a name with its kind, such as `mcp:docs`.
+            // The name of a tool source that is not a plugin begins with its kind, as in
+            // `mcp:docs`.
             Some(source) if is_source(source) => line.own_words(" of ").their_words(PLUGIN, source),
             Some(plugin) => line.own_words(" of plugin ").their_words(PLUGIN, plugin),
         }
@@ -245,7 +249,7 @@ fn screen_of_call(question: &Question) -> QuestionScreen {
         Ok(covers) => QuestionLine::new("  ")
             .own_words("always covers ")
             .their_words(BOLD, covers),
-        // The reason may name a program of the call, with blanks in its name.
+        // The reason may contain the name of a program from the call, so escape it.
         Err(why) => QuestionLine::new("  ").their_words(DIM, why),
     };
     let keys = if question.covers.is_ok() {
@@ -274,7 +278,7 @@ pub(super) fn parse_answer(line: &str, question: &AskedQuestion) -> Option<Asked
             let answer = super::person::parse_answer(line, &question.kind)?;
             Some(AskedAnswer::Person(Some(answer)))
         }
-        AskedQuestion::Own(question) => parse_own(line, &question.words),
+        AskedQuestion::Command(question) => parse_own(line, &question.words),
     }
 }
 
@@ -282,7 +286,7 @@ pub(super) fn parse_answer(line: &str, question: &AskedQuestion) -> Option<Asked
 pub(super) fn parse_own(line: &str, words: &[&'static str]) -> Option<AskedAnswer> {
     let line = line.trim().to_lowercase();
     let is_it = |word: &&'static str| line == *word || word.get(..1) == Some(&*line);
-    words.iter().copied().find(is_it).map(AskedAnswer::Own)
+    words.iter().copied().find(is_it).map(AskedAnswer::Command)
 }
 
 fn parse_of_call(line: &str, question: &Question) -> Option<ApprovalAnswer> {

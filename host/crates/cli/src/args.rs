@@ -24,7 +24,7 @@ use rind_lib::grant::decide::GrantFlag;
 use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
 use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, SessionChoice};
 
-/// Usage of the program: those of `rind chat` first, which needs no name.
+/// Usage lines. Those of `rind chat` come first, because it is the command without a name.
 const USAGE: &str = "\
 rind [\"PROMPT\"]     chat, with a first prompt of several words
        rind -c             chat: continue the last session of this folder
@@ -164,8 +164,8 @@ pub(super) struct RunArgs {
     /// Begin a session with this id, which must be new
     #[arg(long, value_name = "ID", conflicts_with = "resume")]
     pub(super) session: Option<String>,
-    /// Take the prompt once: a session that took a prompt with this id gives its outcome again, or
-    /// continues with its turn if that was interrupted
+    /// Run the prompt only once: if the session already has a prompt with this id, its outcome is
+    /// given again, or its interrupted turn continues
     #[arg(long, value_name = "ID", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(super) input_id: Option<String>,
     /// Demand an answer that is JSON of the JSON Schema in this file; exit code 1 when the model does
@@ -318,7 +318,7 @@ pub(super) struct PluginArgs {
     /// Trust the project's `.rind`, settings and plugins, for this run.
     #[arg(long)]
     pub(super) trust_project: bool,
-    /// Give a plugin what it asks for in this run; `PLUGIN=CAPABILITY,…` gives only that
+    /// Grant a plugin all that it asks for, in this run; `PLUGIN=CAPABILITY,…` grants only that
     #[arg(long, value_name = "PLUGIN", add = completion::complete_plugins())]
     pub(super) grant: Vec<GrantFlag>,
 }
@@ -344,7 +344,7 @@ pub(super) struct ShowArgs {
     /// Print every event as a line of JSON on standard output
     #[arg(long)]
     pub(super) json: bool,
-    /// Leaves the model's answer out: standard output is for something else.
+    /// Omits the model's answer from standard output, which is for another result.
     #[arg(skip)]
     pub(super) hides_answer: bool,
     /// Show the turn as a tree with every hook, what it did, and how long it took; `--trace=full`
@@ -404,7 +404,7 @@ pub(super) enum SchemaOf {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
-    /// Say what every setting is, and which file and line or flag set it
+    /// Show the value of every setting, and which file and line or flag set it
     Show(ConfigShowArgs),
 }
 
@@ -445,7 +445,7 @@ pub(super) enum PluginSubcommand {
     Inspect(InspectArgs),
     /// List the points, and which plugins define, implement and call them
     Points(ListArgs),
-    /// List what plugins were granted and which projects are trusted, and take it back
+    /// List the permissions of plugins and the trusted projects, and revoke them
     Grants(GrantsArgs),
     /// Switch a plugin on again
     Enable(SwitchArgs),
@@ -494,7 +494,7 @@ pub(super) struct InspectArgs {
     /// Name of a plugin that is installed, or its folder
     #[arg(add = completion::complete_plugins())]
     pub(super) plugin: String,
-    /// Only what it asks for, what its trust allows, what it has, and why
+    /// Show only the permissions: asked for, allowed by its trust, granted, and why
     #[arg(long)]
     pub(super) grants: bool,
     /// Print JSON
@@ -514,7 +514,7 @@ pub(super) struct SwitchArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct GrantsArgs {
-    /// Take back everything that was answered for this plugin
+    /// Revoke all answers that were given about this plugin
     #[arg(long, value_name = "PLUGIN", add = completion::complete_plugins())]
     pub(super) revoke: Option<String>,
     /// Trust a project no longer
@@ -559,13 +559,13 @@ pub(super) enum SessionCommand {
     Rename(SessionRenameArgs),
     /// Remove sessions, with their images, subagents and archived turns
     Rm(SessionRmArgs),
-    /// List sessions that are old or too much, and remove them with --yes
+    /// List sessions that are old or use too much space, and remove them with --yes
     Gc(SessionGcArgs),
     /// Find damage of sessions, say how large they are and what a resume would cut, and repair
     Doctor(SessionDoctorArgs),
-    /// Say who put what into the system prompt of each turn, what changed, and what that cost the provider's cache
+    /// Show who added what to each turn's system prompt, what changed, and the cost in cache misses
     Prompt(SessionPromptArgs),
-    /// Show what the plugin audit-log wrote of a session, and check that nothing of it was touched
+    /// Show what the plugin audit-log wrote of a session, and check that it was not modified
     Audit(AuditArgs),
 }
 

@@ -1,8 +1,7 @@
-//! Images that a person attaches for the model: files named with `@` in a typed text, or with
-//! `--image`.
+//! Attaches images that a person names with `@` in a typed text, or with `--image`.
 //!
-//! Owns which words name an image and how its file is read. It must not know how the image is sent.
-//! Start from [`attach_mentioned`].
+//! Owns which words name an image, and how the file of an image is read. It must not know how the
+//! image is sent. Start from [`attach_mentioned`].
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -21,11 +20,12 @@ use rind_lib::message::blob::MAX_IMAGE_BYTES;
 /// many is hardly meant to attach them.
 const MAX_IMAGES: usize = 10;
 
-/// File extensions of images that models accept. The first bytes of a file decide its format; a
-/// word without one of these extensions is not taken for an image.
+/// File extensions of images that models accept. Only a word with one of these extensions can name
+/// an image; the first bytes of the file decide its format.
 const ENDS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
-/// Extensions by which a name after an `@` is taken for a file. Names such as `@app.route` are none.
+/// Extensions of other files. A name after an `@` with one of these extensions is treated as a
+/// file, unlike a name such as `@app.route`.
 const FILE_ENDS: [&str; 24] = [
     "c", "cfg", "cpp", "css", "csv", "go", "h", "html", "ini", "java", "js", "json", "jsx", "lock",
     "md", "py", "rs", "sh", "sql", "toml", "ts", "tsx", "txt", "yaml",
@@ -34,7 +34,7 @@ const FILE_ENDS: [&str; 24] = [
 /// Widest line about an image, in columns.
 const MAX_LINE: usize = 400;
 
-/// An image that was named, or why it cannot be shown.
+/// Named image with its path, or the reason why it is not attached.
 pub(super) type Named = Result<(PathBuf, Attachment), String>;
 
 /// Finds images that a text names: `@shot.png`, `@"my shot.png"`, `@~/shot.png`. Relative paths
@@ -67,7 +67,7 @@ pub(super) fn only_pasted(noted: &str, text: &str, workspace: &Path) -> Vec<Stri
     pasted.iter().take(MAX_IMAGES).map(line).collect()
 }
 
-/// Existing images whose names occur in a text.
+/// Returns the paths of the existing images that a text names.
 fn mentioned_paths(text: &str, workspace: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     for name in mentioned_names(text) {
@@ -79,7 +79,7 @@ fn mentioned_paths(text: &str, workspace: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Names after an `@` that look like files and are none, as lines for the person.
+/// Returns a message for each name after an `@` that looks like a file but does not exist.
 pub(super) fn missing_files(text: &str, workspace: &Path) -> Vec<String> {
     let has_end = |name: &str| {
         let end = Path::new(name).extension().and_then(OsStr::to_str);
@@ -93,7 +93,7 @@ pub(super) fn missing_files(text: &str, workspace: &Path) -> Vec<String> {
     missing.take(MAX_IMAGES).map(line).collect()
 }
 
-/// A line for the person who named an image.
+/// Returns a line for the person that says whether the image is attached.
 pub(super) fn in_words(named: &Named) -> String {
     let line = match named {
         Ok((path, image)) => format!("shown to the model: {} {}", path.display(), image.blob()),
@@ -108,9 +108,9 @@ pub(super) fn attach_file(path: &Path) -> Named {
         .map_err(|why| format!("{}: {why}", path.display()))
 }
 
-/// A pasted path of an image, as terminals and file managers paste files that are dropped on them, as
-/// a word that names it: in quotes, with backslashes before blanks and the like, or as a `file://`
-/// address.
+/// Converts a pasted path of an image into a word that names the image after an `@`; `None` for any
+/// other text. Terminals and file managers paste the path of a dropped file in quotes, with
+/// backslashes before special characters, or as a `file://` URL.
 pub(super) fn of_paste(text: &str) -> Option<String> {
     let text = text.trim();
     let quoted = |mark: char| text.strip_prefix(mark)?.strip_suffix(mark);

@@ -19,8 +19,8 @@ use rind_lib::plugin::discover::Found;
 use rind_lib::plugin::store::{data_folder, own_folder};
 use rind_lib::session::{Body, Entry, SessionStore};
 
-/// Maximum number of gaps, and of changed texts, that are shown: one cause can leave one at every
-/// message.
+/// Maximum number of gaps, and of changed texts, that are shown: one cause can produce one for
+/// every message.
 const MAX_SHOWN_GAPS: usize = 20;
 
 const MAIN: &str = "main";
@@ -70,7 +70,8 @@ pub(super) fn run_audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
     ))
 }
 
-/// Reads and checks the audit log of a session; `None` if there is none and no record requires one.
+/// Reads and checks the audit log of a session; `None` if there is no log and the session has no
+/// record that requires one.
 pub(super) fn check_log(paths: &Paths, session: &str) -> anyhow::Result<Option<Checked>> {
     let (entries, _) = SessionStore::new(paths.sessions()).read(session)?;
     let files = read_log_files(&log_folder(paths, session))?;
@@ -81,8 +82,8 @@ pub(super) fn check_log(paths: &Paths, session: &str) -> anyhow::Result<Option<C
     Ok((is_kept || !checked.gaps.is_empty()).then_some(checked))
 }
 
-/// Returns the gaps of the log: failures of the plugin that the host recorded, and turns that ended
-/// without the plugin. `is_kept` says whether there is a log at all.
+/// Returns the gaps of the log: failures of the plugin that the host recorded, and turns whose end
+/// the plugin did not log. `is_kept` says whether there is a log at all.
 fn find_gaps(entries: &[Entry], lines: &[Line], is_kept: bool) -> Vec<String> {
     let ended: BTreeSet<u32> = lines
         .iter()
@@ -114,12 +115,12 @@ fn find_gaps(entries: &[Entry], lines: &[Line], is_kept: bool) -> Vec<String> {
     gaps
 }
 
-/// Returns the folder in which the plugin that comes with Rind keeps the log of a session.
+/// Returns the folder in which the bundled plugin audit-log keeps the log of a session.
 fn log_folder(paths: &Paths, session: &str) -> PathBuf {
     logs_folder(paths).join(session)
 }
 
-/// Returns the folder that has a folder for the log of each session.
+/// Returns the folder that contains the log folder of each session.
 fn logs_folder(paths: &Paths) -> PathBuf {
     let managed = Found {
         trust: Trust::Managed,
@@ -129,7 +130,7 @@ fn logs_folder(paths: &Paths) -> PathBuf {
     data_folder(&own)
 }
 
-/// The files of a log in order; none where there is no log.
+/// Returns the files of a log in order, each with name and content; none if there is no log.
 fn read_log_files(folder: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     let reading = || format!("read the audit log {}", folder.display());
     let entries = match std::fs::read_dir(folder) {
@@ -149,7 +150,7 @@ fn read_log_files(folder: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     Ok(files)
 }
 
-/// The last line that the session remembers.
+/// Returns the last line of the log as the session recorded it.
 fn last_head(entries: &[Entry]) -> Option<Head> {
     let kept = entries.iter().rev().find_map(|entry| match &entry.body {
         Body::State {
@@ -172,8 +173,8 @@ fn print_json(checked: &Checked, changed: Option<&Vec<String>>) -> anyhow::Resul
     render::print_json(&value)
 }
 
-/// One line: number, time, turn and agent, event. Escapes line breaks: a model may call a tool
-/// whose name contains them.
+/// Formats a line of the log: number, time, turn and agent, event. Escapes line breaks, because a
+/// model may call a tool whose name contains them.
 fn line_row(line: &Line) -> String {
     let time = i64::try_from(line.time)
         .ok()

@@ -1,9 +1,10 @@
-//! Plugins that the program carries: the core, and an example for demos. They are read from memory,
-//! so there is nothing to install, and nothing that another process could replace while they are
-//! loaded.
+//! Provides the plugins that are embedded in the program: the core plugins, and an example for
+//! demos. They are read from memory, so nothing has to be installed, and no other process can
+//! replace them while they are loaded.
 //!
-//! The binary hands them to [`main`](super::main) packed; the build script of its package compiles
-//! them. Their folders lie below the path of the program itself, where no file can be.
+//! The binary passes the packed plugins to [`main`](super::main); the build script of its package
+//! compiles them. Their folders have paths below the path of the executable, where no file can
+//! exist.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use rind_lib::grant::held::{HeldFiles, HeldFolder};
 use rind_lib::plugin::precompiled::{PackedCode, Precompiled};
 use rind_operator::managed::CarriedPlugins;
 
-/// Plugins that a program carries.
+/// Plugins that are embedded in a program.
 #[derive(Debug)]
 pub struct Carried {
     /// Folders `plugins` and `examples`, with a folder for each plugin.
@@ -23,10 +24,10 @@ pub struct Carried {
     pub native: &'static [PackedCode],
 }
 
-/// Plugins of this program, which has them once and for all.
+/// Embedded plugins of this program, set once at its start.
 static CARRIED: OnceLock<&'static Carried> = OnceLock::new();
 
-/// Files of the plugins by the components of their paths.
+/// Files of the embedded plugins, by the components of their paths.
 static FILES: LazyLock<HeldFiles> = LazyLock::new(|| {
     let carried = CARRIED.get().copied().into_iter();
     let files = carried.flat_map(|carried| carried.files.files());
@@ -43,13 +44,14 @@ const EXAMPLES: &str = "examples";
 /// Fallback name of the program if the system does not report its path.
 const PROGRAM: &str = "rind";
 
-/// Sets the plugins, at the start of the program.
+/// Sets the embedded plugins, at the start of the program.
 pub(super) fn set_carried(carried: &'static Carried) {
     // `set` fails only at a second call in a process, and there is none.
     let _ = CARRIED.set(carried);
 }
 
-/// Returns the carried plugins, for the operator's rules.
+/// Returns the embedded plugins in the form that loading needs: their files, the folder of the core
+/// plugins, and native code.
 pub(super) fn carried_plugins() -> CarriedPlugins {
     CarriedPlugins {
         files: carried_files(),
@@ -68,8 +70,8 @@ fn carried_native_code() -> Precompiled {
         unsafe_code,
         reason = "the program carries what its build script compiled"
     )]
-    // SAFETY: the build script compiled each code from the component of its digest, with the settings of this engine, and they are
-    // part of the program.
+    // SAFETY: the build script compiled each native code from the component with that digest, with
+    // the settings of this engine, and the code is part of the program.
     unsafe {
         Precompiled::new(packed)
     }

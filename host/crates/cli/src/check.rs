@@ -1,4 +1,4 @@
-//! `rind plugin check`: faults of plugins, for authors and their CI.
+//! `rind plugin check`: reports faults of plugins, for authors and their CI.
 
 use std::path::{Path, PathBuf};
 
@@ -98,7 +98,7 @@ pub(super) async fn run_check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::status_of(is_fine))
 }
 
-/// Each tool of loaded plugins, after the name of its plugin.
+/// Returns the tools of all loaded plugins, each as the name of its plugin and its own name.
 fn tools_of(plugins: &PluginSet) -> impl Iterator<Item = (String, String)> {
     let plugins = plugins.plugins.iter();
     plugins.flat_map(|plugin| {
@@ -123,7 +123,8 @@ async fn check_folder(
     Ok(checked)
 }
 
-/// The folders of plugins among these: each itself, or else those within.
+/// Returns the folders of plugins in `named`, or in the current folder if `named` is empty: each
+/// folder that is a plugin, or otherwise the plugins directly in it.
 pub(super) fn plugin_folders(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let here = [PathBuf::from(".")];
     let named = if named.is_empty() { &here[..] } else { named };

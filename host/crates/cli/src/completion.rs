@@ -1,8 +1,8 @@
-//! Completions for shells: commands and flags, and the names of plugins, sessions and models.
+//! Shell completions: commands and flags, and the names of plugins, sessions and models.
 //!
-//! The shell calls the program for every completion, so plugins installed a moment ago are
-//! proposed. No plugin runs and no file of the project is read for a completion; sources that
-//! cannot be read are skipped.
+//! The shell calls the program for every completion, so newly installed plugins are proposed at
+//! once. A completion runs no plugin and reads no file of the project; sources that cannot be read
+//! are skipped.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -23,16 +23,16 @@ use rind_lib::provider::{Choice, ProviderConfig, ProvidersConfig};
 use rind_lib::session::SessionStore;
 use rind_lib::skill::FOLDER;
 
-/// Variable that a shell sets when it asks for completions.
+/// Environment variable that a shell sets when it requests completions.
 const VARIABLE: &str = "RIND_COMPLETE";
 
-/// Maximum number of proposals of one kind.
+/// Maximum number of proposals for one argument.
 const MAX_PROPOSED: usize = 200;
 
-/// Longest title of a session that is shown, in characters.
+/// Maximum length of the title of a session, in characters.
 const WIDTH: usize = 60;
 
-/// Answers a shell that asks for completions, and ends the program then.
+/// Answers a shell that requests completions, then exits the process. Does nothing otherwise.
 pub(super) fn answer_shell() {
     CompleteEnv::with_factory(CliArgs::command)
         .var(VARIABLE)
@@ -54,7 +54,7 @@ pub(super) fn print_completions(args: &CompletionsArgs) -> anyhow::Result<ExitSt
     Ok(ExitStatus::Done)
 }
 
-/// Names of plugins: those of the program, and those that were installed.
+/// Proposes the names of plugins: the core plugins and the installed ones.
 pub(super) fn complete_plugins() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let mut names: Vec<String> = super::demo::CORE.iter().map(ToString::to_string).collect();
@@ -66,7 +66,7 @@ pub(super) fn complete_plugins() -> ArgValueCandidates {
     })
 }
 
-/// Names of the skills in the user's own folder.
+/// Proposes the names of the skills in the user's own folder.
 pub(super) fn complete_skills() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let names = folder_entries(FOLDER).map(|path| file_name(&path));
@@ -76,7 +76,7 @@ pub(super) fn complete_skills() -> ArgValueCandidates {
     })
 }
 
-/// Ids of sessions, the last used first.
+/// Proposes the ids of sessions, the most recently used first.
 pub(super) fn complete_sessions() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let rows = environment::find_paths(None)
@@ -97,7 +97,7 @@ fn completion_config() -> Config {
     Config::new(layers.unwrap_or_default())
 }
 
-/// Names of providers: the operator's own, and those that Rind knows.
+/// Proposes the names of providers: those in the settings, and those that Rind knows.
 pub(super) fn complete_providers() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let choice = Choice {
@@ -113,7 +113,8 @@ pub(super) fn complete_providers() -> ArgValueCandidates {
     })
 }
 
-/// Names of models: the one of the settings, those of named providers, and those that have a price.
+/// Proposes the names of models: the model in the settings, the models of configured providers, and
+/// models with a configured price.
 pub(super) fn complete_models() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let config = completion_config();
@@ -140,7 +141,7 @@ fn folder_entries(folder: &str) -> impl Iterator<Item = PathBuf> {
 }
 
 fn sort_proposed(all: impl Iterator<Item = CompletionCandidate>) -> Vec<CompletionCandidate> {
-    // Skip names that would need quotes: a shell completes words.
+    // Skip names that the shell would have to quote.
     let is_word = |value: &OsStr| {
         let text = value.to_str();
         text.is_some_and(|text| !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic()))

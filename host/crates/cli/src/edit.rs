@@ -1,4 +1,4 @@
-//! Changes of a file of settings: some values change, and the rest of the file stays the same.
+//! Edits settings files: changes some values and leaves the rest of the file as it is.
 
 use std::fs;
 use std::path::Path;
@@ -9,8 +9,8 @@ use toml_edit::{Array, DocumentMut, Item, Table, Value};
 use super::exit_code::Usage;
 use rind_lib::disk::{private_folder, replace_private};
 
-/// Sets values under their keys. A new file begins with `head`. Returns whether that changed
-/// anything.
+/// Sets values at their keys. A new file begins with the text `head`. Returns whether the file
+/// changed.
 pub(super) fn set_values(
     file: &Path,
     head: &str,
@@ -34,13 +34,13 @@ pub(super) fn set_values(
     if let Some(folder) = file.parent() {
         private_folder(folder)?;
     }
-    // Prepend the head as text: in an otherwise empty document, a parsed comment would move after
-    // the table.
+    // Prepend the head as text: in an otherwise empty document, toml_edit would move a parsed
+    // comment behind the table.
     replace_private(file, format!("{head}{document}").as_bytes())?;
     Ok(true)
 }
 
-/// Removes a value. Returns whether it existed.
+/// Removes the value at `keys`. Returns whether it existed.
 pub(super) fn remove_value(file: &Path, keys: &[&str]) -> anyhow::Result<bool> {
     let file = &file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let text = match fs::read_to_string(file) {
@@ -63,7 +63,7 @@ pub(super) fn remove_value(file: &Path, keys: &[&str]) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Returns the values of a list; an empty list if the key is missing.
+/// Returns the elements of a list; none if the key is missing.
 pub(super) fn list_values(file: &Path, keys: &[&str]) -> anyhow::Result<Vec<Value>> {
     let text = match fs::read_to_string(file) {
         Ok(text) => text,
@@ -87,7 +87,8 @@ pub(super) fn list_values(file: &Path, keys: &[&str]) -> anyhow::Result<Vec<Valu
     })
 }
 
-/// Adds values to the end of a list, each on a line of its own. A new file begins with `head`.
+/// Appends values to a list and writes each element on its own line. A new file begins with the
+/// text `head`.
 pub(super) fn add_to_list(
     file: &Path,
     head: &str,
@@ -125,7 +126,7 @@ fn set_one(table: &mut Table, keys: &[&str], value: &Value) -> anyhow::Result<bo
         return Ok(false);
     }
     let mut value = value.clone();
-    // The comment behind the value stays.
+    // Keep the comment after the value.
     if let Some(before) = before {
         *value.decor_mut() = before.decor().clone();
     }
@@ -133,7 +134,8 @@ fn set_one(table: &mut Table, keys: &[&str], value: &Value) -> anyhow::Result<bo
     Ok(true)
 }
 
-/// The table of this name, made when it is not there.
+/// Returns the table of this name, created if missing; `None` if the name has a value that is no
+/// table.
 fn inner_table<'a>(above: &'a mut Table, name: &str) -> Option<&'a mut Table> {
     let item = above
         .entry(name)

@@ -1,5 +1,4 @@
-//! Reads the environment of the process and resolves the workspace, as one value for the operator's
-//! rules.
+//! Reads the environment of the process and Rind's settings, and resolves the workspace.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -28,12 +27,13 @@ pub(super) fn operator_environment() -> Arc<OperatorEnvironment> {
     ENVIRONMENT.get_or_init(|| Arc::new(read())).clone()
 }
 
-/// Returns a variable of the environment that is set to text and not empty.
+/// Returns an environment variable if it is set to text that is not empty.
 pub(super) fn variable(name: &str) -> Option<String> {
     operator_environment().variable(name)
 }
 
-/// Returns Rind's folders for this workspace, or for the current folder.
+/// Returns the paths of Rind's folders for this workspace; by default the workspace is the current
+/// folder.
 pub(super) fn find_paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
     let workspace: PathBuf = match workspace {
         Some(folder) => folder
@@ -44,8 +44,8 @@ pub(super) fn find_paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
     operator_environment().paths(&workspace)
 }
 
-/// Returns advice after a command has failed with this error, if it is one of the system and Rind's
-/// own folders cannot be written.
+/// Returns advice for a command that failed, if the cause is an I/O error and one of Rind's own
+/// folders is not writable.
 pub(super) fn unwritable_home(error: &anyhow::Error) -> Option<String> {
     let is_of_system = |cause: &(dyn std::error::Error + 'static)| cause.is::<std::io::Error>();
     if !error.chain().any(is_of_system) {
@@ -63,7 +63,7 @@ pub(super) fn unwritable_home(error: &anyhow::Error) -> Option<String> {
     })
 }
 
-/// Reads the settings for a workspace, including those of its project if it is trusted. Asks no
+/// Reads the settings for a workspace, with those of its project if the project is trusted. Asks no
 /// questions.
 pub(super) async fn project_setup(
     workspace: Option<&Path>,

@@ -1,4 +1,5 @@
-//! Events as lines of JSON in a file, as `--json` prints them, for programs that follow a session.
+//! Writes events to a file as lines of JSON, in the format of `--json`, for programs that follow a
+//! session.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -11,11 +12,11 @@ use super::exit_code::Usage;
 use super::render;
 use rind_lib::event::{NumberedEvent, Stamped};
 
-/// A file to which events are appended. After the first failed write nothing more is written.
+/// A file to which events are appended. After a failed write, nothing more is written.
 pub(super) struct EventFile {
     path: PathBuf,
     file: Option<File>,
-    /// Number of the last line of this program.
+    /// Number of the line that this process wrote last, from 1.
     n_lines: u64,
 }
 
@@ -54,7 +55,8 @@ impl EventFile {
     }
 }
 
-/// Appends a whole line, or truncates a partial write: readers must not find half a line.
+/// Appends a complete line. Truncates the file to its previous length after a partial write,
+/// because readers must not find half a line.
 fn append_line(file: &mut File, line: &str) -> std::io::Result<()> {
     let before = file.metadata().ok().filter(|found| found.is_file());
     let written = file.write_all(line.as_bytes());
@@ -63,7 +65,7 @@ fn append_line(file: &mut File, line: &str) -> std::io::Result<()> {
         && let Ok(now) = file.metadata()
         && now.len().saturating_sub(before.len()) < line.len() as u64
     {
-        // If truncation fails too, the last line stays torn.
+        // Ignore an error: then the partial line stays.
         let _ = file.set_len(before.len());
     }
     written

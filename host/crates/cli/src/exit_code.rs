@@ -11,11 +11,11 @@ pub(super) use rind_operator::usage::{Usage, bail_usage};
 /// Exit status of the program, with its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExitStatus {
-    /// The turn is done, the command did its work.
+    /// The turn or the command succeeded.
     Done = 0,
     /// The model, the host or a plugin failed; the error is on standard error.
     Failed = 1,
-    /// The command line or a settings file is wrong. `clap` uses it too.
+    /// The command line or a settings file is wrong. `clap` uses this code too.
     Usage = 2,
     /// A hook or the policy ended the turn.
     Blocked = 3,
@@ -25,7 +25,7 @@ pub(super) enum ExitStatus {
 }
 
 impl ExitStatus {
-    /// Returns `Done` for a command that did its work, or else `Failed`.
+    /// Returns `Done` for a command that succeeded, otherwise `Failed`.
     pub(super) fn status_of(is_done: bool) -> Self {
         if is_done { Self::Done } else { Self::Failed }
     }
@@ -55,8 +55,8 @@ pub(super) fn of_error(error: &anyhow::Error) -> ExitStatus {
         cause.is::<config::Error>()
             || cause.is::<PolicyError>()
             || cause.is::<Usage>()
-            // Failures of the provider during a turn are events; at this point the error is a wrong
-            // name, a missing key or a bad script.
+            // Failures of the provider during a turn are events. As an error it can only mean a
+            // wrong name, a missing key or a bad script.
             || cause.is::<provider::Error>()
             || matches!(
                 session_error(cause),
@@ -86,8 +86,8 @@ pub(super) fn of_error(error: &anyhow::Error) -> ExitStatus {
     }
 }
 
-/// Returns the session error inside an error. An error of the host passes it on transparently, so
-/// it is not in the `source` chain.
+/// Returns the session error inside an error. [`host::Error`] is transparent, so its session error
+/// is not in the `source` chain.
 fn session_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a session::Error> {
     match cause.downcast_ref() {
         Some(host::Error::Session(error)) => Some(error),

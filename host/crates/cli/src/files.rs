@@ -1,6 +1,6 @@
-//! Polls files of plugins: those of a source here, those of cases in `case::watch`.
+//! Polls files of plugins for changes: source files here, files of test cases in `case::watch`.
 //!
-//! Polling is used because file system events are lost on shared and layered file systems, such as
+//! Files are polled because file system events are lost on shared and layered file systems, such as
 //! those of containers, and there are a few dozen files at most.
 
 use std::collections::BTreeMap;
@@ -18,10 +18,10 @@ const MAX_DEPTH: usize = 8;
 /// Maximum number of scanned files.
 const MAX_FILES: usize = 10_000;
 
-/// Folders that builds and tools write.
+/// Folders whose files are written by builds and tools.
 const WRITTEN: &[&str] = &["target", "node_modules", "__pycache__", "dist", "build"];
 
-/// Files with their times of change and sizes.
+/// Files with their modification times and their sizes in bytes.
 pub(super) type Files = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
 
 /// Finds the source files of a plugin: all except its component, build outputs and hidden files.
@@ -35,17 +35,18 @@ pub(super) fn files_of(dir: &Path) -> Files {
     found
 }
 
-/// Whether a build writes the file into the source folder.
+/// Whether the file is one that a build writes into the source folder.
 fn is_lock(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == "Cargo.lock")
 }
 
-/// Waits until the files differ from `before` and are at rest. Returns one that changed.
+/// Waits until the files differ from `before` and did not change between two checks. Returns one of
+/// the changed files.
 pub(super) async fn wait_for_change(before: &Files, look: impl Fn() -> Option<Files>) -> PathBuf {
     let mut last = before.clone();
     loop {
         tokio::time::sleep(LOOK).await;
-        // Wait for a missing folder: a build may be replacing it.
+        // A build may be replacing the folder, so wait until it exists again.
         let Some(now) = look() else {
             continue;
         };
@@ -57,14 +58,15 @@ pub(super) async fn wait_for_change(before: &Files, look: impl Fn() -> Option<Fi
     }
 }
 
-/// Returns a file that is not the same in both.
+/// Returns a file that differs between `before` and `now`, if any.
 pub(super) fn differing_path<'a>(before: &'a Files, now: &'a Files) -> Option<&'a Path> {
     let is_other = |path: &&PathBuf| before.get(*path) != now.get(*path);
     let mut all = now.keys().chain(before.keys());
     all.find(is_other).map(PathBuf::as_path)
 }
 
-/// Adds the files of a folder and its subfolders, up to a depth, whose names `is_seen` accepts.
+/// Adds the files of a folder and its subfolders. `is_seen` decides by name which files and folders
+/// are included; `depth` is the number of levels of subfolders.
 pub(super) fn find_within(
     found: &mut Files,
     folder: &Path,

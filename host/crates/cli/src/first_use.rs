@@ -1,7 +1,7 @@
-//! The first use: no model is configured, and a person is at the terminal to choose one.
+//! Lets the person at the terminal choose a model at the first use, when none is configured.
 //!
-//! A key goes into `secrets.toml`, which only its owner can read; the chosen model goes into the
-//! settings. Local servers are probed for their models at their usual ports.
+//! A key is stored in `secrets.toml`, which only its owner can read; the chosen model is stored in
+//! the settings. Local servers are probed for their models at their default ports.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,27 +26,27 @@ use rind_operator::settings::ModelSelection;
 use rind_operator::setup::OperatorSetup;
 use rind_operator::{model, secrets};
 
-/// Name of the provider whose servers have another address in a variable of their own.
+/// Name of the provider whose address can also be set with [`OLLAMA_HOST`].
 const OLLAMA: &str = "ollama";
 
-/// Variable of Ollama's own with its address, `HOST:PORT`.
+/// Environment variable of Ollama with the address of its server, `HOST:PORT`.
 const OLLAMA_HOST: &str = "OLLAMA_HOST";
 
-/// Maximum wait for a server on this machine to list its models.
+/// Timeout for a server on this machine to list its models.
 const PATIENCE: Duration = Duration::from_millis(800);
 
 /// Maximum number of models that are offered.
 const MAX_OFFERED: usize = 9;
 
-/// Model for a key of OpenRouter, whose choice is left to OpenRouter.
+/// Model for a key of OpenRouter: OpenRouter itself selects the model for each request.
 const OPENROUTER_MODEL: &str = "openrouter/auto";
 
-/// A model that a server on this machine has.
+/// A model on a server on this machine.
 #[derive(Debug)]
 struct OfferedModel {
     /// Name of the provider.
     provider: &'static str,
-    /// Name of the server for people.
+    /// Name of the server to show.
     server: &'static str,
     url: String,
     is_usual_url: bool,
@@ -56,12 +56,12 @@ struct OfferedModel {
 enum FirstChoice {
     Model(usize),
     Key,
-    /// A key that was pasted instead of a letter.
+    /// A key that was pasted into the menu.
     Pasted(String),
     Demo,
 }
 
-/// Returns the provider that the person chooses now; none without an answer.
+/// Asks the person for a model. Returns the chosen one; `None` if the person does not answer.
 pub(super) async fn choose_model(setup: &OperatorSetup) -> anyhow::Result<Option<Selected>> {
     let paths = &setup.paths;
     let offered = offered_models().await;
@@ -97,14 +97,14 @@ pub(super) async fn choose_model(setup: &OperatorSetup) -> anyhow::Result<Option
     choose_again(paths).map(Some)
 }
 
-/// Selects again, from the settings just written.
+/// Selects the model again, with the settings that were just written.
 fn choose_again(paths: &Paths) -> anyhow::Result<Selected> {
     let config = Config::new(Layer::files(&paths.user_config())?);
     let setup = OperatorSetup::new(operator_environment(), paths.clone(), config);
     model::select(&setup, &ModelSelection::default(), None)
 }
 
-/// The models of the servers on this machine.
+/// Lists the models of the servers on this machine.
 async fn offered_models() -> Vec<OfferedModel> {
     let ollama = variable(OLLAMA_HOST).map(|host| match host.contains("://") {
         true => format!("{}/v1", host.trim_end_matches('/')),
@@ -131,7 +131,8 @@ async fn offered_models() -> Vec<OfferedModel> {
     offered.take(MAX_OFFERED).collect()
 }
 
-/// Whether a model may answer in a chat, by its name: local servers list models for embeddings too.
+/// Whether a model may be one for chats, judged by its name: local servers list embedding models
+/// too.
 fn is_chat_model(name: &str) -> bool {
     let name = name.to_lowercase();
     !["embed", "rerank"].iter().any(|part| name.contains(part))
@@ -220,14 +221,16 @@ async fn ask_choice(offered: &[OfferedModel], paths: &Paths) -> Option<FirstChoi
     screen.ask_person(parse).await
 }
 
-/// Reads a key, and stores it if its server accepts it. Returns whether the server accepted it.
+/// Reads a key from the terminal without echo and stores it. Returns whether the key has the form
+/// of a known issuer.
 async fn read_key(paths: &Paths) -> anyhow::Result<bool> {
     let line = terminal::read_secret(|| at_once("  the key (it is not shown): ")).await;
     at_once("\n");
     keep_key(paths, line.unwrap_or_default().trim()).await
 }
 
-/// Keeps a key when it is one of a known issuer. Returns whether it is.
+/// Stores a key and selects its provider, if the key has the form of a known issuer. Returns
+/// whether it has. The provider's server may still reject the key, which is only a warning.
 async fn keep_key(paths: &Paths, key: &str) -> anyhow::Result<bool> {
     let Some((name, variable)) = key_issuer(key) else {
         render::print_warning(
@@ -245,16 +248,18 @@ async fn keep_key(paths: &Paths, key: &str) -> anyhow::Result<bool> {
     let selected = choose_again(paths)?;
     let cancel = CancellationToken::new();
     if let Err(error) = selected.provider.models(&cancel).await {
-        // Keep the key: it may be right and the network down; the turn reports more.
+        // Keep the key even if the server cannot be reached or rejects it: the key may still be
+        // valid, and the turn reports more.
         render::print_warning(&format!("{error:#}"));
     }
     Ok(true)
 }
 
-/// Keeps a secret in the file of the folder `config`, which only its owner can read.
+/// Stores a secret in `secrets.toml` in the folder `config`. Only the owner can read the file.
 fn keep_secret(config: &Path, name: &str, value: &str) -> anyhow::Result<PathBuf> {
     let path = config.join(secrets::FILE_NAME);
-    // Refuse a file that others can read now, not only when the secret is used.
+    // Refuse now to write to a file that others can read; it would be refused at the next use
+    // anyway.
     secrets::read_file(&path)
         .and_then(|_| edit::set_values(&path, "", &[(&[name], value.into())]))
         .with_context(|| Usage(format!("keep {name} in {}", path.display())))?;

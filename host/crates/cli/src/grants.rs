@@ -1,4 +1,4 @@
-//! Questions at the terminal about permissions of plugins, and `rind plugin grants`.
+//! Asks at the terminal about permissions of plugins, and implements `rind plugin grants`.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use rind_lib::grant::ask::{Ask, Question, Yes};
 use rind_lib::grant::project::Projects;
 use rind_lib::paths::{ADMIN_POLICY, Paths};
 
-/// The person at the terminal, who decides on permissions of plugins.
+/// Asks the person at the terminal to decide on permissions of plugins.
 pub(super) struct TerminalAsk;
 
 impl Ask for TerminalAsk {
@@ -33,7 +33,8 @@ pub(super) fn run_grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<Exi
         return Ok(ExitStatus::status_of(n_revoked > 0));
     }
     if let Some(project) = &args.distrust {
-        // Fall back to the given path, so that a deleted project can be forgotten.
+        // Use the path as typed if it no longer exists, so that trust in a deleted project can be
+        // revoked.
         let path = project.canonicalize().unwrap_or_else(|_| project.clone());
         let had_hooks = Projects::read(&paths.project_hooks())?.forget(&path)?;
         let was_trusted = projects.forget(&path)? || had_hooks;

@@ -1,4 +1,4 @@
-//! `rind import`: takes over the settings of another agent, after the person has seen them.
+//! `rind import`: imports the settings of another agent, after showing them to the person.
 
 use std::path::Path;
 
@@ -16,12 +16,12 @@ use rind_lib::disk::private_folder;
 use rind_lib::paths::Paths;
 use rind_lib::tool::policy::PolicyRule;
 
-/// Head of a settings file that is made for an import.
+/// First lines of a settings file that an import creates: none.
 const HEAD: &str = "";
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct ImportArgs {
-    /// The agent whose settings are read
+    /// Agent whose settings are read
     agent: AgentName,
     /// Read the settings of the project in this folder, too
     #[arg(long)]
@@ -29,7 +29,7 @@ pub(super) struct ImportArgs {
     /// Show what would be written, and write nothing
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
-    /// Write without asking, the hooks too
+    /// Write without asking, including the hooks
     #[arg(long, short)]
     yes: bool,
     /// Print the plan as JSON, and write nothing
@@ -57,7 +57,7 @@ impl AgentName {
         }
     }
 
-    /// Variable that names the folder of the agent.
+    /// Returns the environment variable that sets the settings folder of the agent.
     fn folder_variable(self) -> &'static str {
         match self {
             Self::ClaudeCode => "CLAUDE_CONFIG_DIR",
@@ -129,8 +129,8 @@ async fn confirm(words: &str, name: &str) -> bool {
     screen.ask_approval(yes_or_no, |yes| !yes).await == Some(true)
 }
 
-/// Removes from a plan everything that already exists. A file with other content becomes a loss:
-/// nothing is overwritten.
+/// Removes from a plan everything that already exists. A file that exists with other content is
+/// reported as a loss, because nothing is overwritten.
 fn remove_known(plan: &mut ImportPlan, paths: &Paths, servers: &[String]) -> anyhow::Result<()> {
     let file = paths.user_config();
     let known = edit::list_values(&file, &["tools", "rules"])?;
@@ -191,7 +191,8 @@ fn write_plan(plan: &ImportPlan, paths: &Paths) -> anyhow::Result<()> {
             private_folder(path.parent().unwrap_or(&paths.config))?;
             let mut new = std::fs::File::create_new(&path)?;
             std::io::Write::write_all(&mut new, file.text.as_bytes())
-                // Remove a partly written file, because the next import refuses to overwrite files.
+                // Remove a partially written file, because the next import refuses to overwrite
+                // files.
                 .inspect_err(|_| drop(std::fs::remove_file(&path)))
         };
         write().with_context(|| format!("write {}", path.display()))?;

@@ -1,4 +1,4 @@
-//! The prompt of a turn: typed text and piped input.
+//! Reads the prompt of a turn: text from the command line and piped input.
 
 use std::io::{IsTerminal, Stdin};
 use std::time::{Duration, Instant};
@@ -22,18 +22,19 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// continues after 3 s, Codex waits forever.
 const FIRST_BYTE: Duration = Duration::from_secs(5);
 
-/// Longest silence after the first byte, on the same condition.
+/// Timeout for more data after the first byte, if no writer is found.
 const NEXT_BYTE: Duration = Duration::from_secs(30);
 
-/// Returns the typed prompt, with piped input as a block after it; or piped input alone, if nothing
-/// or `-` was typed. Without `reads_stdin` standard input has another use.
+/// Returns the prompt from the command line, followed by piped input as a block; or piped input
+/// alone, if there is no prompt or it is `-`. If `reads_stdin` is false, standard input is left
+/// alone, because it has another use.
 ///
 /// Next to a prompt, standard input must not block the turn forever. A file is read to its end. A
-/// pipe is read without timeout as long as a program that is not one of ours holds its other end,
-/// as `git` does in `git diff | rind run …`: it will write or exit. If no writer is found, timeouts
-/// apply, and the person and the model are told.
+/// pipe is read without timeout as long as a program that is not one of our parents has the other
+/// end open, such as `git` in `git diff | rind run …`, because it will write or exit. If no such
+/// writer is found, timeouts apply, and the person and the model are informed.
 ///
-/// Returns `None` if there is no prompt and `is_optional` allows that.
+/// Returns `None` if there is no prompt and `is_optional` is true.
 pub(super) fn read_prompt(
     typed: Option<&str>,
     reads_stdin: bool,
@@ -61,7 +62,7 @@ pub(super) fn read_prompt(
     }
 }
 
-/// Returns the prompt of a command, with piped input as a block after it.
+/// Returns the prompt `text`, followed by piped input as a block.
 pub(super) fn with_piped(text: &str) -> anyhow::Result<String> {
     let stdin = std::io::stdin();
     match is_piped(&stdin) {
@@ -70,8 +71,8 @@ pub(super) fn with_piped(text: &str) -> anyhow::Result<String> {
     }
 }
 
-/// Whether standard input is meant to be read: a pipe, a file or a socket, and not a terminal or
-/// `/dev/null`.
+/// Whether standard input is a pipe, a file or a socket, and so meant to be read; a terminal or
+/// `/dev/null` is not.
 fn is_piped(stdin: &Stdin) -> bool {
     use rustix::fs::FileType;
     let kind = rustix::fs::fstat(stdin).map(|found| FileType::from_raw_mode(found.st_mode));
@@ -81,7 +82,7 @@ fn is_piped(stdin: &Stdin) -> bool {
     )
 }
 
-/// Returns a prompt with piped input after it.
+/// Returns a prompt followed by piped input, read with timeouts.
 fn read_beside(prompt: &str, stdin: &Stdin) -> anyhow::Result<String> {
     let PipedText { text, is_cut } = read_stdin(stdin, InputWait::Bounded)?;
     let with = with_block(prompt, text.trim_end());
@@ -94,14 +95,14 @@ fn read_beside(prompt: &str, stdin: &Stdin) -> anyhow::Result<String> {
     })
 }
 
-/// Text of standard input.
+/// Text that was read from standard input.
 struct PipedText {
     text: String,
-    /// Whether reading was abandoned before the end.
+    /// Whether reading stopped at a timeout before the end.
     is_cut: bool,
 }
 
-/// Whether reading may be abandoned before the end.
+/// Whether reading may stop at a timeout before the end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum InputWait {
     ToTheEnd,
@@ -173,7 +174,8 @@ fn read_stdin(stdin: &Stdin, wait: InputWait) -> anyhow::Result<PipedText> {
     Ok(PipedText { text, is_cut })
 }
 
-/// Waits until there is something to read, or the end.
+/// Waits until standard input has data or has ended. Returns false after `most`, which must be less
+/// than a second.
 fn is_readable(stdin: &Stdin, most: Duration) -> anyhow::Result<bool> {
     let most = Timespec {
         tv_sec: 0,
@@ -187,8 +189,8 @@ fn is_readable(stdin: &Stdin, most: Duration) -> anyhow::Result<bool> {
     }
 }
 
-/// Whether a program is seen that will write to this pipe or end: one that has its other end open
-/// and did not start us. The programs above us may hold it open for as long as we run.
+/// Whether another program has the write end of this pipe open, and so will write to it or exit.
+/// Parent processes do not count: they may have it open for as long as this program runs.
 #[cfg(target_os = "linux")]
 fn has_writer(stdin: &Stdin) -> bool {
     use std::os::fd::AsRawFd;
@@ -209,7 +211,7 @@ fn has_writer(_: &Stdin) -> bool {
     false
 }
 
-/// This process and those that it descends from.
+/// Returns the ids of this process and all its ancestors.
 #[cfg(target_os = "linux")]
 fn parent_processes() -> Vec<u32> {
     let mut above = vec![std::process::id()];
@@ -228,14 +230,14 @@ fn parent_processes() -> Vec<u32> {
     above
 }
 
-/// Whether a process has a pipe open for writing.
+/// Whether a process has the pipe open for writing.
 #[cfg(target_os = "linux")]
 fn writes_to(id: u32, pipe: &std::path::Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     let open = std::fs::read_dir(format!("/proc/{id}/fd"));
     open.into_iter().flatten().flatten().any(|entry| {
         let is_it = std::fs::read_link(entry.path()).is_ok_and(|target| target == pipe);
-        // The mode of the link in `/proc/PID/fd` shows how the descriptor is open.
+        // The mode of a link in `/proc/PID/fd` shows whether the descriptor is open for writing.
         let mode = entry
             .path()
             .symlink_metadata()
@@ -244,7 +246,7 @@ fn writes_to(id: u32, pipe: &std::path::Path) -> bool {
     })
 }
 
-/// Joins a prompt and a text between fences.
+/// Appends a text to a prompt as a fenced block.
 fn with_block(prompt: &str, text: &str) -> String {
     if text.trim().is_empty() {
         return prompt.to_owned();
@@ -252,7 +254,7 @@ fn with_block(prompt: &str, text: &str) -> String {
     format!("{prompt}\n\nStandard input:\n\n{}", fence_input(text))
 }
 
-/// A text between fences that it does not contain.
+/// Encloses a text in fences that are longer than any run of backticks in the text.
 pub(super) fn fence_input(text: &str) -> String {
     let mut longest = 2;
     let mut run = 0;

@@ -1,8 +1,8 @@
 //! The command line: the only crate that reads arguments, the environment and the current folder.
 //!
 //! Each command is a file; all output to the user goes through `render`. Arguments and the
-//! environment are resolved once, into the settings from which `operator` builds a host. No
-//! other crate but the program may depend on this one.
+//! environment are resolved once, into the settings from which `operator` builds a host. Only the
+//! program itself may depend on this crate.
 
 mod acp;
 mod alone;
@@ -83,10 +83,10 @@ use exit_code::ExitStatus;
 use rind_lib::plugin::compile;
 use rind_lib::tool::process::confine;
 
-/// Time that leftover tasks have to end when the program ends.
+/// Timeout for background tasks to end when the program exits.
 const SHUTDOWN: Duration = Duration::from_millis(200);
 
-/// Runs the program, which carries these plugins.
+/// Runs the `rind` program with the bundled plugins `carried`.
 #[must_use]
 pub fn main(carried: &'static Carried) -> ExitCode {
     carried::set_carried(carried);
@@ -95,8 +95,8 @@ pub fn main(carried: &'static Carried) -> ExitCode {
         return exit;
     };
     render::print_error(&anyhow::anyhow!("{why}"));
-    // A failed write changes the exit code only if the turn succeeded: otherwise the reason for the
-    // end is more important.
+    // Keep the exit code of a command that did not succeed: it is more specific than the code for a
+    // failed write of output.
     if exit == ExitStatus::Done.into() {
         ExitStatus::Failed.into()
     } else {
@@ -104,8 +104,8 @@ pub fn main(carried: &'static Carried) -> ExitCode {
     }
 }
 
-/// Runs the small program `rind-guard-hook`, which answers at a hook of another agent and can do
-/// nothing else.
+/// Runs the program `rind-guard-hook`, which other agents run as their hook and which does nothing
+/// else.
 #[must_use]
 pub fn hook_main() -> ExitCode {
     confine::hide_process();
@@ -114,7 +114,8 @@ pub fn hook_main() -> ExitCode {
 }
 
 fn run_program() -> ExitCode {
-    // Run a hidden command before anything else starts: it must be alone in its process.
+    // Run a hidden command before anything else starts: the one that confines programs must run in
+    // a process with a single thread.
     if let Some(exit) = hidden_command() {
         return exit;
     }
@@ -157,14 +158,16 @@ fn run_program() -> ExitCode {
             }
             exit_code::of_error(&error)
         });
-    // Limit the shutdown: a thread that is blocked reading input would delay the exit forever.
+    // Limit the time of the shutdown: a thread that is blocked reading input would delay the exit
+    // forever.
     runtime.shutdown_timeout(SHUTDOWN);
     exit.into()
 }
 
-/// Inserts `chat` before options of a chat and before a first prompt, as in `rind -c` and `rind
-/// "fix the test"`. A single word stays a command, so that a misspelt command is not sent to a
-/// model. `rind session` alone lets a person choose a session, as `rind --resume` does.
+/// Inserts `chat` before options of a chat and before a first prompt, as in `rind -c` and
+/// `rind "fix the test"`. A single word stays a command, so that a misspelt command is not sent to
+/// a model. `rind session` alone becomes `rind chat --resume`, which lets the person choose a
+/// session.
 fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
     const OWN: [&str; 4] = ["-h", "--help", "-V", "--version"];
     let first = words.get(1).map(|word| word.to_string_lossy());
@@ -184,24 +187,24 @@ fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// Whether a person is at a terminal.
+/// Whether standard input and standard output are both terminals, so that a person can answer.
 fn has_person() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// Returns the chat command, if no command was named and a person is at a terminal.
+/// Returns the chat command as the default command; `None` if no person is at a terminal.
 fn chat_where_it_can() -> Option<CliCommand> {
     has_person().then(|| CliCommand::Chat(ChatArgs::default()))
 }
 
-/// The help that replaces a missing command.
+/// Returns the help that is printed if the command is missing.
 fn no_command() -> clap::Error {
     let mut command = CliArgs::command();
     let help = command.render_help();
     clap::Error::raw(ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, help).with_cmd(&command)
 }
 
-/// Prints the text of `clap`: the requested help, or the error in the arguments.
+/// Prints the text of `clap`, either requested help or an error, and returns the exit code.
 fn help_or_error(said: &clap::Error) -> ExitCode {
     let text = said.render();
     if said.use_stderr() {
@@ -213,7 +216,8 @@ fn help_or_error(said: &clap::Error) -> ExitCode {
     }
 }
 
-/// Runs a hidden command, for which Rind starts itself, if this is one.
+/// Runs one of the hidden commands with which Rind starts itself as a helper process, or the hook
+/// of `rind guard`. Returns `None` for any other command.
 fn hidden_command() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
     let command = args.next()?;
@@ -294,17 +298,20 @@ async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// Whether the command is for the author of a plugin, who watches its log.
+/// Whether the command is `rind plugin dev`, which also shows the debug log of plugins.
 fn is_author(command: &CliCommand) -> bool {
     let dev = |command: &PluginSubcommand| matches!(command, PluginSubcommand::Dev(_));
     matches!(command, CliCommand::Plugin { command } if dev(command))
 }
 
-/// Sets up logging. Logs are opt-in: `RIND_LOG=debug`, `RIND_LOG=plugin=info`. Log lines of plugins
-/// are also captured for a demo that reports on them. With `limits_plugins` each plugin may write a
-/// number of lines a minute, unless `RIND_LOG` asks for all.
+/// Sets up logging to standard error. By default only warnings are logged; `RIND_LOG=debug` or
+/// `RIND_LOG=plugin=info` selects more. With `hears_plugins`, log lines of plugins are also
+/// collected for the report of a demo. With `shows_plugins`, the default includes the debug log of
+/// plugins. With `limits_plugins`, the number of lines per plugin and minute is limited, unless
+/// `RIND_LOG` is set.
 fn log_to_stderr(hears_plugins: bool, shows_plugins: bool, limits_plugins: bool) {
-    // The call or command that uses an MCP server reports its failures.
+    // Do not log failures of the MCP protocol: the call or command that uses the server reports
+    // them.
     let mut by_default = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target(rind_mcp::PROTOCOL_LOG, LevelFilter::OFF);
@@ -326,6 +333,6 @@ fn log_to_stderr(hears_plugins: bool, shows_plugins: bool, limits_plugins: bool)
     let log = tracing_subscriber::registry()
         .with(stderr)
         .with(hears_plugins.then(demo::heard::hearing_layer));
-    // `try_init` fails only at a second call in a process, and there is none.
+    // Ignore the error: `try_init` fails only at a second call in a process, and there is none.
     let _ = log.try_init();
 }

@@ -1,5 +1,5 @@
-//! Address at which a server listens, as written on the command line, and the token that it
-//! requires.
+//! Parses the address at which a server listens, and opens the socket with the token that requests
+//! must have.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use rind_serve::access::ApiAccess;
 /// Address of a server over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ListenAddress {
-    /// Address and port.
+    /// IP address and port on loopback.
     Tcp(SocketAddr),
     /// Path of a Unix socket.
     Unix(PathBuf),
@@ -52,7 +52,7 @@ impl FromStr for ListenAddress {
     }
 }
 
-/// A socket that a server listens at, with the token that requests need.
+/// An open socket of a server, with the access checks for requests.
 pub(super) struct OpenedListener {
     pub(super) access: ApiAccess,
     pub(super) listener: ApiListener,
@@ -60,16 +60,18 @@ pub(super) struct OpenedListener {
     pub(super) token: PathBuf,
 }
 
-/// Listens at the address, with the token in this file of the data folder.
+/// Listens at the address. Requests need the token in the file `token_file` of the data folder,
+/// which is created if missing.
 ///
 /// # Errors
-/// The token cannot be read or written, or the address is taken.
+/// The token cannot be read or written, or the address is in use.
 pub(super) async fn open_listener(
     address: &ListenAddress,
     paths: &Paths,
     token_file: &str,
 ) -> anyhow::Result<OpenedListener> {
-    // Write the token before listening: a client that sees the socket must find the token.
+    // Write the token before listening, so that a client that finds the socket also finds the
+    // token.
     let token = paths.data.join(token_file);
     let failed = || format!("read the token of the server in {}", token.display());
     rind_lib::disk::private_folder(&paths.data).with_context(failed)?;

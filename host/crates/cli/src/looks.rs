@@ -1,6 +1,6 @@
-//! Looks of the output on this terminal: colors of code that fit its background, and links.
+//! Adapts the output to this terminal: colors of code that fit the background, and links.
 //!
-//! Settings decide first, then the terminal's answer, then the environment. Start from
+//! Settings take precedence, then the terminal's answer, then the environment. Start from
 //! [`set_looks`].
 
 use std::io::IsTerminal;
@@ -10,11 +10,11 @@ use super::render::look::{self, CodePalette};
 use rind_lib::config::Config;
 use rind_operator::chat::{ChatConfig, ChatTheme};
 
-/// Variable in which some terminals say their colors, as `FOREGROUND;BACKGROUND`.
+/// Environment variable in which some terminals report their colors, as `FOREGROUND;BACKGROUND`.
 const COLORS: &str = "COLORFGBG";
 
-/// Sets the looks as the settings and the environment say. Returns whether the terminal is to be
-/// asked for its background.
+/// Sets colors and links by settings and environment. Returns whether to ask the terminal for its
+/// background, because no theme is set.
 ///
 /// # Errors
 /// A setting is wrong.
@@ -33,7 +33,7 @@ pub(super) fn set_looks(config: &Config) -> anyhow::Result<bool> {
     Ok(chat.theme == ChatTheme::Auto)
 }
 
-/// Sets the colors for this background.
+/// Sets the colors of code that fit a light or a dark background.
 pub(super) fn set_background(is_light: bool) {
     look::set_palette(match is_light {
         true => CodePalette::Light,
@@ -41,7 +41,8 @@ pub(super) fn set_background(is_light: bool) {
     });
 }
 
-/// Palette for a background by its number among the sixteen colors.
+/// Returns the palette for a value of [`COLORS`], whose last number is the background among the
+/// sixteen colors.
 fn told_palette(told: &str) -> CodePalette {
     match told.rsplit(';').next().and_then(|last| last.parse().ok()) {
         Some(0..=6 | 8) => CodePalette::Dark,

@@ -1,4 +1,4 @@
-//! Manual pages, made of the arguments.
+//! Generates manual pages from the definitions of the arguments.
 
 use std::path::PathBuf;
 
@@ -10,12 +10,12 @@ use super::exit_code::ExitStatus;
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct ManualArgs {
-    /// The folder, which is created if it is missing
+    /// Folder for the pages, created if missing
     #[arg(value_name = "DIR")]
     pub(super) folder: PathBuf,
 }
 
-/// Writes a page for the program and one for each command.
+/// Writes a manual page for the program and one for each command.
 pub(super) fn write_pages(args: &ManualArgs) -> anyhow::Result<ExitStatus> {
     let folder = &args.folder;
     std::fs::create_dir_all(folder)

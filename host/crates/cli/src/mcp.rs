@@ -1,5 +1,5 @@
-//! `rind mcp`: adds, lists, tests and removes MCP servers, asks about their offers, and is a server
-//! itself.
+//! `rind mcp`: adds, lists, tests and removes MCP servers, asks whether to approve their tools, and
+//! serves as one.
 
 pub(super) mod args;
 mod login;
@@ -25,7 +25,7 @@ use rind_operator::settings::ModelSelection;
 use rind_operator::setup::OperatorSetup;
 use rind_operator::{confinement, mcp};
 
-/// Head of a settings file that is made for a server.
+/// First lines of a settings file that is created for a server: none.
 const HEAD: &str = "";
 
 pub(super) async fn run_mcp(command: McpCommand) -> anyhow::Result<ExitStatus> {
@@ -39,7 +39,7 @@ pub(super) async fn run_mcp(command: McpCommand) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// Reads the settings of a server, and makes it reachable as in a session.
+/// Builds a server that is confined and connected as in a session.
 async fn reachable(
     setup: &OperatorSetup,
     name: &str,
@@ -68,7 +68,7 @@ async fn add_server(args: McpAddArgs) -> anyhow::Result<ExitStatus> {
         false => (None, None),
         true => match probe_server(&server).await {
             Ok(offer) => (Some(offer), None),
-            // The login that follows needs the server in the settings.
+            // Add the server nevertheless: `rind mcp login` needs it in the settings.
             Err(failure) if failure.wants_login => (None, Some(failure.why)),
             Err(failure) => return Err(probe_error(&name, &failure)),
         },
@@ -123,7 +123,7 @@ async fn test_server(args: &McpTestArgs) -> anyhow::Result<ExitStatus> {
     settle_offer(&setup, &server, &offer, args.yes).await
 }
 
-/// Asks whether a server that a file of the project names may be started.
+/// Asks whether to start a server that a file of the project configures.
 async fn may_start(server: &McpServer, place: &str, args: &McpTestArgs) -> bool {
     let is_yes = match (args.yes, terminal::can_ask() && !args.json) {
         (true, _) => true,
@@ -142,12 +142,13 @@ async fn may_start(server: &McpServer, place: &str, args: &McpTestArgs) -> bool 
     is_yes
 }
 
-/// Reads the settings and the project here, which is not asked about.
+/// Reads the settings, with those of the project in the current folder if it is trusted. Does not
+/// ask whether to trust it.
 async fn project_setup(trust_project: bool) -> anyhow::Result<OperatorSetup> {
     environment::project_setup(None, &ModelSelection::default(), trust_project).await
 }
 
-/// Returns all servers: those of the settings, and those of the trusted project.
+/// Returns the servers in the settings and those of the trusted project.
 fn all_servers(setup: &OperatorSetup) -> anyhow::Result<Vec<NamedServer>> {
     let config = mcp::settings(setup)?;
     let of_project = mcp::project_servers(setup, &config)?;
@@ -168,7 +169,7 @@ fn find_named(setup: &OperatorSetup, name: &str) -> anyhow::Result<NamedServer> 
     }
 }
 
-/// Starts a server once. The error is that of the command.
+/// Starts a server once to read its offer. The error is a text for the user.
 async fn probe_once(server: &McpServer) -> anyhow::Result<ServerOffer> {
     let probed = probe_server(server).await;
     probed.map_err(|failure| probe_error(&server.name, &failure))
@@ -178,7 +179,8 @@ fn probe_error(name: &str, failure: &ProbeFailure) -> anyhow::Error {
     anyhow::anyhow!("MCP server `{name}`: it {failure}")
 }
 
-/// Shows the offer of a server, and asks unless it equals the pinned one.
+/// Shows the offer of a server. Unless it equals the approved offer, asks whether to approve it,
+/// and pins it if so.
 async fn settle_offer(
     setup: &OperatorSetup,
     server: &McpServer,
@@ -226,7 +228,7 @@ async fn settle_offer(
     Ok(ExitStatus::Done)
 }
 
-/// Whether the tools of a server are used.
+/// State of the approval of a server, which decides whether its tools are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ServerStanding {
@@ -234,9 +236,9 @@ pub(super) enum ServerStanding {
     Pinned,
     /// The settings have changed since the server was approved.
     OtherSettings,
-    /// No answer yet.
+    /// The server was never approved.
     Unknown,
-    /// Switched off.
+    /// The server is disabled in the settings.
     Off,
 }
 
@@ -257,19 +259,19 @@ fn standing_of(
     (standing, changes.unwrap_or_default())
 }
 
-/// A server as `rind mcp list` has it.
+/// A server in the output of `rind mcp list`.
 #[derive(Debug, Serialize)]
 pub(super) struct ListedServer<'a> {
     pub(super) name: &'a str,
-    /// `settings`, or the file of the project that names it.
+    /// `settings`, or the file of the project that configures the server.
     pub(super) origin: &'a str,
     pub(super) standing: ServerStanding,
     #[serde(flatten)]
     pub(super) settings: &'a ServerSettings,
-    /// Tools that were approved.
+    /// Names of the approved tools.
     pub(super) tools: Vec<&'a str>,
     pub(super) given: Option<&'a str>,
-    /// Authorization server of the login that is used.
+    /// Authorization server of the login that is in use; `None` without one.
     pub(super) login: Option<String>,
 }
 
@@ -282,7 +284,7 @@ async fn list_servers(args: &McpListArgs) -> anyhow::Result<ExitStatus> {
         .map(|own| {
             let NamedServer { name, settings, .. } = own;
             let pin = pin_name(&setup, own);
-            // The names of its variables are part of what was approved.
+            // Add the names of the server's environment variables, which are part of the approval.
             let mut approved = settings.clone();
             approved
                 .env
@@ -307,7 +309,7 @@ async fn list_servers(args: &McpListArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-/// Returns the name under which the offer of a server is pinned.
+/// Returns the key under which the approved offer of a server is pinned.
 fn pin_name(setup: &OperatorSetup, own: &NamedServer) -> String {
     match own.place {
         Some(_) => mcp::project_pin(setup, &own.name),
@@ -315,9 +317,9 @@ fn pin_name(setup: &OperatorSetup, own: &NamedServer) -> String {
     }
 }
 
-/// Returns the authorization server of a login that is used for a server.
+/// Returns the authorization server of the login with which a server is used; `None` without one.
 fn login_issuer(setup: &OperatorSetup, name: &str, settings: &ServerSettings) -> Option<String> {
-    // A login that cannot be read is reported when the server is used.
+    // Ignore an unreadable login here: it is reported when the server is used.
     let login = StoredLogin::read(&login_file(&setup.paths, name)).ok()??;
     let is_used = Some(&login.url) == settings.url.as_ref() && !settings.sets_authorization();
     is_used.then_some(login.issuer)
@@ -326,7 +328,7 @@ fn login_issuer(setup: &OperatorSetup, name: &str, settings: &ServerSettings) ->
 async fn remove_server(args: &McpRemoveArgs) -> anyhow::Result<ExitStatus> {
     let setup = environment::user_setup()?;
     let file = setup.paths.user_config();
-    // Settings that are wrong must not keep their server from being removed.
+    // Ignore wrong settings, so that their server can still be removed.
     let settings = mcp::settings(&setup).ok();
     let own = settings.as_ref().and_then(|all| all.0.get(&args.name));
     let is_private = own.is_some_and(|own| own.private);
@@ -361,7 +363,7 @@ fn find_server<'a>(servers: &'a McpConfig, name: &str) -> anyhow::Result<&'a Ser
     }
 }
 
-/// Returns the error for a name that no server has.
+/// Returns the error for an unknown server, with the known names.
 fn no_server<'a, T>(name: &str, known: impl Iterator<Item = &'a str>) -> anyhow::Result<T> {
     let known: Vec<&str> = known.collect();
     let known = match known.is_empty() {
@@ -376,7 +378,7 @@ pub(super) fn server_names(setup: &OperatorSetup) -> anyhow::Result<Vec<String>>
     Ok(mcp::settings(setup)?.0.into_keys().collect())
 }
 
-/// Writes the settings that differ from the defaults.
+/// Writes the settings of a server that differ from the defaults.
 pub(super) fn write_settings(
     file: &std::path::Path,
     name: &str,

@@ -24,7 +24,7 @@ pub(super) struct ModelsArgs {
 #[derive(Debug, Serialize)]
 pub(super) struct ModelListing {
     pub(super) provider: String,
-    /// The model that a session would ask.
+    /// Model that a session would use.
     pub(super) chosen: String,
     pub(super) models: Vec<ListedModel>,
 }
@@ -32,9 +32,9 @@ pub(super) struct ModelListing {
 #[derive(Debug, Serialize)]
 pub(super) struct ListedModel {
     pub(super) name: String,
-    /// US dollars for a million tokens of input and of output; none when no price is known.
+    /// US dollars for a million tokens of input and of output; `None` if the price is unknown.
     pub(super) price: Option<(f64, f64)>,
-    /// Tokens of the context window; none when it is not known.
+    /// Size of the context window in tokens; `None` if unknown.
     pub(super) window: Option<u64>,
 }
 
@@ -43,7 +43,8 @@ pub(super) async fn run_models(args: ModelsArgs) -> anyhow::Result<ExitStatus> {
     let setup = project_setup(None, &model, false).await?;
     let selected = model::select(&setup, &model, None)?;
     let names = selected.provider.models(&CancellationToken::new()).await;
-    // Hide the type of the error: it is no usage error, unlike the errors of selecting a model.
+    // Convert to plain text, because exit codes treat provider errors as wrong usage, which is
+    // right only while a model is selected.
     let failed = |error| anyhow::anyhow!("{:#}", anyhow::Error::new(error));
     let names = names.map_err(failed).context("list the models")?;
     let prices: Prices = setup.config.section()?;

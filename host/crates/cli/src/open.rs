@@ -1,5 +1,5 @@
 //! Opens a session for one turn (`run`) or many (`chat`), or builds the host for several sessions
-//! (`serve`). The person at the terminal answers the questions.
+//! (`serve`). Questions go to the person at the terminal.
 
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ use rind_operator::settings::RunSettings;
 use rind_operator::setup::OperatorSetup;
 use rind_operator::start::{PreparedRun, ReadyRun, RunFrontend};
 
-/// Front end of a run that is started from a terminal or a script. At a terminal the person is
-/// asked about trust, grants and a first model.
+/// Front end of a run from a terminal or a script. Asks a person at a terminal about trust, grants
+/// and, at the first use, a model; otherwise asks nothing.
 struct TerminalFrontend {
     /// Whether a user at a terminal can answer questions.
     has_terminal: bool,
@@ -64,7 +64,7 @@ impl RunFrontend for TerminalFrontend {
     }
 
     fn on_compile(&self) -> Option<OnCompile> {
-        // The first compilation takes long enough for a person to wonder.
+        // Show progress: the first compilation takes long.
         self.has_terminal.then(render::plugins::on_compile)
     }
 
@@ -81,43 +81,43 @@ impl RunFrontend for TerminalFrontend {
     }
 }
 
-/// Parts needed to open a session.
+/// A prepared run whose session is not open yet.
 pub(super) struct PreparedSession {
     run: PreparedRun,
     exits: ExitAtSignals,
 }
 
-/// A host with its setup and channels.
+/// A host with the channels for questions to the person.
 pub(super) struct ReadyHost {
     pub(super) run: ReadyRun,
     questions: UnboundedReceiver<TerminalQuestion>,
     asker: Asker,
-    /// Exit at signals, until the new listener for signals drops it.
+    /// Exits the program at signals. Dropped once another listener handles signals.
     pub(super) exits: ExitAtSignals,
 }
 
-/// An open session with its setup and channels.
+/// An open session with the channels for questions to the person.
 pub(super) struct OpenedSession {
     pub(super) session: Session,
-    /// Questions about tool calls; empty if no person answers.
+    /// Receives questions about tool calls; stays empty if no person answers.
     pub(super) questions: UnboundedReceiver<TerminalQuestion>,
     pub(super) setup: OperatorSetup,
-    /// The way to ask the person; `None` if no person answers.
+    /// Sender of other questions to the person; `None` if no person answers.
     pub(super) asker: Asker,
-    /// The way in which commands run.
+    /// Runs shell commands, confined as the settings require.
     pub(super) commands: ShellCommands,
-    /// The model and the reason for its choice, as text.
+    /// Describes the model and why it was chosen.
     pub(super) chosen: String,
-    /// Mode of approval.
+    /// The current approval mode.
     pub(super) switch: ModeSwitch,
-    /// Whether calls are only described.
+    /// Whether calls that do more than read are only described and not run.
     pub(super) is_dry_run: bool,
-    /// Exit at signals, until the new listener for signals drops it.
+    /// Exits the program at signals. Dropped once another listener handles signals.
     pub(super) exits: ExitAtSignals,
 }
 
-/// Makes the host of a further folder while the program runs. It asks nothing, and installs no
-/// signal handlers.
+/// Builds another host while the program runs, for example for another folder. Asks no questions
+/// and installs no signal handlers.
 pub(super) async fn open_further(
     settings: RunSettings,
     store: Option<SessionStore>,
@@ -131,7 +131,8 @@ pub(super) async fn open_further(
     run.host(approver).await
 }
 
-/// Prepares a run.
+/// Prepares a run: asks the questions, loads the plugins and selects the model. Until the exits are
+/// dropped, a signal exits the program.
 pub(super) async fn prepare_session(settings: RunSettings) -> anyhow::Result<PreparedSession> {
     let exits = ExitAtSignals::new().context("listen for signals")?;
     let frontend = TerminalFrontend {
@@ -143,19 +144,19 @@ pub(super) async fn prepare_session(settings: RunSettings) -> anyhow::Result<Pre
 }
 
 impl PreparedSession {
-    /// Continues if no model is set up.
+    /// Permits a run without a configured model.
     pub(super) fn without_model(mut self) -> Self {
         self.run = self.run.without_model();
         self
     }
 
-    /// Passes prompts and resources of these MCP servers on to clients.
+    /// Offers prompts and resources of these MCP servers to clients as well.
     pub(super) fn passing_on(mut self, servers: &[String]) -> Self {
         self.run = self.run.passing_on(servers);
         self
     }
 
-    /// Replaces the store of sessions, by default files on this machine.
+    /// Replaces the store of sessions, which by default is a folder on this machine.
     pub(super) fn with_store(mut self, store: SessionStore) -> Self {
         self.run.store = Some(store);
         self
@@ -174,12 +175,12 @@ impl PreparedSession {
         Ok(CommandSet::new(about, project, program).await)
     }
 
-    /// Returns the plugins that were loaded.
+    /// Returns the loaded plugins.
     pub(super) fn plugins(&self) -> Arc<PluginSet> {
         self.run.plugins.shared().clone()
     }
 
-    /// Returns the load of later versions of a plugin.
+    /// Returns a loader for later versions of a plugin.
     pub(super) fn later_load(&self, plugin: &str) -> anyhow::Result<PluginLoad> {
         self.run.later(plugin)
     }
@@ -213,7 +214,7 @@ impl PreparedSession {
     }
 }
 
-/// Collects the facts that built-in commands show.
+/// Collects the facts that built-in commands show and change.
 pub(super) fn command_facts(run: &PreparedRun) -> anyhow::Result<CommandFacts> {
     let policy: ToolPolicy = run.setup.config.section()?;
     Ok(CommandFacts {
@@ -228,7 +229,7 @@ pub(super) fn command_facts(run: &PreparedRun) -> anyhow::Result<CommandFacts> {
     })
 }
 
-/// Way to ask the person at the terminal; `None` if there is none.
+/// Sender of questions to the person at the terminal; `None` if there is no person.
 pub(super) type Asker = Option<UnboundedSender<TerminalQuestion>>;
 
 pub(super) fn choose_approver(

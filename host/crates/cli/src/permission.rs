@@ -1,5 +1,5 @@
-//! The questions about plugins and projects: their requests, texts quoted from them, and changes
-//! since the last answer.
+//! Asks about permissions of plugins, and about trust in projects and their hooks. Questions show
+//! the requests, texts of the plugin or project, and changes since the last answer.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use rind_lib::script::Script;
 use rind_operator::project::{AskProject, ProjectContents, ProjectQuestion, ProjectYes};
 use rind_operator::project_hooks::HookQuestion;
 
-/// Asks which permissions a plugin gets. The end of input is a no.
+/// Asks which permissions to grant to a plugin. Returns `None` for a no, and at the end of input.
 pub(super) async fn ask_plugin(question: &Question) -> Option<Yes> {
     let parse = |line: &str| match line.to_lowercase().as_str() {
         "o" | "once" => Some(Some(Yes::Once)),
@@ -119,7 +119,7 @@ fn what_changed(earlier: &GrantAnswer, question: &Question) -> String {
     }
 }
 
-/// The person at the terminal, who is asked whether a project is trusted.
+/// Asks the person at the terminal whether to trust a project.
 pub(super) struct TerminalTrust;
 
 impl AskProject for TerminalTrust {
@@ -135,7 +135,8 @@ impl AskProject for TerminalTrust {
     }
 }
 
-/// Asks for an approval that lasts for this run, or until the content that was shown changes.
+/// Asks for an approval that is valid for this run, or until the content that the question showed
+/// changes.
 async fn ask_until_changed(screen: QuestionScreen) -> Option<ProjectYes> {
     let parse = |line: &str| match line.to_lowercase().as_str() {
         "y" | "yes" | "o" | "once" => Some(Some(ProjectYes::Once)),
@@ -146,7 +147,7 @@ async fn ask_until_changed(screen: QuestionScreen) -> Option<ProjectYes> {
     screen.ask_approval(parse, Option::is_none).await.flatten()
 }
 
-/// Asks whether a project is trusted in its present state.
+/// Asks whether to trust a project in its present state.
 async fn ask_project(question: &ProjectQuestion<'_>) -> Option<ProjectYes> {
     let ProjectQuestion {
         paths,
@@ -205,7 +206,8 @@ fn hook_screen(question: &HookQuestion<'_>) -> QuestionScreen {
     }
 }
 
-/// Returns the line about an earlier approval of something that has changed.
+/// Returns the line that reports changes since an earlier approval; `None` if nothing has changed.
+/// `did` is what the person approved.
 fn changed_line(trust: &ProjectTrust, did: &str) -> Option<QuestionLine> {
     let ProjectTrust::Changed { since } = trust else {
         return None;
@@ -286,7 +288,7 @@ fn project_screen(
     }
 }
 
-/// The lines of a text that are not empty.
+/// Returns the lines of a text that are not empty, each with a mark.
 fn permission_lines(text: &str) -> impl Iterator<Item = QuestionLine> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     lines.map(|line| QuestionLine::new("    | ").of_block(line))

@@ -1,14 +1,14 @@
-//! Puts a question of a plugin to the person at the terminal.
+//! Asks the person at the terminal a question of a plugin or an MCP server.
 //!
-//! The plugin is named in the line that asks, its texts are one escaped line each, and nothing that
-//! is typed for a tool call can answer it: an answer counts for this question alone.
+//! The question names its author, and shows each text of the author as one escaped line. Input
+//! typed for another question, such as one about a tool call, cannot answer it.
 
 use super::question::{QuestionLine, QuestionScreen, yes_or_no};
 use super::render::{BOLD, DIM, PLUGIN, WARN};
 use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
 
 pub(super) fn person_screen(question: &PersonQuestion) -> QuestionScreen {
-    // A source of tools is called `mcp:NAME`.
+    // The author is `mcp:NAME` for an MCP server, and the bare name for a plugin.
     let (what, name) = match question.plugin.split_once(':') {
         Some((_, server)) => ("MCP server ", server),
         None => ("plugin ", question.plugin.as_str()),
@@ -64,18 +64,19 @@ pub(super) fn person_screen(question: &PersonQuestion) -> QuestionScreen {
     }
 }
 
-/// Warning that is shown with every question of a plugin that is answered by text.
+/// Warning below each question of a plugin that expects text.
 const WARNING: &str =
     "this plugin gets the answer, and the screen shows it: type no password and no key";
 
-/// Warning that is shown with every question of an MCP server that is answered by text.
+/// Warning below each question of an MCP server that expects text.
 const SERVER_WARNING: &str =
     "this server gets the answer, and the screen shows it: type no password and no key";
 
-/// Parses a line into an answer; `None` when it is not a valid one.
+/// Parses a line as an answer; `None` if it is not a valid one.
 pub(super) fn parse_answer(line: &str, kind: &QuestionKind) -> Option<PersonAnswer> {
     match kind {
-        // Reject an empty line: a plugin must not decide its meaning.
+        // Reject an empty line, because otherwise the plugin could decide by its default what it
+        // means.
         QuestionKind::Confirm { .. } => yes_or_no(line).map(PersonAnswer::Yes),
         QuestionKind::Choose { options, .. } => {
             let at = line.parse::<usize>().ok()?.checked_sub(1)?;

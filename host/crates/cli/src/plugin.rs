@@ -1,4 +1,5 @@
-//! `rind plugin`: list, inspect and build; other subcommands have files of their own.
+//! `rind plugin`: implements `list`, `points`, `inspect` and `build`; other subcommands have their
+//! own files.
 
 pub(super) mod dev;
 pub(super) mod new;
@@ -25,10 +26,11 @@ use rind_operator::load::PluginLoad;
 use rind_operator::settings::ModelSelection;
 use rind_operator::{grants, plugin_flags, scripts};
 
-/// First builds compile the SDK's dependencies, which takes a minute or two on a small machine.
+/// Deadline for a build. A first build compiles the SDK's dependencies, which takes a minute or two
+/// on a small machine.
 const BUILD_DEADLINE: Duration = Duration::from_secs(30 * 60);
 
-/// Collects the plugins that a session in this folder would have, without questions.
+/// Prepares to load the plugins that a session in this folder would have, without asking questions.
 pub(super) async fn load_of(args: &PluginArgs) -> anyhow::Result<PluginLoad> {
     let selection = args.selection();
     let setup = project_setup(None, &ModelSelection::default(), selection.trust_project).await?;
@@ -89,7 +91,7 @@ pub(super) async fn list_points(args: ListArgs) -> anyhow::Result<ExitStatus> {
     Ok(exit_status(&plugins))
 }
 
-/// A plugin that is broken, or missing where it is relied on, is worth an exit code.
+/// Returns a failure if a plugin is broken, or is missing although something relies on it.
 fn exit_status(plugins: &PluginSet) -> ExitStatus {
     let is_missed = |left: &LeftOut| matches!(left.why, Why::Failed(_)) || left.reliance.is_some();
     ExitStatus::status_of(!plugins.left_out.iter().any(is_missed) && plugins.absent.is_empty())
@@ -108,7 +110,7 @@ pub(super) async fn inspect_plugin(args: InspectArgs) -> anyhow::Result<ExitStat
         PluginArgs::default()
     };
     let mut load = load_of(&plugin_args).await?;
-    // Load disabled plugins too: a person inspects a plugin before enabling it.
+    // Load disabled plugins too, because a person may inspect a plugin before enabling it.
     let off = load.switch_all_on();
     let plugins = load.load().await.context("load plugins")?;
     let is_it = |name: &str, trust| {
@@ -168,8 +170,8 @@ pub(super) async fn inspect_plugin(args: InspectArgs) -> anyhow::Result<ExitStat
 }
 
 pub(super) async fn run_build(args: BuildArgs) -> anyhow::Result<ExitStatus> {
-    // Report a manifest that the loader would refuse before minutes of compiling. The build itself
-    // reports a missing folder.
+    // Before minutes of compiling, report manifests that the loader would refuse. The build itself
+    // reports missing folders.
     let refused = |dir: &PathBuf| match Manifest::read(dir, None) {
         Err(error @ Error::Manifest { .. }) => Some(error),
         _ => None,
@@ -184,7 +186,8 @@ pub(super) async fn run_build(args: BuildArgs) -> anyhow::Result<ExitStatus> {
     let (mut report, are_lines_shown) = build_all(args.dirs, args.out).await?;
     let unloadable = find_unloadable(&mut report).await?;
     if let [built] = &mut report.built[..] {
-        // With the questions to the toolchain, which several plugins share.
+        // Use the total time for a single plugin: it includes the checks of the toolchain, which
+        // several plugins would share.
         built.seconds = started.elapsed().as_secs_f64();
     }
     report
@@ -201,14 +204,15 @@ pub(super) async fn run_build(args: BuildArgs) -> anyhow::Result<ExitStatus> {
     ))
 }
 
-/// Describes the built plugins that no host would load, with the reasons: a manifest that does not
-/// cover its component, tools or points that cannot be offered. Ignores reasons that are up to the
-/// operator (settings, grants, other plugins). Adds the time of compiling each to its time.
+/// Returns the built plugins that no host would load, with the reasons: for example a manifest that
+/// does not cover the component, or tools that cannot be offered. Ignores reasons that depend on
+/// the operator, such as settings, grants and other plugins. Adds the time for loading each plugin
+/// to its build time.
 async fn find_unloadable(report: &mut BuildReport) -> anyhow::Result<Vec<(String, String)>> {
     let mut unloadable = Vec::new();
     for plugin in &mut report.built {
         let started = Instant::now();
-        // The component may be in a subfolder of the plugin.
+        // Find the plugin's folder, because the component may be in a subfolder.
         let is_plugin = |folder: &&Path| folder.join(FILE_NAME).is_file();
         let Some(folder) = plugin.path.ancestors().find(is_plugin) else {
             continue;
@@ -221,7 +225,7 @@ async fn find_unloadable(report: &mut BuildReport) -> anyhow::Result<Vec<(String
     Ok(unloadable)
 }
 
-/// Returns the folders that plugins of this machine share.
+/// Returns the folders that all plugins on this machine share.
 pub(super) fn shared_folders() -> anyhow::Result<SharedFolders> {
     let paths = find_paths(None)?;
     Ok(SharedFolders {
@@ -230,8 +234,8 @@ pub(super) fn shared_folders() -> anyhow::Result<SharedFolders> {
     })
 }
 
-/// Builds and shows the output of cargo as progress. Returns whether all of it was shown. Ctrl-C
-/// ends cargo too.
+/// Builds plugins and shows cargo's output as progress. Returns the report, and whether the
+/// complete output was shown. Ctrl-C stops cargo too.
 async fn build_all(
     dirs: Vec<PathBuf>,
     out: Option<PathBuf>,
@@ -258,8 +262,8 @@ async fn build_all(
     Ok((report.context("build plugins")?, progress.are_lines_shown()))
 }
 
-/// Builds one plugin while another view owns the screen. The error contains the output that its
-/// author needs.
+/// Builds one plugin without output, because a session owns the screen. The error has the text that
+/// the plugin's author needs.
 pub(super) async fn build_quietly(dir: &Path, cancel: &CancellationToken) -> Result<(), String> {
     let options = BuildOptions {
         dirs: vec![dir.to_owned()],
@@ -274,8 +278,7 @@ pub(super) async fn build_quietly(dir: &Path, cancel: &CancellationToken) -> Res
     let why = match report {
         Ok(report) => match report.failed.first() {
             None => {
-                // Compiles the component for the cache. The loader reports why a plugin cannot be
-                // loaded.
+                // Compile the component into the cache. Ignore an error: the next load reports it.
                 let _ = alone::load_alone(dir).await;
                 return Ok(());
             }

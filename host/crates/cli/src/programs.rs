@@ -1,5 +1,4 @@
-//! Programs that follow a turn in addition to the person: they receive its events, and may steer
-//! it.
+//! Connects programs that follow a turn: they receive its events and may steer it.
 
 use std::path::Path;
 
@@ -12,7 +11,7 @@ use rind_lib::event::{Event, Stamped};
 
 type Watch = Box<dyn FnMut(&Event) + Send>;
 
-/// Programs that follow a turn. None does by default.
+/// Programs that follow a turn; by default none.
 #[derive(Default)]
 pub(super) struct FollowingPrograms {
     watch: Option<Watch>,
@@ -22,7 +21,7 @@ pub(super) struct FollowingPrograms {
 }
 
 impl FollowingPrograms {
-    /// Calls a function of the program itself with every event.
+    /// Calls a function of Rind itself with every event.
     pub(super) fn with_watch(watch: impl FnMut(&Event) + Send + 'static) -> Self {
         Self {
             watch: Some(Box::new(watch)),
@@ -30,7 +29,8 @@ impl FollowingPrograms {
         }
     }
 
-    /// Writes events to a file, and reads lines that steer.
+    /// Opens the file to which events are written, and the input from which lines to steer the turn
+    /// are read.
     pub(super) fn open_programs(
         events: Option<&Path>,
         steer_from: Option<&Path>,
@@ -43,7 +43,7 @@ impl FollowingPrograms {
         })
     }
 
-    /// Steers with this handle from now on.
+    /// Begins to steer the turn of this handle, if an input was opened.
     pub(super) fn begin_steering(
         &mut self,
         handle: SteerHandle,
@@ -55,7 +55,7 @@ impl FollowingPrograms {
             lines.map(|lines| InputSteering::new(lines, handle, cancel.clone(), is_json));
     }
 
-    /// Passes an event to the programs.
+    /// Passes an event to all programs.
     pub(super) fn take_event(&mut self, event: &Stamped) {
         if let Some(watch) = &mut self.watch {
             watch(&event.event);
@@ -81,7 +81,7 @@ impl FollowingPrograms {
         }
     }
 
-    /// Answers the lines that arrived too late.
+    /// Reports the lines that arrived too late to steer the turn.
     pub(super) async fn finish_programs(&mut self) {
         if let Some(steering) = &mut self.steering {
             steering.finish_steering().await;

@@ -1,8 +1,9 @@
-//! A question at the terminal: one bounded screen, with the possible answers on its last line.
+//! Shows a question at the terminal: at most one screen, with the possible answers on the last
+//! line.
 //!
-//! Foreign text is one escaped line, or a block whose every row begins with a mark, so that it
-//! cannot imitate a part of the question. A text that does not fit is paged through with `v`. Start
-//! from [`QuestionScreen`].
+//! Text of other authors is one escaped line, or a block in which every row begins with a mark, so
+//! that it cannot imitate a part of the question. If the question does not fit, `v` shows all of it
+//! page by page. Start from [`QuestionScreen`].
 
 use anstyle::Style;
 use unicode_width::UnicodeWidthChar;
@@ -15,36 +16,36 @@ use rind_lib::text;
 
 const TAB: &str = "    ";
 
-/// Reply to a "yes" that was typed before the question was shown to its end.
+/// Reply to an approval that was typed before all of the question was shown.
 pub(super) const UNREAD: &str = "view the whole question first: v and Enter";
 
-/// Mark before the rest of a line that is wider than the screen.
+/// Mark at the beginning of a row that continues a line.
 const CONTINUED: &str = "↪ ";
 
-/// Escapes one line of a foreign block, in which tabs are usual.
+/// Escapes one line of a text by another author. Tabs become four spaces.
 pub(super) fn escape_line(line: &str) -> String {
     let parts: Vec<String> = line.split('\t').map(text::one_line).collect();
     parts.join(TAB)
 }
 
-/// A question as far as it fits into some rows.
+/// Rows of a question that was cut to fit a number of rows.
 #[derive(Debug)]
 pub(super) struct FittedQuestion {
     pub(super) rows: Vec<String>,
-    /// Whether some rows are left out.
+    /// Whether rows were left out.
     pub(super) is_cut: bool,
 }
 
-/// Rows of a page that are not content: the prompt, and one row of the previous page.
+/// Rows of a page that show no new content: the prompt, and one row of the previous page.
 const ROWS_OF_PAGER: usize = 2;
 
-/// A line of a question, however many rows it takes.
+/// A line of a question, which may take several rows.
 #[derive(Clone, Debug)]
 pub(super) struct QuestionLine {
-    /// Prefix that the program adds.
+    /// Prefix of the line, chosen by the program.
     mark: String,
     pieces: Vec<(Style, String)>,
-    /// Whether the text is the program's own, so that rows may break at spaces.
+    /// Whether rows may break at spaces, because the text is the program's own.
     is_prose: bool,
 }
 
@@ -57,8 +58,8 @@ impl QuestionLine {
         }
     }
 
-    /// Breaks the line at spaces. Use it only for text of the program: other authors could use
-    /// spaces to decide what a row starts with.
+    /// Lets rows break at spaces. Use it only for text of the program: another author could use
+    /// spaces to choose the text with which a row begins.
     pub(super) fn in_prose(mut self) -> Self {
         self.is_prose = true;
         self
@@ -73,23 +74,24 @@ impl QuestionLine {
         self
     }
 
-    /// Appends foreign text, escaped to stay on this line.
+    /// Appends text of another author, escaped so that it stays on this line.
     pub(super) fn their_words(self, style: Style, text: &str) -> Self {
         self.styled_words(style, &text::one_line(text))
     }
 
-    /// Appends one line of a foreign block, in which tabs are usual.
+    /// Appends one line of a block by another author. Tabs become four spaces.
     pub(super) fn of_block(self, line: &str) -> Self {
         self.own_words(&escape_line(line))
     }
 
-    /// Appends pieces that are escaped already.
+    /// Appends pieces that are already escaped.
     pub(super) fn escaped_pieces(mut self, pieces: Vec<(Style, String)>) -> Self {
         self.pieces.extend(pieces);
         self
     }
 
-    /// Returns the rows of prose, unless a word is wider than the screen.
+    /// Returns the rows with breaks at spaces; `None` if the line is not prose, or a word is wider
+    /// than the screen.
     fn prose_rows(&self, columns: usize) -> Option<Vec<String>> {
         let pieces = self.pieces.iter();
         let styled: String = pieces
@@ -102,8 +104,9 @@ impl QuestionLine {
         rows.iter().all(fits).then_some(rows)
     }
 
-    /// Returns the rows on a screen of this width. Breaks anywhere, not at blanks: otherwise blanks
-    /// added or dropped at the end of a row could not be told from the original text.
+    /// Returns the rows on a screen of this width. Text of other authors breaks anywhere and not at
+    /// spaces, because spaces that were added or dropped at the end of a row could not be told from
+    /// those of the text.
     fn wrap_rows(&self, columns: usize) -> Vec<String> {
         if let Some(rows) = self.prose_rows(columns) {
             return rows;
@@ -136,31 +139,33 @@ impl QuestionLine {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct QuestionScreen {
-    /// The question, followed by its parts. If the screen is too small, each part gets a share of
-    /// the rows.
+    /// Parts of the question, of which the first begins with the question itself. If the screen is
+    /// too small, each part gets a share of the rows.
     pub(super) parts: Vec<Vec<QuestionLine>>,
-    /// Lines right above the answers, never cut: the scope of an answer.
+    /// Lines directly above the answers, which say what an answer covers. Cut only if the screen
+    /// has fewer rows.
     pub(super) covers: Vec<QuestionLine>,
-    /// Possible answers, as in `[y]es or [n]o`.
+    /// Possible answers, such as `[y]es or [n]o`.
     pub(super) keys: String,
-    /// Whether any text is an answer.
+    /// Whether any text is a valid answer.
     pub(super) takes_text: bool,
-    /// Whether the typed line is not shown, because a secret may be in it.
+    /// Whether the typed line is not echoed, because it may be a secret.
     pub(super) is_secret: bool,
 }
 
 impl QuestionScreen {
-    /// Asks for a choice that allows nothing by itself, as [`QuestionScreen::ask_approval`] does.
+    /// Asks for an answer that permits nothing by itself, so that it counts even if the question
+    /// was not shown completely. Otherwise like [`QuestionScreen::ask_approval`].
     pub(super) async fn ask_person<T>(&self, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
         self.ask_approval(parse, |_| true).await
     }
 
-    /// Asks until there is an answer that `parse` knows, or no more input: then `None`. As long as
-    /// a part of the question was never on the screen, only an answer counts that `is_no` calls one
-    /// which allows nothing.
+    /// Asks until `parse` accepts a line; returns `None` at the end of input. Until all of the
+    /// question was on the screen, only answers that permit nothing count, for which `is_no`
+    /// returns true.
     ///
-    /// Input typed before the question could be read is dropped, and nothing else is written to the
-    /// terminal meanwhile.
+    /// Input typed before the question could be read is dropped. While the question is open, no
+    /// other output is written to the terminal.
     pub(super) async fn ask_approval<T>(
         &self,
         parse: impl Fn(&str) -> Option<T>,
@@ -202,31 +207,32 @@ impl QuestionScreen {
         }
     }
 
-    /// Returns the line of the answers. `is_unread`: as long as only a no counts.
+    /// Returns the line with the possible answers. `is_unread` is true as long as the question must
+    /// be viewed first.
     pub(super) fn prompt_text(&self, is_unread: bool) -> String {
         let view = if is_unread { "[v]iew first, then " } else { "" };
         format!("  {view}{}: ", self.keys)
     }
 
-    /// Whether a line requests the full view. If any text is a valid answer, it does so only when
-    /// something was left out.
+    /// Whether a line requests all of the question. If any text is a valid answer, `v` is a request
+    /// only while rows are left out.
     pub(super) fn is_view(&self, line: &str, is_cut: bool) -> bool {
         let is_word = matches!(line.to_lowercase().as_str(), "v" | "view");
         is_word && (is_cut || !self.takes_text)
     }
 
-    /// Returns the rows above the answers, and whether some are left out. If the screen is too
-    /// small even for the first row and the scope of the answer, they scroll.
+    /// Returns the rows above the answers, and whether rows were left out. On a screen that is too
+    /// small even for the first row and `covers`, these rows scroll.
     pub(super) fn screen_rows(&self, size: TerminalSize) -> (Vec<String>, bool) {
         let n_prompt = self.prompt_text(true).chars().count() / size.columns + 1;
-        // Reserve another row for an answer that does not fit on the rest of the prompt's last row.
+        // Reserve another row for a typed answer that wraps.
         let n_rows = size.rows.saturating_sub(n_prompt + 1);
         let n_least = wrap_lines(&self.covers, size.columns).len() + 1;
         let fitted = self.fit_question(size.columns, n_rows.max(n_least));
         (fitted.rows, fitted.is_cut)
     }
 
-    /// Fits the question into `n_rows` rows.
+    /// Cuts the question to `n_rows` rows.
     pub(super) fn fit_question(&self, columns: usize, n_rows: usize) -> FittedQuestion {
         let parts: Vec<Vec<String>> = self
             .parts
@@ -246,14 +252,14 @@ impl QuestionScreen {
         fitted
     }
 
-    /// Returns all rows of the question, even if they do not fit on the screen.
+    /// Returns all rows of the question, even if they do not fit the screen.
     pub(super) fn all_rows(&self, size: TerminalSize) -> Vec<String> {
         let lines = self.parts.iter().flatten().chain(&self.covers);
         wrap_lines(lines, size.columns)
     }
 
-    /// Shows everything, a screen at a time. Returns whether the last page was reached; `None` at
-    /// the end of input.
+    /// Shows the complete question page by page. Returns whether the last page was reached; `None`
+    /// at the end of input.
     async fn page_through(&self, size: TerminalSize) -> Option<bool> {
         let all = self.all_rows(size);
         let mut rest = all.as_slice();
@@ -280,11 +286,11 @@ impl QuestionScreen {
     }
 }
 
-/// Longest line that is shown after it was typed without echo: a letter or a number. Keys are
-/// longer.
+/// Maximum length, in bytes, of a hidden line that is shown after it was typed: a letter or a
+/// number. Keys are longer.
 const MAX_SHOWN_BYTES: usize = 4;
 
-/// Reads a line that is not shown while it is typed. Shows a short one afterwards.
+/// Reads a line without echo. Shows it afterwards if it is short.
 async fn read_hidden(prompt: &str) -> Option<String> {
     let line = terminal::read_secret(|| at_once(prompt)).await;
     let typed = line.as_deref().unwrap_or_default().trim();
@@ -296,7 +302,7 @@ async fn read_hidden(prompt: &str) -> Option<String> {
     line
 }
 
-/// Parses a yes or a no.
+/// Parses a yes or a no; `None` for any other text.
 pub(super) fn yes_or_no(line: &str) -> Option<bool> {
     match line.to_lowercase().as_str() {
         "y" | "yes" => Some(true),
@@ -313,9 +319,9 @@ fn wrap_lines<'a>(
     lines.flat_map(|line| line.wrap_rows(columns)).collect()
 }
 
-/// Fits the rows of each part into `n_free`, in shares as equal as possible; a part that is cut
-/// ends with the number of missing rows. The first row of the first part is kept if there is any
-/// row.
+/// Cuts the parts to `n_free` rows together, in shares as equal as possible. A part that is cut
+/// ends with a row that says how many rows are missing. The first row of the first part is always
+/// kept, unless `n_free` is 0.
 fn fit_parts(parts: Vec<Vec<String>>, n_free: usize) -> FittedQuestion {
     let n_all: usize = parts.iter().map(Vec::len).sum();
     if n_all <= n_free {
@@ -325,7 +331,7 @@ fn fit_parts(parts: Vec<Vec<String>>, n_free: usize) -> FittedQuestion {
         };
     }
     let mut shares = vec![0; parts.len()];
-    // The loop ends: the parts have more rows than are free, so all free rows are given away.
+    // The loop terminates: the parts have more rows than `n_free`, so all free rows are assigned.
     let mut n_left = n_free;
     for at in (0..parts.len()).cycle() {
         if n_left == 0 {

@@ -1,8 +1,8 @@
-//! Resources of MCP servers that a person names in a typed text: `@SERVER:ADDRESS`.
+//! Fetches resources of MCP servers that a person mentions in typed text as `@SERVER:ADDRESS`.
 //!
-//! Owns which words name a resource and how the fetched text is added to the input: after the typed
-//! text, with its origin, between fences that it cannot close. A resource that cannot be had keeps
-//! the whole input from being sent. Start from [`find_mentions`].
+//! Owns which words count as mentions, and how the fetched text is appended to the input: after the
+//! typed text, with its origin, inside a fence that it cannot close. If a resource cannot be
+//! fetched, the input is not sent at all. Start from [`find_mentions`].
 
 use tokio_util::sync::CancellationToken;
 
@@ -18,30 +18,30 @@ use rind_mcp::{check_server_name, origin_of};
 /// Maximum number of resources in one input.
 const MAX_MENTIONS: usize = 10;
 
-/// Maximum size of text of all resources in one input, in bytes.
+/// Maximum size of the text of all resources in one input, in bytes.
 const MAX_TEXT_BYTES: usize = 512 << 10;
 
-/// Maximum number of images of all resources in one input.
+/// Maximum number of images from all resources in one input.
 const MAX_IMAGES: usize = 10;
 
-/// Maximum width of a quoted word, in columns.
+/// Maximum length of a quoted word, in characters.
 const MAX_QUOTED: usize = 200;
 
-/// A resource that a text names.
+/// Mention of a resource in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ResourceMention {
     pub(super) server: String,
     pub(super) uri: String,
 }
 
-/// An input with its resources.
+/// Input with the resources that it mentions.
 #[derive(Debug, Default)]
 pub(super) struct FilledInput {
     pub(super) text: String,
     pub(super) images: Vec<Attachment>,
 }
 
-/// Returns the names of the servers of a session.
+/// Returns the names of the MCP servers of a session.
 pub(super) fn server_names(materials: &SessionMaterials) -> Vec<String> {
     let origins = materials.origins().into_iter();
     let servers = origins.filter_map(|origin| {
@@ -51,11 +51,12 @@ pub(super) fn server_names(materials: &SessionMaterials) -> Vec<String> {
     servers.collect()
 }
 
-/// Finds the resources that a text names: `@docs:file:///a.txt`, also in quotes. A word is one if it
-/// begins with the name of a server of the session, or has the form of a server and an address.
+/// Finds the mentions of resources in a text, such as `@docs:file:///a.txt`, also in quotes. A word
+/// is a mention if it begins with the name of one of `servers`, or has the form of a server and an
+/// address.
 ///
 /// # Errors
-/// The session does not use the server, or there are too many.
+/// A mentioned server is not one of `servers`, or there are too many mentions.
 pub(super) fn find_mentions(
     text: &str,
     servers: &[String],
@@ -98,11 +99,12 @@ pub(super) fn find_mentions(
     Ok(found)
 }
 
-/// Finds the resources that a chat line names. Piped text may come from anyone, so its mentions of
-/// resources are plain words and fetch nothing.
+/// Finds the mentions of resources in a chat line. Only typed text may fetch resources, because
+/// piped text may come from anyone.
 ///
 /// # Errors
-/// The line cannot be sent as it is.
+/// The line cannot be sent: it is piped and mentions a resource, a turn is running, or a mention is
+/// invalid. An invalid mention in piped text is plain text.
 pub(super) fn find_in_line(
     text: &str,
     materials: &SessionMaterials,
@@ -123,11 +125,11 @@ pub(super) fn find_in_line(
     }
 }
 
-/// Refuses the line of a command that names a resource: the text that the command makes would be
-/// sent without it.
+/// Refuses the line of a command that mentions a resource, because the prompt that the command
+/// creates would be sent without the resource.
 ///
 /// # Errors
-/// The line names one.
+/// The line mentions a resource.
 pub(super) fn check_command(line: &str, materials: &SessionMaterials) -> Result<(), String> {
     let found = find_mentions(line, &server_names(materials)).unwrap_or_default();
     match found.first() {
@@ -139,12 +141,12 @@ pub(super) fn check_command(line: &str, materials: &SessionMaterials) -> Result<
     }
 }
 
-/// Reason why a text with a resource is not sent while a turn runs.
+/// Reason why a text that mentions a resource is not sent while a turn runs.
 pub(super) const BETWEEN_TURNS: &str = "a resource of an MCP server is fetched between turns; wait for the end of this one, or end \
                                         it with Ctrl-C";
 
-/// Fetches the resources that a text names, and appends their contents to the text. Emits an event
-/// for each.
+/// Fetches the resources that a text mentions, and appends their contents to the text. Emits an
+/// event for each resource.
 ///
 /// # Errors
 /// A resource cannot be fetched; the input must then not be sent.
@@ -201,7 +203,7 @@ pub(super) async fn fill_input(
     Ok(filled)
 }
 
-/// Size and number of what was fetched, as text.
+/// Formats the size of the fetched text and the number of fetched images.
 fn content_text(fetched: &FetchedMaterial) -> String {
     let images = format_count(fetched.images.len() as u64, "image");
     let text = match fetched.text.len() {
@@ -215,7 +217,7 @@ fn content_text(fetched: &FetchedMaterial) -> String {
     }
 }
 
-/// A resource as the model reads it, after the text of the person.
+/// Formats a resource for the model, to be appended to the person's text.
 fn resource_block(mention: &ResourceMention, fetched: &FetchedMaterial) -> String {
     let ResourceMention { server, uri } = mention;
     let head = format!(

@@ -1,4 +1,4 @@
-//! `rind run`: one turn.
+//! `rind run`: runs one turn or one command.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -36,7 +36,8 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let steers_from_stdin = args.steer_from.as_deref() == Some(Path::new("-"));
     let typed = args.prompt.as_deref();
     let line = typed.filter(|line| command::split_command(line).is_some());
-    // Read piped input only once a prompt for it is certain.
+    // Do not read piped input for a command yet, because the command may create no prompt to append
+    // it to.
     let prompt = match line {
         Some(_) => None,
         None => super::input::read_prompt(typed, !steers_from_stdin, args.resume.is_some())?,
@@ -137,31 +138,31 @@ fn mode_text(opened: &open::OpenedSession) -> String {
     reason = "there is one of them in a process"
 )]
 pub(super) enum RunInput {
-    /// A prompt with the demands on its turn.
+    /// Prompt, with the requirements on its turn.
     Prompt(String, TurnDemands),
-    /// Continue the interrupted turn, without a prompt.
+    /// Continue the interrupted turn of the session, without a prompt.
     Continue(TurnDemands),
     Command {
         commands: CommandSet,
         call: CommandCall,
-        /// Whether piped input belongs to the prompt that the command makes.
+        /// Whether piped input is added to the prompt that the command creates.
         reads_stdin: bool,
-        /// Requirements on the turn of the prompt.
+        /// Requirements on the turn of that prompt.
         demands: TurnDemands,
     },
 }
 
-/// Images of a turn, and its requirements.
+/// Images to attach to a turn, and requirements on the turn.
 #[derive(Default)]
 pub(super) struct TurnDemands {
     images: Vec<Attachment>,
     answer_schema: Option<AnswerSchema>,
     max_cost_usd: Option<f64>,
     input_id: Option<String>,
-    /// The typed part of the prompt, which may name resources of MCP servers: piped text may come
-    /// from anyone.
+    /// Typed part of the prompt. Only this part may mention resources of MCP servers, because piped
+    /// text may come from anyone.
     typed: Option<String>,
-    /// Whether calls are only described.
+    /// Whether tool calls are only described and not run.
     is_dry_run: bool,
 }
 
@@ -179,7 +180,8 @@ impl TurnDemands {
         turn.attach(self.images)
     }
 
-    /// Fetches the resources that the prompt names, and returns it with their text.
+    /// Fetches the resources that the typed prompt mentions. Returns `text` with their contents
+    /// appended.
     async fn add_resources(
         &mut self,
         text: String,
@@ -197,7 +199,7 @@ impl TurnDemands {
     }
 }
 
-/// Reads the JSON Schema of an answer.
+/// Reads the JSON Schema that the answer must match.
 fn read_schema(path: &Path) -> anyhow::Result<AnswerSchema> {
     let wrong = |why: String| Usage(format!("--output-schema {}: {why}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
@@ -211,14 +213,14 @@ impl From<&str> for RunInput {
     }
 }
 
-/// Runs a command that needs no session.
+/// Runs a command that needs no session, and prints its result.
 async fn run_alone(
     commands: &CommandSet,
     call: &CommandCall,
     show: ShowArgs,
     mut programs: FollowingPrograms,
 ) -> anyhow::Result<ExitStatus> {
-    // No turn runs: report every steering line as too late.
+    // No turn will run: report every steering line as too late.
     programs.begin_steering(SteerHandle::default(), &CancellationToken::new(), show.json);
     let (outcome, event) = commands.run_alone(call).await;
     let events = Events::default();
@@ -241,7 +243,7 @@ async fn run_alone(
     Ok(ExitStatus::Done)
 }
 
-/// Text of an outcome for the shell, where the run ends after a command.
+/// Returns the text to print for the outcome of a command.
 fn outcome_text(outcome: CommandCallResult) -> anyhow::Result<Option<String>> {
     match outcome {
         CommandCallResult::Text(text) | CommandCallResult::Prompt { text, .. } => Ok(Some(text)),
@@ -261,7 +263,7 @@ fn outcome_text(outcome: CommandCallResult) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Result of a run.
+/// Result of a run: of a turn, or of a command that ran none, with its text.
 enum RunResult {
     Turn(TurnOutcome),
     Command(Option<String>),
@@ -282,7 +284,7 @@ async fn continue_turn(
     Ok(RunResult::Turn(demands.put_on(turn).until(cancel).await?))
 }
 
-/// Runs the turn, or the command and the turn that it may ask for.
+/// Runs the turn of a prompt, or a command and the turn that the command asks for.
 async fn act_on_input(
     session: &mut Session,
     input: RunInput,
@@ -324,8 +326,8 @@ async fn act_on_input(
     }
 }
 
-/// Runs one turn and shows it to its end. The first Ctrl-C interrupts the turn, the second ends the
-/// program.
+/// Runs one turn, or a command, and shows it to its end. The first Ctrl-C interrupts it, the second
+/// ends the program.
 pub(super) async fn run_turn(
     mut session: Session,
     questions: UnboundedReceiver<TerminalQuestion>,
@@ -354,7 +356,7 @@ pub(super) async fn run_turn(
     over.cancel();
     let _ = shown.await;
     let outcome = match ran {
-        // The command was interrupted. A session error (`agent::Error`) is a failure even then.
+        // The command was interrupted. A session error (`agent::Error`) still counts as a failure.
         Err(error) if cancel.is_cancelled() && !error.is::<agent::Error>() => {
             closed?;
             render::print_error(&error);
@@ -386,7 +388,7 @@ pub(super) async fn run_turn(
     match exit {
         _ if show.json => {}
         ExitStatus::Done => {}
-        // The refused text is part of the session now.
+        // The session keeps the refused text, so every further turn would be refused too.
         ExitStatus::Blocked => render::print_note(
             "this session contains the blocked text and will be blocked again; start a new session: rind run \"…\"",
         ),
@@ -395,14 +397,15 @@ pub(super) async fn run_turn(
     Ok(exit)
 }
 
-/// Maximum number of events that are shown at once, before a question or a signal has its turn.
+/// Maximum number of events that are shown before questions and signals are checked again.
 const MAX_BATCH: usize = 64;
 
-/// Time for which events gather before the next are shown. The turn would otherwise wake this task
-/// for each of them, which takes longer than making the event.
+/// Time in which events collect before the next batch is shown. Otherwise the turn would wake this
+/// task for every event, which costs more than creating the event.
 const GATHER: Duration = Duration::from_millis(1);
 
-/// Shows the events of a session and asks the questions of its turns, until it is `over`.
+/// Shows the events of a session and asks the questions of its turns, until `over` is cancelled and
+/// all events are shown.
 pub(super) async fn show_all(
     mut renderer: TurnRenderer,
     mut telemetry: Telemetry,
@@ -421,11 +424,12 @@ pub(super) async fn show_all(
     let mut is_gathering = false;
     while !is_over {
         tokio::select! {
-            // Events before questions: a question is shown after the events that led to it.
+            // Poll events before questions, so that a question appears after the events that led to
+            // it.
             biased;
             () = &mut gathering, if is_gathering => is_gathering = false,
             n_events = events.recv_many(&mut batch, MAX_BATCH), if !is_gathering => {
-                // After a full batch, more events are ready and are shown at once.
+                // A full batch means that more events are ready: show them without delay.
                 is_gathering = n_events < MAX_BATCH;
                 gathering.as_mut().reset(Instant::now() + GATHER);
                 renderer.show_all(&batch);
@@ -436,8 +440,8 @@ pub(super) async fn show_all(
                 is_over = n_events == 0;
             }
             // Close the receiver instead of waiting for all senders to drop. Events sent before
-            // still arrive, also after an event that another thread is still sending: until that is
-            // complete, `recv_many` waits.
+            // still arrive; if another thread is in the middle of sending, `recv_many` waits for
+            // that event.
             () = over.cancelled(), if !events.is_closed() => events.close(),
             () = cancel.cancelled(), if !is_interrupted => {
                 is_interrupted = true;
@@ -446,8 +450,8 @@ pub(super) async fn show_all(
             Some(asked) = questions.recv(), if !is_gathering => {
                 renderer.pause_wait();
                 let mut put = pin!(asked.put_question(&cancel));
-                // Show no events while the question is on the screen, but pass them to the
-                // programs: one of them may end the turn.
+                // Do not show events while the question is on the screen, but pass them to the
+                // following programs, one of which may end the turn.
                 let mut unseen = Vec::new();
                 loop {
                     tokio::select! {

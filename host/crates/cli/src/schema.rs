@@ -1,5 +1,7 @@
-//! `rind schema`: JSON Schemas of what the host writes and reads. They are files, and the types that
-//! most of them describe are not asked: the code that describes them would take half a megabyte.
+//! `rind schema`: prints JSON Schemas of what the host writes and reads.
+//!
+//! Most schemas are packed files, not generated from the types at run time: the generating code
+//! would add half a megabyte to the binary.
 
 use rind_embed::PackedFolder;
 

@@ -1,5 +1,5 @@
-//! `rind serve`: the loops of plugins, until all are done, and the HTTP API where it is asked for,
-//! until a signal comes.
+//! `rind serve`: runs the loops of plugins until all are done, and the HTTP API, if requested,
+//! until a signal arrives.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,21 +29,22 @@ use rind_serve::remote::RemoteSessions;
 use rind_serve::workspaces::{OpenWorkspace, WorkspaceHost};
 use rind_serve::{ApiListener, ApiServer};
 
-/// Capacity of the queue of events to show. A loop starts its next run only once all events of its
-/// last run are in the queue.
+/// Capacity of the queue of events to show. Bounds how far loops run ahead of the display: a loop
+/// starts its next run only once all events of its last run are in the queue.
 const MAX_WAITING_EVENTS: usize = 256;
 
-/// Name of the file with the token of the API, in the data folder.
+/// Name of the file with the API token, in the data folder.
 const TOKEN_FILE: &str = "serve-token";
 
-/// Timeout for writing the last events at exit: a pipe without a reader must not block it.
+/// Timeout for writing the last events at exit, because a pipe without a reader would block the
+/// exit.
 const GRACE: Duration = Duration::from_secs(2);
 
 pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus> {
     let file = args.open.events.as_deref().map(EventFile::open_file);
     let file = file.transpose()?;
-    // Ask no questions, even at a terminal: a question would block one loop and hold back the
-    // output of the others.
+    // Ask no questions, even on a terminal: a question would block one loop and delay the output of
+    // the others.
     let settings = args.open.run_settings(SessionChoice::New, false)?;
     let folders = find_folders(&args.also_workspace)?;
     let (store, remote) = open_store(&mut args).await?;
@@ -130,8 +131,8 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
     Ok(exit_status(&ends, cancel.is_cancelled()))
 }
 
-/// Returns the store of the sessions if it is not in files of this machine, and the programs that
-/// share it.
+/// Returns the store of the sessions and the processes that share it; both `None` if sessions are
+/// files of this machine.
 #[cfg(feature = "nats")]
 async fn open_store(args: &mut ServeArgs) -> anyhow::Result<OpenedStore> {
     let shared = std::mem::take(&mut args.shared).connect().await?;
@@ -141,7 +142,7 @@ async fn open_store(args: &mut ServeArgs) -> anyhow::Result<OpenedStore> {
     })
 }
 
-/// Returns no store: sessions are in files of this machine.
+/// Returns no store: sessions are files of this machine.
 #[cfg(not(feature = "nats"))]
 #[expect(
     clippy::unused_async,
@@ -151,32 +152,33 @@ async fn open_store(_: &mut ServeArgs) -> anyhow::Result<OpenedStore> {
     Ok((None, None))
 }
 
-/// A store with the programs that share it, where sessions are not in files of this machine.
+/// Store of the sessions, and the processes that share it; both `None` if sessions are files of
+/// this machine.
 type OpenedStore = (Option<SessionStore>, Option<Arc<dyn RemoteSessions>>);
 
-/// The HTTP API, ready to run.
+/// HTTP API that is listening but does not serve yet.
 struct OpenedApi {
     server: ApiServer,
     listener: ApiListener,
-    /// Address, as text.
+    /// Address that the API listens on.
     address: String,
-    /// Path of the file with the token.
+    /// Path of the file with the API token.
     token: PathBuf,
-    /// Address that signs a browser in.
+    /// URL that signs a browser in.
     login: Option<String>,
 }
 
-/// Makes the hosts of further folders, with the arguments of the program.
+/// Creates the hosts of further workspaces, with the program's arguments.
 struct OperatorWorkspaces {
     settings: RunSettings,
-    /// Store of the sessions, where they are not in files of this machine.
+    /// Store of the sessions; `None` if they are files of this machine.
     store: Option<SessionStore>,
 }
 
 impl OpenWorkspace for OperatorWorkspaces {
     fn open_host(&self, folder: PathBuf) -> BoxFuture<'_, Result<WorkspaceHost, String>> {
         let (mut settings, store) = (self.settings.clone(), self.store.clone());
-        // The flag is about the first folder and not about this one.
+        // `--trust-project` applies only to the first folder.
         settings.plugins.trust_project = false;
         Box::pin(async move {
             let opened = async {
@@ -194,7 +196,7 @@ fn workspace_host(run: &ReadyRun) -> WorkspaceHost {
     WorkspaceHost::new(host.host.clone(), host.asking_policy(), run.plugins.clone())
 }
 
-/// Returns the paths of the folders without links.
+/// Returns the paths of the folders with symlinks resolved.
 fn find_folders(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let paths = named
         .iter()
@@ -209,7 +211,7 @@ fn find_folders(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// Has the API run the turns of loops, and pass on messages to them, where there are both.
+/// If both exist, makes the API run the turns of the loops and deliver messages to the loops.
 fn join_loops(api: Option<OpenedApi>, loops: Option<Loops>) -> (Option<OpenedApi>, Option<Loops>) {
     match (api, loops) {
         (Some(mut api), Some(loops)) => {
@@ -221,7 +223,7 @@ fn join_loops(api: Option<OpenedApi>, loops: Option<Loops>) -> (Option<OpenedApi
     }
 }
 
-/// Listens at the address, with the token of the data folder.
+/// Listens at the address, with the token from the data folder.
 async fn open_api(
     address: &ListenAddress,
     run: &ReadyRun,
@@ -245,7 +247,7 @@ async fn open_api(
     })
 }
 
-/// Shows events on a thread of its own: a write blocks while a pipe has no reader, and must not
+/// Shows events on a separate thread: a write blocks while a pipe has no reader, which must not
 /// block signals and loops.
 fn show_loops(
     mut events: Receiver<Stamped>,

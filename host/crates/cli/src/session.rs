@@ -1,7 +1,7 @@
-//! `rind session`: shows, searches, moves and repairs the records of earlier turns, from outside.
+//! `rind session`: shows, searches, moves and repairs the records of earlier turns, outside a turn.
 //!
-//! Commands that only read take no lock, so a session may be open meanwhile. All reading and writing
-//! of sessions is in the library; here are arguments and what people see.
+//! Read-only commands take no lock, so the session may be in use meanwhile. The library reads and
+//! writes the sessions; this module has the arguments and the output.
 
 pub(super) mod args;
 mod diff;
@@ -26,7 +26,8 @@ use rind_lib::session::{Body, Entry, SessionStore};
 
 pub(super) async fn session(command: Option<SessionCommand>) -> anyhow::Result<ExitStatus> {
     let paths = environment::find_paths(None)?;
-    // At a terminal, the bare command shows a choice of sessions.
+    // `rind session` alone lists the sessions. With a person at a terminal, it was replaced by
+    // `rind chat --resume` before the arguments were parsed.
     let Some(command) = command else {
         return list::list(&paths, &SessionListArgs::default());
     };
@@ -67,8 +68,8 @@ fn show_prompt(paths: &Paths, args: &SessionPromptArgs) -> anyhow::Result<ExitSt
     Ok(ExitStatus::Done)
 }
 
-/// Prints the exact text of the last system prompt, or of the prompt of a given turn, as JSON with
-/// the hash of each block.
+/// Prints the exact text of the last system prompt, or of the prompt of the turn in `args`, as JSON
+/// with the hash of each block.
 fn print_sent(
     store: &SessionStore,
     id: &str,

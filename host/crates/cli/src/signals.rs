@@ -1,6 +1,7 @@
-//! Signals at which the program shuts down in order, so that no command is left running and files
-//! planted by commands are found. It must not know the parts that are shut down. Start from
-//! [`AnySignal`].
+//! Listens for signals on which the program shuts down in order: it ends running commands, and
+//! finds files that commands planted.
+//!
+//! The module must not know what is shut down. Start from [`AnySignal`].
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -8,12 +9,12 @@ use std::task::Poll;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// A set of signals that are handled alike. Once a process has registered a handler for a signal,
-/// the default action is lost for good.
+/// Set of signals that are handled alike. Once a handler for a signal is registered, the signal's
+/// default action is lost for the rest of the process.
 pub(super) struct AnySignal(Vec<Signal>);
 
 impl AnySignal {
-    /// Listens for Ctrl-C, `Ctrl-\`, a closed terminal and `kill`.
+    /// Listens for Ctrl-C, `Ctrl-\`, SIGTERM and the closing of the terminal.
     pub(super) fn interrupts() -> std::io::Result<Self> {
         Self::new(&[
             SignalKind::interrupt(),
@@ -23,7 +24,8 @@ impl AnySignal {
         ])
     }
 
-    /// Listens for the same but Ctrl-C, which a chat takes for the end of the turn only.
+    /// Listens for the signals of [`interrupts`](Self::interrupts) except Ctrl-C, which only ends
+    /// the turn in a chat.
     pub(super) fn ends() -> std::io::Result<Self> {
         Self::new(&[
             SignalKind::quit(),
@@ -32,8 +34,8 @@ impl AnySignal {
         ])
     }
 
-    /// Listens for `Ctrl-\` and `kill`, not for the closing of the terminal, which may be signalled
-    /// more than once.
+    /// Listens for `Ctrl-\` and SIGTERM, but not for the closing of the terminal, which may be
+    /// signalled more than once.
     pub(super) fn kills() -> std::io::Result<Self> {
         Self::new(&[SignalKind::quit(), SignalKind::terminate()])
     }
@@ -46,10 +48,11 @@ impl AnySignal {
             .map(Self)
     }
 
-    /// Waits for the next of them. Nothing is lost when the future is dropped.
+    /// Waits for the next signal. Cancel-safe: no signal is lost when the future is dropped.
     pub(super) async fn recv_signal(&mut self) {
         poll_fn(|context| {
-            // While none is ready, all are polled, so that each wakes this task.
+            // `any` polls every signal while none is ready, so that each of them can wake this
+            // task.
             let mut signals = self.0.iter_mut();
             match signals.any(|signal| signal.poll_recv(context).is_ready()) {
                 true => Poll::Ready(()),

@@ -1,8 +1,8 @@
-//! Steering by programs: lines of JSON in, an answer out for each.
+//! Steers a turn from another program: reads JSON lines, and prints an answer to each.
 //!
-//! A line is `{"steer": "…"}`, `{"follow_up": "…"}` or `{"cancel": true}`, with an `id` if the
-//! answers are to carry one. Each is answered when it is accepted or refused, and again when the
-//! turn took it, a hook dropped it, or it came too late.
+//! A line is `{"steer": "…"}`, `{"follow_up": "…"}` or `{"cancel": true}`, optionally with an `id`
+//! that the answers repeat. A line is answered when it is accepted or refused, and again when the
+//! turn takes its text, a hook drops it, or it is too late.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -24,19 +24,20 @@ use rind_lib::agent::SteerHandle;
 use rind_lib::event::{Event, Stamped};
 use rind_lib::point::payload::Source;
 
-/// Longest line, in bytes.
+/// Maximum length of a line, in bytes.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
-/// Lines that are read ahead.
+/// Maximum number of lines read ahead of the turn.
 const MAX_LINES: usize = 16;
 
-/// Time at the end in which lines are read that were written before. A named pipe has no end.
+/// Timeout at the end of a run for reading the lines already written, because a named pipe has no
+/// end.
 const LAST_READ: Duration = Duration::from_millis(100);
 
-/// A line, or the reason why it cannot be read.
+/// Line of input, or the reason why it cannot be read.
 pub(super) type Line = Result<String, String>;
 
-/// Channel of the lines in reading order.
+/// Channel of the lines, in the order in which they were read.
 pub(super) type Lines = Receiver<Line>;
 
 /// Reads lines from a file, a named pipe or, for `-`, standard input.
@@ -54,7 +55,7 @@ pub(super) fn open_steering(path: &Path) -> anyhow::Result<Lines> {
     };
     let (sender, lines) = mpsc::channel(MAX_LINES);
     let path = path.to_owned();
-    // Read on a detached thread: opening a FIFO blocks until it has a writer, maybe forever.
+    // Read on a detached thread: opening a FIFO blocks until it has a writer, possibly forever.
     let thread = std::thread::Builder::new().name("steer-from".to_owned());
     thread
         .spawn(move || read_steering(&path, is_pipe, &sender))
@@ -62,7 +63,8 @@ pub(super) fn open_steering(path: &Path) -> anyhow::Result<Lines> {
     Ok(lines)
 }
 
-/// Reads to the end; of a named pipe, one writer after the other.
+/// Reads lines to the end of the file. Of a named pipe, reads one writer after the other, without
+/// an end.
 fn read_steering(path: &PathBuf, is_pipe: bool, sender: &Sender<Line>) {
     loop {
         let read = if path == Path::new("-") {
@@ -136,7 +138,7 @@ pub(super) struct InputSteering {
     cancel: CancellationToken,
     is_json: bool,
     n_lines: u64,
-    /// Texts that wait, by their numbers in the queue.
+    /// Accepted texts that the turn has not taken yet, by their number in the queue.
     waiting: BTreeMap<u64, AcceptedText>,
     is_over: bool,
 }
@@ -159,7 +161,7 @@ impl InputSteering {
         }
     }
 
-    /// Waits for the next line; never returns if there is none.
+    /// Waits for the next line; pending forever once the input has ended.
     pub(super) async fn next_line(&mut self) -> Line {
         match self.lines.recv().await {
             Some(line) => line,
@@ -206,7 +208,7 @@ impl InputSteering {
         }
     }
 
-    /// Answers the lines to which an event refers.
+    /// Answers the lines that an event is about.
     pub(super) fn take_event(&mut self, stamped: &Stamped) {
         if !stamped.is_main() {
             return;
@@ -234,7 +236,7 @@ impl InputSteering {
         }
     }
 
-    /// Answers the lines that no turn took, and the unread ones.
+    /// Answers `too-late` to the texts that no turn took, and to the lines not read yet.
     pub(super) async fn finish_steering(&mut self) {
         self.too_late();
         let until = Instant::now() + LAST_READ;
@@ -243,7 +245,7 @@ impl InputSteering {
         }
     }
 
-    /// Answers all waiting lines, and every later line, with "too late".
+    /// Answers `too-late` to all waiting texts, and makes every later line too late.
     fn too_late(&mut self) {
         self.is_over = true;
         for accepted in std::mem::take(&mut self.waiting).into_values() {

@@ -1,5 +1,5 @@
-//! `rind plugin enable` and `disable`: one line in the user's settings, for everywhere or for this
-//! project.
+//! `rind plugin enable` and `disable`: sets `enabled` of a plugin in the user's settings, for every
+//! workspace or only for this project.
 
 use anyhow::Context;
 
@@ -24,7 +24,7 @@ pub(super) async fn run_switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<
     } else {
         paths.user_config()
     };
-    // Name the workspace in the head of its file: the file name is only a number.
+    // Begin a new file with the workspace's path, because the file name is only a number.
     let head = match args.project {
         true => format!(
             "# Settings for {}\n",
@@ -53,7 +53,8 @@ pub(super) async fn run_switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<
     Ok(ExitStatus::Done)
 }
 
-/// Returns the reason why the switch has no effect, if another file or a policy overrides it.
+/// Returns the reason if the switch has no effect, because another settings file or a policy
+/// overrides it.
 async fn reason_without_effect(name: &str, is_on: bool) -> anyhow::Result<Option<String>> {
     let load = plugin::load_of(&PluginArgs::default()).await?;
     let plugins = load.load().await.context("load plugins")?;

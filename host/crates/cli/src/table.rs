@@ -1,4 +1,4 @@
-//! Parses the text tables that unit tests are written as.
+//! Parses the text tables in which unit tests list their cases.
 
 /// Reads the table of a test: one row per line, with fields separated by `=>`. `⏎` in a field
 /// stands for a line break.

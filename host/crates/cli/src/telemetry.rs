@@ -1,5 +1,5 @@
-//! Traces for OpenTelemetry: detects whether the environment asks for them, and reports lost ones
-//! to the user.
+//! Exports traces to OpenTelemetry if the environment asks for that, and warns the user of lost
+//! traces.
 
 use std::time::Duration;
 
@@ -10,17 +10,18 @@ use rind_lib::event::Stamped;
 #[cfg(feature = "otel")]
 use rind_otel::Telemetry as Exporter;
 
-/// Time that the end of the program waits for a collector.
+/// Maximum time that the program waits for a collector when it ends.
 const FLUSH: Duration = Duration::from_secs(2);
 
-/// Variables with the endpoint for traces; the second applies to traces only. Everything else of
-/// theirs is read by the library itself.
+/// Environment variables with the endpoint: for all signals, and only for traces, which takes
+/// precedence. The OpenTelemetry library reads their values itself.
 const ENDPOINTS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
 ];
 
-/// The variable that asks for traces, unless another one switches them off.
+/// Returns the variable that asks for traces; `None` if none is set or another variable turns
+/// traces off.
 fn asked_by(env: &dyn Fn(&str) -> Option<String>) -> Option<&'static str> {
     let is = |name: &str, value: &str| env(name).is_some_and(|v| v.eq_ignore_ascii_case(value));
     if is("OTEL_SDK_DISABLED", "true") || is("OTEL_TRACES_EXPORTER", "none") {
@@ -57,7 +58,7 @@ impl Telemetry {
     }
 }
 
-/// Stands in for the exporter in a build without it.
+/// Replaces the exporter in a build without the feature `otel`: reports that traces cannot be sent.
 #[cfg(not(feature = "otel"))]
 mod missing {
     pub(super) enum Telemetry {}

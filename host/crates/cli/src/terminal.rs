@@ -1,5 +1,5 @@
-//! The terminal of the person: its size, input line by line, discarding of input typed before a
-//! question, and the restoring of its earlier state.
+//! Controls the user's terminal: reads its size and its input line by line, discards input typed
+//! before a question, and restores the terminal's state.
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -17,26 +17,26 @@ use tokio::task::JoinHandle;
 use super::signals::AnySignal;
 use rind_lib::lock::lock;
 
-/// Size that is assumed if the terminal does not report one.
+/// Size assumed if the terminal does not report one.
 const USUAL: TerminalSize = TerminalSize {
     columns: 80,
     rows: 24,
 };
 
-/// Smallest size that a question is laid out for. On a smaller screen it scrolls.
+/// Smallest size for which a question is laid out. On a smaller screen, the question scrolls.
 const SMALLEST: TerminalSize = TerminalSize {
     columns: 24,
     rows: 8,
 };
 
-/// Period at which a reader checks whether its answer is still wanted.
+/// Interval at which a waiting reader checks whether its line is still wanted.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Time without a key before a question can be answered: a key meant for something else must not
-/// answer a question that the person has not read.
+/// Time without input before a question accepts an answer, so that a key meant for something else
+/// does not answer a question that the user has not read.
 pub(super) const QUIET: Duration = Duration::from_millis(600);
 
-/// Longest line that is read. Terminals end theirs at 4096 bytes.
+/// Maximum length of a line, in bytes. Terminals limit lines to 4096 bytes themselves.
 const MAX_LINE_BYTES: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub(super) struct TerminalSize {
     pub(super) rows: usize,
 }
 
-/// Whether there is a person to ask.
+/// Whether a user can be asked: standard input and standard error are terminals.
 pub(super) fn can_ask() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
@@ -61,23 +61,24 @@ pub(super) fn terminal_size() -> TerminalSize {
     }
 }
 
-/// Returns the columns of a terminal; `None` when the stream is not one, or its size is unknown.
+/// Returns the width of a terminal in columns; `None` if the stream is not a terminal or its size
+/// is unknown.
 pub(super) fn terminal_columns(stream: impl AsFd) -> Option<usize> {
     let told = tcgetwinsize(stream).ok()?.ws_col;
     (told > 0).then(|| usize::from(told).max(SMALLEST.columns))
 }
 
-/// Discards unread input, including an unfinished line: it was meant for something else, and must
-/// neither answer a question nor reach the shell. Returns whether it could be discarded.
+/// Discards unread input, including an unfinished line. It was meant for something else, and must
+/// neither answer a question nor reach the shell. Returns whether it was discarded.
 pub(super) fn drop_typed() -> bool {
     let stdin = std::io::stdin();
-    // Flush only in the foreground: in the background `tcflush` would stop the process.
+    // Flush only in the foreground: in the background, `tcflush` would stop the process.
     let is_ours = tcgetpgrp(&stdin).is_ok_and(|group| group == rustix::process::getpgrp());
     is_ours && tcflush(&stdin, QueueSelector::IFlush).is_ok()
 }
 
-/// Waits until no line was typed for a moment, and drops earlier lines: they cannot answer a
-/// question that was only just shown.
+/// Waits until no line was typed for [`QUIET`], and discards lines typed before: they cannot answer
+/// a question that has only just appeared.
 pub(super) async fn settle_terminal() {
     loop {
         tokio::time::sleep(QUIET).await;
@@ -87,11 +88,11 @@ pub(super) async fn settle_terminal() {
     }
 }
 
-/// Reads one line; `None` at the end of input. Dropping the future stops the reading, so that a
-/// later line is left for the next caller.
+/// Reads one line; `None` at the end of input. Dropping the future stops the reading, so that the
+/// next caller gets the next line.
 pub(super) async fn read_line() -> Option<String> {
     let (done, line) = oneshot::channel();
-    // Read on a thread: a terminal read cannot be cancelled, and must not delay the exit.
+    // Read on a thread: a read of a terminal cannot be cancelled, and must not delay the exit.
     std::thread::spawn(move || {
         if let Some(line) = wait_for_line(|| done.is_closed()) {
             let _ = done.send(line);
@@ -100,8 +101,8 @@ pub(super) async fn read_line() -> Option<String> {
     line.await.ok()
 }
 
-/// Reads one line without echo. Calls `asks` once echo is off. Use it under an [`ExitAtSignals`],
-/// so that echo is restored however the process ends.
+/// Reads one line without echo. Calls `asks` once echo is off. The caller must hold an
+/// [`ExitAtSignals`], so that echo is restored even if a signal ends the process.
 pub(super) async fn read_secret(asks: impl FnOnce()) -> Option<String> {
     let _hidden = HiddenEcho::new();
     asks();
@@ -111,7 +112,7 @@ pub(super) async fn read_secret(asks: impl FnOnce()) -> Option<String> {
 /// State of the terminal before echo was switched off.
 static SHOWN: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// Guard that keeps the echo of the terminal off.
+/// Guard that keeps the terminal's echo off until it is dropped.
 struct HiddenEcho;
 
 impl HiddenEcho {
@@ -120,7 +121,7 @@ impl HiddenEcho {
             let mut hidden = before.clone();
             hidden.local_modes.remove(LocalModes::ECHO);
             *lock(&SHOWN) = Some(before);
-            // If the terminal refuses, the line is echoed as usual.
+            // If the terminal refuses, the typed line is simply echoed.
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &hidden);
         }
         Self
@@ -139,14 +140,16 @@ fn show_again() {
     }
 }
 
-/// Guard that ends the program at Ctrl-C, at the closing of the terminal and at `kill`: while a
-/// session is prepared, only the terminal needs cleanup. Once a process has listened for a signal,
-/// its default action is gone for good.
+/// Guard under which the program exits at once at Ctrl-C, SIGTERM or the closing of the terminal.
+/// For use while a session is prepared, when only the terminal needs cleanup.
+///
+/// Restores echo itself, because a signal's default action is lost for good once a handler was
+/// registered.
 pub(super) struct ExitAtSignals(JoinHandle<()>);
 
 impl ExitAtSignals {
     /// # Errors
-    /// The signals cannot be listened for.
+    /// The signal handlers cannot be registered.
     pub(super) fn new() -> std::io::Result<Self> {
         let mut interrupts = AnySignal::interrupts()?;
         Ok(Self(tokio::spawn(async move {
@@ -163,7 +166,7 @@ impl Drop for ExitAtSignals {
     }
 }
 
-/// Whether a line was typed and not read yet.
+/// Whether unread input is available.
 fn has_line() -> bool {
     let stdin = std::io::stdin();
     let mut wanted = [PollFd::new(&stdin, PollFlags::IN)];
@@ -186,7 +189,7 @@ fn wait_for_line(is_over: impl Fn() -> bool) -> Option<String> {
             Err(_) => return None,
         }
     }
-    // Bypass the buffer of `std`: bytes that it read ahead could not be dropped.
+    // Bypass the buffer of `std`, because bytes that it has read ahead could not be discarded.
     let mut bytes = [0; MAX_LINE_BYTES];
     let n_read = rustix::io::read(&stdin, &mut bytes).ok()?;
     let text = String::from_utf8_lossy(bytes.get(..n_read)?);

@@ -1,22 +1,22 @@
-//! Checks before anything starts that the system gives the program the threads that it needs. Where
-//! it does not (`ulimit -u`, `pids.max` of a control group), the runtime would panic in the middle of
-//! a turn.
+//! Checks at the start that the system allows as many threads as the program needs. With fewer
+//! (`ulimit -u`, or `pids.max` of a control group), the runtime would panic in the middle of a
+//! turn.
 
 use std::io;
 use std::sync::Mutex;
 use std::thread;
 
-/// Threads that block beside the workers of the runtime: the session file, a search, a plugin that is
-/// compiled, the terminal.
+/// Number of threads for blocking work, in addition to the runtime's workers: writing the session
+/// file, searching, compiling a plugin, reading the terminal.
 const BLOCKING: usize = 8;
 
-/// Checks that threads for the workers and for blocking work can run at the same time.
+/// Checks that the threads for workers and for blocking work can all exist at the same time.
 ///
 /// # Errors
-/// The error of the system for the first thread that it does not give.
+/// The system's error for the first thread that cannot be created.
 pub(super) fn check() -> io::Result<()> {
     let number = thread::available_parallelism().map_or(1, usize::from) + BLOCKING;
-    // All are alive until the last was asked for.
+    // The lock keeps every thread alive until all of them were created.
     let gate = Mutex::new(());
     thread::scope(|scope| {
         let held = gate.lock();

@@ -1,4 +1,5 @@
-//! `rind tools`: lists the tools that the model may call here, and the rules for each.
+//! `rind tools`: lists the tools that the model may call in this folder, and the rules of the tool
+//! policy for each.
 
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ pub(super) struct ToolsArgs {
     json: bool,
 }
 
-/// A tool with the rules for its calls.
+/// Tool with the rules of the tool policy for its calls.
 #[derive(Debug, Serialize)]
 pub(super) struct DescribedTool {
     #[serde(flatten)]
@@ -64,13 +65,14 @@ pub(super) async fn run_tools(args: ToolsArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-/// The names of the tools of a session in this folder, each with its plugin.
+/// Returns the names of the tools of a session in this folder, each with the plugin that provides
+/// the tool.
 pub(super) async fn tool_names(args: &PluginArgs) -> anyhow::Result<Vec<(String, Option<String>)>> {
     let all = describe_tools(args).await?.into_iter();
     Ok(all.map(|tool| (tool.spec.name, tool.spec.plugin)).collect())
 }
 
-/// The tools of a session in this folder.
+/// Returns the tools of a session in this folder.
 async fn describe_tools(args: &PluginArgs) -> anyhow::Result<Vec<DescribedTool>> {
     let load = plugin::load_of(args).await?;
     let plugins = load.load().await.context("load plugins")?;
@@ -87,7 +89,8 @@ async fn describe_tools(args: &PluginArgs) -> anyhow::Result<Vec<DescribedTool>>
     Ok(described.collect())
 }
 
-/// The tools of a session with these plugins, which is opened elsewhere and runs no turn.
+/// Returns the tools of a session with these plugins. Opens the session in a temporary folder and
+/// runs no turn.
 pub(super) async fn specs(
     setup: &OperatorSetup,
     plugins: Arc<PluginSet>,

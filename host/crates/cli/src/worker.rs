@@ -1,8 +1,8 @@
-//! A process of its own for work on untrusted text, with limits of stack and time, and on Linux of
-//! memory and processor time.
+//! Runs work on untrusted text in a separate process, with limits on stack and time, and on Linux
+//! also on memory and processor time.
 //!
-//! A parser in this process could not be stopped; a process can. The worker gets its input in a
-//! private folder, leaves its output there, and may access nothing else. Start from [`WorkerKind`].
+//! Unlike a parser in this process, a worker can be stopped. It gets its input in a private folder,
+//! writes its output there, and may access nothing else. Start from [`WorkerKind`].
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -18,36 +18,36 @@ use rind_lib::tool::process::confine::{
 };
 use rind_lib::tool::process::{Ending, Finished, Process};
 
-/// Longest output that is read, in bytes.
+/// Maximum size of the output that is read, in bytes.
 const MAX_OUTPUT_BYTES: u64 = 64 << 20;
 
-/// Prefix of the names of private folders.
+/// Prefix of the names of the private folders.
 const PREFIX: &str = "rind-worker-";
 
-/// Names of the files in the private folder.
+/// Names of the input and output files in the private folder.
 pub(super) const INPUT: &str = "input.json";
 pub(super) const OUTPUT: &str = "output.json";
 
-/// Kind of work, with its limits.
+/// Kind of work that a worker process does, with its limits.
 #[derive(Debug)]
 pub(super) struct WorkerKind {
-    /// The hidden command of the program that does it.
+    /// Hidden command of the program with which the worker is started.
     pub(super) command: &'static str,
     pub(super) name: &'static str,
-    /// Deadline: the limit where the kernel has none for processor time. Long, for a machine that
-    /// is busy.
+    /// Maximum time for the work. It is long, so that a busy machine can finish, and is the only
+    /// time limit where the kernel does not limit processor time.
     pub(super) deadline: Duration,
-    /// Processor time, in seconds; on Linux.
+    /// Maximum processor time, in seconds; only on Linux.
     pub(super) max_cpu_seconds: u64,
-    /// Memory, in bytes; on Linux.
+    /// Maximum memory, in bytes; only on Linux.
     pub(super) max_memory_bytes: u64,
-    /// Stack of the thread that works, in bytes.
+    /// Stack size of the thread that does the work, in bytes.
     pub(super) stack_bytes: usize,
 }
 
 impl WorkerKind {
-    /// Runs the process until `cancel` is set. Returns its output, which may be cut, and how it
-    /// ended.
+    /// Runs the worker until it ends, its deadline passes or `cancel` is set. Returns its output,
+    /// which may be cut off, and how it ended.
     pub(super) async fn run_worker(
         &self,
         program: &Path,
@@ -62,8 +62,8 @@ impl WorkerKind {
         let args: Vec<OsString> = vec![self.command.into(), private.path().into()];
         let finished = Process {
             args,
-            // Without this, the allocator of the binary reserves a gigabyte that it does not use,
-            // which counts towards the limit.
+            // Otherwise the program's allocator (mimalloc) would reserve a gigabyte that it does
+            // not use, which counts towards the limit.
             env: vec![("MIMALLOC_ARENA_EAGER_COMMIT".into(), "0".into())],
             deadline: self.deadline,
             ..Process::bare(program, private.path())
@@ -75,7 +75,8 @@ impl WorkerKind {
         Ok((text, finished))
     }
 
-    /// Reads the output. A process that was stopped may have left none, or the beginning of it.
+    /// Reads the worker's output. A worker that was stopped may have written none or only a part of
+    /// it.
     fn output(&self, path: &Path) -> Result<String, String> {
         let failed = |error: std::io::Error| {
             let name = self.name;
@@ -91,7 +92,7 @@ impl WorkerKind {
             .read_to_end(&mut bytes)
             .map_err(failed)?;
         String::from_utf8(bytes).or_else(|error| match error.utf8_error().error_len() {
-            // The last character is cut.
+            // The output ends in the middle of a character: drop that character.
             None => {
                 let n_whole = error.utf8_error().valid_up_to();
                 let mut bytes = error.into_bytes();
@@ -102,7 +103,7 @@ impl WorkerKind {
         })
     }
 
-    /// Returns why a process has not done its work.
+    /// Returns the reason why a worker has not completed its work.
     pub(super) fn end_reason(&self, finished: &Finished) -> String {
         let said = finished.stderr.text();
         let said = said.trim().trim_start_matches("rind: ");
@@ -118,7 +119,7 @@ impl WorkerKind {
             _ if said.contains("overflowed its stack") => {
                 "an expression or a value in it is nested too deeply".to_owned()
             }
-            // The limit on processor time was reached: SIGKILL, or SIGXCPU if a lower soft limit
+            // SIGKILL: the limit on processor time was reached; or SIGXCPU, if a lower soft limit
             // was inherited.
             Ending::Signaled(9 | 24) => {
                 format!(
@@ -131,16 +132,16 @@ impl WorkerKind {
         }
     }
 
-    /// Reason for an answer that does not fit the work.
+    /// Returns the reason for a worker whose output is missing or not the expected one.
     pub(super) fn no_answer(&self) -> String {
         format!("the process that {} did not answer", self.name)
     }
 
-    /// Main function of the process; the argument after the command is the private folder. It must
-    /// be alone in its process.
+    /// Main function of the worker; the argument after the command is the private folder. The
+    /// process must not run anything else, because the limits apply to all of it.
     ///
     /// # Errors
-    /// Why the work is not done, for standard error.
+    /// The reason why the work was not done, to be printed to standard error.
     pub(super) fn main(
         &self,
         mut args: impl Iterator<Item = OsString>,
@@ -155,10 +156,10 @@ impl WorkerKind {
         if let Err(Obstacle::Failed(why)) = confine_this_process(&folder) {
             return Err(format!("cannot confine it: {why}; try again"));
         }
-        // Disable core dumps: a hostile text may crash the process.
+        // Disable core dumps, because hostile input may crash the process.
         hide_process();
-        // Work on a thread with a set stack size: the main thread's stack has the inherited
-        // `ulimit`.
+        // Work on a thread, whose stack size can be set: the main thread's stack has the size of
+        // the inherited `ulimit`.
         let work = std::thread::Builder::new()
             .stack_size(self.stack_bytes)
             .spawn(move || work(&folder).map_err(|e| e.to_string()))

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::text::{cut_page, make_inert};
+use super::text::{cut_page, escape_expansions};
 use rind_lib::grant::SideEffect;
 use rind_lib::plugin::contract::supported;
 use rind_lib::skill::{FILE, FORMAT, front_matter, parse_text};
@@ -18,18 +18,18 @@ use rind_lib::skill::{FILE, FORMAT, front_matter, parse_text};
 /// Key in `metadata` for the digest of the bundle.
 const HASH_KEY: &str = "bundle_hash";
 
-/// Generator, included in the digest of a source: another version of Rind may render the same
-/// source differently, and may describe hooks by another contract version.
+/// Name and version of the generator, part of every source digest: another version of Rind may
+/// render the same source differently, and may describe hooks of another contract version.
 const MAKER: &str = concat!("rind skill derive ", env!("CARGO_PKG_VERSION"));
 
 /// Maximum size of `SKILL.md` without its front matter, in bytes. A model reads all of it.
 const MAX_BODY_BYTES: usize = 64 << 10;
 
-/// Maximum size of a page, in bytes.
+/// Maximum size of a page in `references`, in bytes.
 const MAX_PAGE_BYTES: usize = 512 << 10;
 
-/// Maximum size of a bundle, in bytes. Pages beyond it are cut to their heading, so that none is
-/// missing.
+/// Maximum size of all pages of a bundle, in bytes. A page that would exceed it is cut down to its
+/// heading, so that no page is missing.
 const MAX_BUNDLE_BYTES: usize = 16 << 20;
 
 /// Derived skill, before it is rendered as a bundle.
@@ -47,21 +47,21 @@ pub struct SkillDraft {
     pub license: Option<String>,
     /// Description of the skill, which tells a model when to use it.
     pub description: String,
-    /// Effects of the tools that it describes.
+    /// Side effects of the tools that the skill describes.
     pub side_effects: Vec<SideEffect>,
     /// Plugins that the skill depends on.
     pub library_depends: Vec<String>,
-    /// Heading of the page.
+    /// Heading of `SKILL.md`.
     pub title: String,
-    /// Sections below the title.
+    /// Sections of `SKILL.md` below the title.
     pub body: String,
-    /// Text written by a model, above the sections.
+    /// Summary written by a model, shown above the sections.
     pub summary: Option<PackageSummary>,
-    /// Files in `references`, by name.
+    /// Texts of the files in `references`, by file name.
     pub references: BTreeMap<String, String>,
 }
 
-/// Text about the package, written by a model.
+/// Summary of a package, written by a model.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PackageSummary {
     /// Name of the model.
@@ -70,12 +70,12 @@ pub struct PackageSummary {
     pub text: String,
 }
 
-/// Digest of the source of a bundle.
+/// Hasher that computes the digest of a bundle's source.
 pub struct SourceHash(blake3::Hasher);
 
 impl SourceHash {
-    /// Starts the digest of a source of this kind, including the versions of the code that derives
-    /// the skill.
+    /// Starts the digest of a source of this kind. Includes the versions of Rind and of the
+    /// contract, because the derived skill depends on them.
     pub fn new(kind: &str) -> Self {
         let mut hash = Self(blake3::Hasher::new());
         hash.add_source(MAKER, kind.as_bytes());
@@ -104,14 +104,14 @@ impl SourceHash {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillBundle(pub BTreeMap<String, String>);
 
-/// State of an existing bundle.
+/// Stamp of an existing bundle, and whether the bundle is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StampedBundle {
     /// Digest of the source of the skill.
     pub source_hash: String,
-    /// Whether its files are unchanged since `derive` wrote them.
+    /// Whether the files are unchanged since `derive` wrote them.
     pub is_whole: bool,
-    /// Model that wrote the summary in it.
+    /// Model that wrote the summary, if the bundle has one.
     pub summarized_by: Option<String>,
 }
 
@@ -134,14 +134,14 @@ impl SkillDraft {
             .map(|(name, text)| (format!("references/{name}"), format!("{}\n", text.trim())))
             .collect();
         let mut text = self.front();
-        text.push_str(&make_inert(&format!("\n# {}\n\n", self.title)));
+        text.push_str(&escape_expansions(&format!("\n# {}\n\n", self.title)));
         if let Some(summary) = &self.summary {
-            text.push_str(&make_inert(&format!(
+            text.push_str(&escape_expansions(&format!(
                 "## Summary\n\n*A model wrote this section from the rest of this skill; where they differ, the rest is right.*\n\n{}\n\n",
                 summary.text.trim()
             )));
         }
-        text.push_str(&make_inert(self.body.trim()));
+        text.push_str(&escape_expansions(self.body.trim()));
         text.push('\n');
         files.insert(FILE.to_owned(), text);
         let mut bundle = SkillBundle(files);

@@ -6,7 +6,8 @@ use rind_lib::plugin::inspect::HookReport;
 use rind_lib::point::dispatch::PointKind;
 use rind_lib::point::failure::OnFailure;
 
-/// Returns a list item for a hook. The moment of its call is quoted from the contract.
+/// Returns a list item that describes a hook. The first sentence of the contract's docs says when
+/// the hook is called.
 pub(super) fn in_words(hook: &HookReport) -> String {
     let docs = interface_docs(&hook.point).unwrap_or_default();
     let moment: Vec<&str> = first_sentence(&docs).split_whitespace().collect();

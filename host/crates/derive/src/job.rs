@@ -1,4 +1,4 @@
-//! Parsing of untrusted input, packaged as data so that it can be sent to another process.
+//! Jobs that parse untrusted input, as serializable data that can be sent to another process.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -27,7 +27,7 @@ pub enum DeriveJob {
 pub struct DraftedSource {
     /// Skill, without the digest of its source.
     pub draft: SkillDraft,
-    /// Records about parts of the source that could not be resolved.
+    /// Notes for the user about parts of the source that could not be resolved.
     pub notes: Vec<String>,
 }
 

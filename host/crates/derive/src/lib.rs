@@ -1,10 +1,10 @@
 //! Derives skills from packages: from a plugin, a component, a WIT package or a Rust crate.
 //!
-//! This module owns the reading of sources (with limits; nothing of them is executed or built) and
-//! the rendering of a bundle, which is deterministic and in which no text of the source is active.
-//! The crate must not know the terminal, nor where bundles are stored. Libraries that parse untrusted
-//! input (Rust, WIT, components, Markdown, schemas) run only inside a [`DeriveJob`], so that the
-//! caller can use a separate process for it.
+//! The crate owns the reading of sources (with limits; nothing of a source is executed or built)
+//! and the rendering of a bundle, which is deterministic and in which text of the source is inert.
+//! The crate must not know the terminal, nor where bundles are stored. Libraries that parse
+//! untrusted input (Rust, WIT, components, Markdown, schemas) run only inside a [`DeriveJob`], so
+//! that the caller can run the job in a separate process.
 //!
 //! Start from [`SkillDraft`], which every kind of source produces.
 
@@ -26,18 +26,18 @@ pub use job::{DeriveJob, DraftedSource};
 pub use markdown::render_summary;
 pub use text::skill_slug;
 
-/// Maximum size of the part of a README that is kept, in bytes.
+/// Maximum size of the part of a README that goes into a skill, in bytes.
 const MAX_README_BYTES: usize = 12 << 10;
 
 /// Maximum number of tools, modules, interfaces or examples in one list.
 const MAX_LISTED: usize = 120;
 
-/// Returns the number of items that a list of `n` omits, if any.
+/// Returns how many of `n` items exceed [`MAX_LISTED`], if any.
 fn n_more(n: usize) -> Option<usize> {
     n.checked_sub(MAX_LISTED).filter(|n| *n > 0)
 }
 
-/// Formats a number with its noun.
+/// Formats a number with its noun, in the plural unless `n` is 1.
 fn count_words(n: usize, what: &str) -> String {
     let s = if n == 1 { "" } else { "s" };
     format!("{n} {what}{s}")

@@ -17,16 +17,17 @@ const MAX_VALUES: usize = 30;
 /// Maximum number of lines per schema.
 const MAX_LINES: usize = 300;
 
-/// Maximum total size of these lines, in bytes: a reference can be followed from many places.
+/// Maximum total size of these lines, in bytes. Needed in addition to the number of lines, because
+/// a long text can be referenced from many properties.
 const MAX_BYTES: usize = 48 << 10;
 
-/// Maximum length of a schema's text, in bytes.
+/// Maximum length of a description or value in a line, in bytes.
 const MAX_TEXT_BYTES: usize = 400;
 
-/// Maximum size of a schema that is shown as JSON, in bytes.
+/// Maximum size of a schema that is appended as JSON, in bytes.
 const MAX_JSON_BYTES: usize = 8 << 10;
 
-/// Keywords whose meaning the lines per property cannot express.
+/// Keywords whose meaning a line per property cannot express.
 const BEYOND_LINES: [&str; 9] = [
     "allOf",
     "anyOf",
@@ -50,8 +51,8 @@ pub(super) fn join_names(schema: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Describes each property of an object in a list; empty for an object without properties. If the
-/// list cannot express the whole schema, it is followed by the schema as JSON.
+/// Describes each property of an object as a list item; empty for an object without properties. If
+/// the list cannot express the complete schema, the schema follows as JSON.
 pub(super) fn list_properties(schema: &Value) -> String {
     let mut describer = SchemaDescriber {
         whole: schema,
@@ -75,7 +76,7 @@ pub(super) fn list_properties(schema: &Value) -> String {
     lines
 }
 
-/// Writes lines about properties, within limits.
+/// Writes lines about the properties of a schema, within the limits.
 struct SchemaDescriber<'a> {
     whole: &'a Value,
     /// References that were followed to reach the current object. Each is followed only once per
@@ -83,7 +84,7 @@ struct SchemaDescriber<'a> {
     references: Vec<&'a str>,
     n_lines: usize,
     text: String,
-    /// Whether something was omitted.
+    /// Whether a limit was reached, so that properties were omitted.
     is_full: bool,
 }
 
@@ -109,7 +110,7 @@ impl<'a> SchemaDescriber<'a> {
         }
     }
 
-    /// Describes the properties of a property, or of the items of a list.
+    /// Describes the nested properties of a property, or of the items of a list.
     fn describe_inner(&mut self, property: &'a Value, depth: usize) {
         let n_before = self.references.len();
         let mut schema = property;
@@ -176,13 +177,13 @@ fn required_names(schema: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Follows a reference within the schema once.
+/// Returns the schema that a reference points to; `schema` itself if it is not a valid reference.
 fn resolve_reference<'a>(whole: &'a Value, schema: &'a Value) -> &'a Value {
     let found = schema_reference(schema).and_then(|text| whole.pointer(text.strip_prefix('#')?));
     found.unwrap_or(schema)
 }
 
-/// Describes the kind of a value. Nested lists are described down to the maximum depth.
+/// Describes the type of a value in words. Nested lists are described down to the maximum depth.
 fn kind_text(whole: &Value, schema: &Value, depth: usize) -> String {
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         let shown: Vec<String> = values
@@ -198,7 +199,7 @@ fn kind_text(whole: &Value, schema: &Value, depth: usize) -> String {
     }
     let name = match schema.get("type") {
         Some(Value::String(name)) => name.as_str(),
-        // A type such as `["string", "null"]` is an optional value.
+        // `null` in a list such as `["string", "null"]` only makes the value optional.
         Some(Value::Array(names)) => {
             let mut names = names.iter().filter_map(Value::as_str);
             names.find(|name| *name != "null").unwrap_or_default()
@@ -232,7 +233,7 @@ fn bound_text(schema: &Value) -> Vec<String> {
         ("minItems", "at least so many items:"),
         ("maxItems", "at most so many items:"),
     ];
-    // Huge bounds come from the integer type and carry no information.
+    // Omit huge bounds: they are those of the integer type and tell readers nothing.
     let tells = |value: &Value| value.as_f64().is_some_and(|value| value.abs() < 1e9);
     let bounds = WORDS.iter().filter_map(|(key, words)| {
         let value = schema.get(*key).filter(|value| tells(value))?;

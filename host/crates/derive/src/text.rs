@@ -1,8 +1,8 @@
 //! Sanitizes text of a package for a skill, so that it cannot deceive the reader, close a Markdown
 //! construct, or act as a placeholder.
 //!
-//! Every text of a package must pass through one of these functions or through `markdown` before it
-//! is part of a skill.
+//! Every text of a package must pass through a function of this module or of `markdown` before it
+//! goes into a skill.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -11,10 +11,11 @@ use regex::Regex;
 
 use rind_lib::text::{clean_line, printable_text};
 
-/// Characters with a meaning at the beginning of a line.
+/// Characters that begin a Markdown construct at the start of a line.
 const LINE_MARKS: [char; 7] = ['#', '>', '-', '+', '*', '=', '|'];
 
-/// Path in code that begins with a directory of a bundle; readers would look for it in this bundle.
+/// Path in inline code that begins with a directory of skill bundles, such as `scripts/`: a reader
+/// would look for it in this bundle.
 #[expect(clippy::expect_used, reason = "the pattern is a constant")]
 static BUNDLE_PATH: LazyLock<Regex> = LazyLock::new(|| {
     let folders = "scripts|references|reference|assets|templates|examples";
@@ -38,7 +39,7 @@ pub(super) fn escape_markdown(text: &str) -> String {
         .replace("](", "]\\(")
 }
 
-/// Whether a line that begins like this would be a heading, a quote, a list or a rule.
+/// Whether a line with this text would begin a heading, quote, list, table or rule.
 pub(super) fn starts_with_mark(text: &str) -> bool {
     let behind = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let is_end = |rest: &str| rest.is_empty() || rest.starts_with(' ');
@@ -123,7 +124,7 @@ pub(super) fn as_sentence(text: &str) -> String {
     }
 }
 
-/// Lists the first names, followed by the number of the others.
+/// Joins the first `most` names, followed by the number of the others.
 pub(super) fn shorten_names<T: AsRef<str>>(names: &[T], most: usize) -> String {
     let shown: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
     match names.len().saturating_sub(most) {
@@ -132,7 +133,7 @@ pub(super) fn shorten_names<T: AsRef<str>>(names: &[T], most: usize) -> String {
     }
 }
 
-/// Returns a unique file name for a page.
+/// Returns a file name for a page that is not in `taken`.
 pub(super) fn page_name(name: &str, taken: &BTreeMap<String, String>) -> String {
     let stem = skill_slug(name).unwrap_or_else(|| "page".to_owned());
     let mut names =
@@ -140,8 +141,8 @@ pub(super) fn page_name(name: &str, taken: &BTreeMap<String, String>) -> String 
     names.find(|name| !taken.contains_key(name)).unwrap_or(stem)
 }
 
-/// Cuts a page after complete blocks at about `limit` bytes, and appends a note. The first line is
-/// always kept.
+/// Cuts a page at about `limit` bytes, after a complete block, and appends a note. Always keeps the
+/// first line.
 pub(super) fn cut_page(page: &str, limit: usize) -> String {
     if page.len() <= limit {
         return page.to_owned();
@@ -186,8 +187,8 @@ pub fn skill_slug(name: &str) -> Option<String> {
 }
 
 /// Escapes placeholders, commands and bundle paths in texts of the package, so that they have no
-/// effect when the skill is expanded.
-pub(super) fn make_inert(body: &str) -> String {
+/// effect when a session expands the skill.
+pub(super) fn escape_expansions(body: &str) -> String {
     let body = body
         .replace("{baseDir}", "{ baseDir }")
         .replace("${CLAUDE_", "$ {CLAUDE_")
@@ -220,7 +221,7 @@ mod tests {
             "````rust\na\n```\n# x\n````\n"
         );
         assert_eq!(
-            make_inert(
+            escape_expansions(
                 "{baseDir}/x ${CLAUDE_SKILL_DIR} $ARGUMENTS !`rm` `bash scripts/x.sh` `examples/a`"
             ),
             "{ baseDir }/x $ {CLAUDE_SKILL_DIR} $ ARGUMENTS ! `rm` ` bash scripts/x.sh` ` examples/a`"

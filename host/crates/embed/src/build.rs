@@ -1,5 +1,5 @@
-//! Packing in the build script of a crate. Cargo says in variables where the crate is and where the
-//! packed file goes, and reads the lines that are printed.
+//! Packs files in the build script of a crate. Cargo passes the crate's folder and the output
+//! folder in environment variables, and reads the lines that the script prints.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -7,12 +7,12 @@ use std::{env, fs, io};
 use super::{PackedFile, SMALLEST, pack_files, read_folder};
 
 /// Packs files and folders into `OUT_DIR/FILE`, for
-/// [`PackedFolder::new`](super::PackedFolder::new). Each part is a path below the folder of the
-/// crate, and the path of that file or folder in the package, which is empty for files that lie at
-/// its top.
+/// [`PackedFolder::new`](super::PackedFolder::new). Each part is a path relative to the crate's
+/// folder, and the path of that file or folder in the package. An empty package path puts the files
+/// of a folder at the top level.
 ///
 /// # Errors
-/// A part cannot be read, or the packed file not written.
+/// A part cannot be read, or the packed file cannot be written.
 #[expect(clippy::print_stdout, reason = "cargo reads it")]
 pub fn pack_parts(file: &str, parts: &[(&str, &str)]) -> io::Result<()> {
     let own = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
@@ -32,7 +32,7 @@ fn read_part(from: &Path, to: &str) -> io::Result<Vec<PackedFile>> {
     if !from.is_dir() {
         return Ok(vec![(to.to_owned(), fs::read(from)?)]);
     }
-    // Compiled by the Python of whoever tested the files.
+    // Skip bytecode that Python wrote when someone tested the files.
     let files = read_folder(from)?.into_iter();
     let files = files.filter(|(path, _)| !path.contains("__pycache__"));
     Ok(files

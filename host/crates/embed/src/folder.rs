@@ -1,4 +1,4 @@
-//! A packed folder that the program contains, unpacked when a file of it is first needed.
+//! Unpacks a folder that is embedded in the program, when one of its files is first needed.
 
 use std::io;
 use std::ops::Range;
@@ -6,11 +6,12 @@ use std::sync::OnceLock;
 
 use super::unpack_beside;
 
-/// Packed files of the program. They are unpacked once, and stay for as long as the program runs.
+/// Packed files embedded in the program. They are unpacked once, and stay in memory until the
+/// program ends.
 ///
 /// # Panics
-/// If the bytes are damaged, which only a program that was changed or cut off can have: without its
-/// files it would run, and without the guards among them.
+/// If the bytes are corrupt, which happens only in a program file that was modified or truncated.
+/// Without its embedded files, among them the guards, the program must not continue.
 #[derive(Debug)]
 pub struct PackedFolder {
     packed: &'static [u8],
@@ -20,12 +21,13 @@ pub struct PackedFolder {
 #[derive(Debug, Default)]
 struct UnpackedFolder {
     archive: Vec<u8>,
-    /// Paths of the files, each with its place in the archive.
+    /// Paths of the files, each with the range of its content in `archive`.
     files: Vec<(String, Range<usize>)>,
 }
 
 impl PackedFolder {
-    /// Contains files that [`pack_files`](super::pack_files) packed; none are in empty bytes.
+    /// Creates a folder from the output of [`pack_files`](super::pack_files). Empty bytes are a
+    /// folder without files.
     #[must_use]
     pub const fn new(packed: &'static [u8]) -> Self {
         Self {

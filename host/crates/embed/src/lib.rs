@@ -1,9 +1,9 @@
-//! Packs the files that the program carries, and unpacks them.
+//! Packs the files that are embedded in the program, and unpacks them.
 //!
-//! Build scripts pack; the program unpacks from memory what it needs. Core plugins share most of
-//! their code, so they are packed together, and each native code is packed beside another one: both
-//! are a third of their size with gzip, whose window has 32 KiB. Knows nothing of plugins. Start
-//! from [`build::pack_parts`] and [`PackedFolder`].
+//! Build scripts pack; the program unpacks what it needs in memory. Core plugins share most of
+//! their code, so their files are packed together, and native code is packed relative to other
+//! native code. Both are a third of their size with gzip, whose window is only 32 KiB. The crate
+//! knows nothing about plugins. Start from [`build::pack_parts`] and [`PackedFolder`].
 
 pub mod build;
 mod folder;
@@ -17,23 +17,24 @@ use zstd::zstd_safe;
 
 pub use folder::PackedFolder;
 
-/// Level of a program that is distributed; the compressor is slow there, the decompressor is not.
+/// Compression level for a program that is distributed. Compression is slow at this level,
+/// decompression is not.
 pub const SMALLEST: i32 = 19;
 
-/// Level of a program that is compiled to be tried.
+/// Compression level for a program that is compiled only to try it.
 pub const FAST: i32 = 3;
 
-/// Largest distance that a compressed text may refer back to, as a power of two: more than all
-/// carried files have.
+/// Base-2 logarithm of the compression window in bytes: the window must exceed the size of all
+/// embedded files together.
 const WINDOW_LOG: u32 = 25;
 
-/// Maximum size of unpacked bytes, so that damaged ones cannot ask for all memory.
+/// Maximum size of the unpacked data, in bytes, so that corrupt data cannot request all memory.
 const MAX_BYTES: u64 = 1 << 28;
 
-/// File: its path with `/`, and its content.
+/// Path of a file, separated by `/`, and its content.
 pub type PackedFile = (String, Vec<u8>);
 
-/// Reads every file below a folder, in the order of their paths, which begin below that folder.
+/// Reads every file below a folder, in the order of their paths, which are relative to that folder.
 ///
 /// # Errors
 /// A folder or file cannot be read, or has a name that is not UTF-8.
@@ -54,8 +55,8 @@ pub fn read_folder(root: &Path) -> io::Result<Vec<PackedFile>> {
     Ok(files)
 }
 
-/// Packs files together, as a tar archive compressed with zstd. The same files and level give the
-/// same bytes.
+/// Packs files into a tar archive compressed with zstd. The output is deterministic: it depends
+/// only on the files and the level.
 ///
 /// # Errors
 /// A path is too long for tar, or memory is exhausted.
@@ -70,7 +71,8 @@ pub fn pack_files(files: &[PackedFile], level: i32) -> io::Result<Vec<u8>> {
     pack_beside(&[], &archive.into_inner()?, level)
 }
 
-/// Packs bytes that resemble `base`, which may be empty: what both have costs next to nothing.
+/// Packs bytes relative to `base`, which may be empty: parts that also occur in `base` take almost
+/// no space.
 ///
 /// # Errors
 /// Memory is exhausted.
@@ -85,11 +87,12 @@ pub fn pack_beside(base: &[u8], bytes: &[u8], level: i32) -> io::Result<Vec<u8>>
     encoder.finish()
 }
 
-/// Unpacks the bytes of [`pack_beside`], with the same `base`. Needs no memory besides the result.
+/// Unpacks the output of [`pack_beside`], with the same `base`. Needs almost no memory besides the
+/// result.
 ///
 /// # Errors
-/// The bytes are not compressed with zstd, do not say their size, or differ from their checksum, as
-/// they do with another base.
+/// The bytes are not compressed with zstd, do not declare their size or declare too large a one, or
+/// do not match their checksum, for example because `base` differs.
 pub fn unpack_beside(base: &[u8], packed: &[u8]) -> io::Result<Vec<u8>> {
     let refused = |code| io::Error::other(zstd_safe::get_error_name(code));
     let invalid = || io::Error::from(io::ErrorKind::InvalidData);

@@ -1,4 +1,4 @@
-//! Names of the agents that can be guarded, and of the points that their hooks reach.
+//! Names the agents that can be guarded, and the points that their hooks correspond to.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::formats::{
 };
 use super::table::{self, AgentTable};
 
-/// An agent whose calls plugins of Rind can judge.
+/// Agent whose tool calls plugins of Rind can judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GuardedAgent {
@@ -25,7 +25,7 @@ pub enum GuardedAgent {
 }
 
 impl GuardedAgent {
-    /// All agents, in the order of the manual.
+    /// All agents, in the order in which the manual describes them.
     pub const ALL: [Self; 5] = [
         Self::ClaudeCode,
         Self::Codex,
@@ -34,7 +34,7 @@ impl GuardedAgent {
         Self::Pi,
     ];
 
-    /// Returns the name on the command line and in ids of sessions.
+    /// Returns the agent's name on the command line and in session ids.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -52,13 +52,13 @@ impl GuardedAgent {
         Self::ALL.into_iter().find(|agent| agent.name() == name)
     }
 
-    /// Returns the table of its hooks.
+    /// Returns the table of the agent's hooks.
     #[must_use]
     pub fn table(self) -> &'static AgentTable {
         table::table_of(self)
     }
 
-    /// Returns the translation of its JSON.
+    /// Returns the translation between the agent's JSON and Rind's events.
     pub(crate) fn format(self) -> &'static dyn AgentFormat {
         match self {
             Self::ClaudeCode => &ClaudeFormat,
@@ -70,15 +70,15 @@ impl GuardedAgent {
     }
 }
 
-/// A point of Rind that a hook of another agent reaches.
+/// Point of Rind that a hook of another agent corresponds to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GuardPoint {
-    /// Before a tool call runs.
+    /// Point before a tool call runs.
     PreTool,
-    /// After a tool call has run.
+    /// Point after a tool call has run.
     PostTool,
-    /// After the user has sent a prompt: `turn-start`, and then `pre-assess`.
+    /// Point after the user has sent a prompt: `turn-start`, followed by `pre-assess`.
     TurnStart,
 }
 

@@ -1,33 +1,33 @@
-//! Answer of the program at a hook of another agent.
+//! Represents the answer of the guard program to a hook of another agent.
 
 use rind_lib::text::printable_text;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Exit code that the agents with commands as hooks take for a refusal.
+/// Exit code that is a refusal for all agents whose hooks are commands.
 const REFUSE: u8 = 2;
 
-/// Longest reason of a refusal, in bytes.
+/// Maximum length of a refusal's reason, in bytes.
 const MAX_REASON: usize = 4000;
 
-/// Output and exit code of the program at a hook.
+/// Output and exit code with which the guard program answers a hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookAnswer {
-    /// Exit code.
+    /// Exit code of the program.
     pub code: u8,
-    /// Standard output.
+    /// Text for standard output.
     pub stdout: String,
-    /// Standard error.
+    /// Text for standard error.
     pub stderr: String,
 }
 
 impl HookAnswer {
-    /// Creates an empty answer, which changes nothing.
+    /// Creates an empty answer, which neither refuses nor changes anything.
     pub(crate) fn silent() -> Self {
         Self::default()
     }
 
-    /// An answer in JSON.
+    /// Creates an answer that is JSON on standard output.
     pub(crate) fn json(value: &Value) -> Self {
         Self {
             stdout: value.to_string(),
@@ -35,7 +35,7 @@ impl HookAnswer {
         }
     }
 
-    /// The refusal by exit code, which every agent with commands as hooks understands.
+    /// Creates a refusal by exit code, which every agent whose hooks are commands understands.
     #[must_use]
     pub fn refusal(why: &str) -> Self {
         Self {
@@ -46,7 +46,8 @@ impl HookAnswer {
     }
 }
 
-/// Cleans and cuts a reason for the terminal and the model of the other agent.
+/// Escapes control characters in a reason and shortens it, for the terminal and the model of the
+/// other agent.
 pub(crate) fn reason_text(why: &str) -> String {
     let mut text = printable_text(why);
     if text.len() > MAX_REASON {

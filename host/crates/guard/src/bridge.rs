@@ -1,5 +1,5 @@
-//! Modules for agents whose hooks are functions of their own process. A module starts the program for
-//! each event, and refuses on every doubt.
+//! Generates modules for agents whose hooks are functions in their own process. A module runs the
+//! guard program for each event, and refuses if anything goes wrong.
 
 use std::path::Path;
 
@@ -8,21 +8,21 @@ use serde_json::json;
 use super::agent::GuardedAgent;
 use super::install::GuardCommand;
 
-/// First line of a module: by it `remove` knows that the file is ours.
+/// Beginning of a module's first line, by which `remove` recognizes files that Rind wrote.
 pub(crate) const MARK: &str = "// Written by `rind guard install";
 
-/// Time that a module waits for the program, in milliseconds: a little longer than the program itself
-/// waits.
+/// Time that a module waits for the guard program, in milliseconds: a little longer than the
+/// program itself waits for the daemon.
 const DEADLINE_MS: u64 = 50_000;
 
-/// The part that asks the program, the same in all modules.
+/// JavaScript that runs the guard program, the same in all modules.
 const ASK: &str = include_str!("bridges/ask.js");
 
 const OPENCODE: &str = include_str!("bridges/opencode.js");
 
 const PI: &str = include_str!("bridges/pi.ts");
 
-/// Returns the text of an agent's module; `None` if its hooks are commands.
+/// Returns the text of the module for an agent; `None` if the agent's hooks are commands.
 pub(crate) fn module_text(agent: GuardedAgent, command: &GuardCommand) -> Option<String> {
     let own = match agent {
         GuardedAgent::OpenCode => OPENCODE,

@@ -1,19 +1,20 @@
-//! Terminals of Codex: a command that has one can be typed into later, by a tool for which Codex
-//! calls no hook. `[features] unified_exec_tty = false` in `config.toml` takes them away.
+//! Disables terminals for commands of Codex. A later tool call, for which Codex calls no hook, can
+//! type into a command that has a terminal. The setting is `[features] unified_exec_tty = false` in
+//! `config.toml`.
 
 use toml_edit::{DocumentMut, Item, Table, value};
 
 const FEATURES: &str = "features";
 const KEY: &str = "unified_exec_tty";
 
-/// Comment behind a line of ours, by which the removal knows it.
+/// Comment at the end of the line that Rind adds, by which the removal recognizes the line.
 const OWN: &str = " # rind guard: what is typed into a terminal is not judged";
 
 fn parse(config: &str) -> Result<DocumentMut, String> {
     config.parse().map_err(|error| format!("{error}"))
 }
 
-/// Whether commands get no terminal.
+/// Whether the settings already disable terminals.
 pub(crate) fn has_no_terminal(config: &str) -> bool {
     let Ok(document) = parse(config) else {
         return false;
@@ -22,10 +23,10 @@ pub(crate) fn has_no_terminal(config: &str) -> bool {
     features.and_then(|own| own.get(KEY)?.as_bool()) == Some(false)
 }
 
-/// Returns the settings with the terminals taken away.
+/// Returns the settings with terminals disabled.
 ///
 /// # Errors
-/// The settings are no TOML, or `features` is no table.
+/// The settings are not TOML, or `features` is not a table.
 pub(crate) fn without_terminal(config: &str) -> Result<String, String> {
     if has_no_terminal(config) {
         return Ok(config.to_owned());
@@ -35,7 +36,7 @@ pub(crate) fn without_terminal(config: &str) -> Result<String, String> {
         .entry(FEATURES)
         .or_insert_with(|| Item::Table(Table::new()));
     let mut own = value(false);
-    // A comment would end the line of a table in braces.
+    // Add no comment in an inline table, where it would comment out the rest of the line.
     if let (Item::Table(_), Some(own)) = (&*features, own.as_value_mut()) {
         own.decor_mut().set_suffix(OWN);
     }
@@ -45,10 +46,10 @@ pub(crate) fn without_terminal(config: &str) -> Result<String, String> {
     Ok(document.to_string())
 }
 
-/// Returns the settings without our line. A line of the user stays.
+/// Returns the settings without the line that Rind added. A line that the user wrote stays.
 ///
 /// # Errors
-/// The settings are no TOML.
+/// The settings are not TOML.
 pub(crate) fn with_terminal(config: &str) -> Result<String, String> {
     let mut document = parse(config)?;
     let Some(features) = document.get_mut(FEATURES).and_then(Item::as_table_mut) else {

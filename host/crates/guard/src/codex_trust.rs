@@ -1,5 +1,5 @@
-//! Trust of Codex in a hook: a hash of the hook in `config.toml`, as the command `/hooks` of Codex
-//! writes it. Codex silently skips a hook without the hash.
+//! Reads and writes the trust of Codex in hooks: a hash of each hook in `config.toml`, as Codex's
+//! command `/hooks` writes it. Codex silently skips a hook without the hash.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use toml_edit::{DocumentMut, Item, Table, value};
 
 use super::jsonc::FoundHook;
 
-/// Name of an event in keys and hashes.
+/// Returns the name of an event in keys and hashes, in snake case.
 fn event_key(event: &str) -> String {
     let mut key = String::new();
     for letter in event.chars() {
@@ -21,7 +21,8 @@ fn event_key(event: &str) -> String {
     key
 }
 
-/// Returns the hash of a hook without a matcher: SHA-256 of its normal form as JSON with sorted keys.
+/// Returns the hash of a hook without a matcher: SHA-256 of the normalized hook as JSON with sorted
+/// keys.
 fn trusted_hash(event: &str, hook: &Value) -> String {
     let normal = json!({
         "event_name": event_key(event),
@@ -37,7 +38,7 @@ fn trusted_hash(event: &str, hook: &Value) -> String {
     format!("sha256:{hex}")
 }
 
-/// Writes JSON with sorted keys and without blanks, whatever order the map keeps.
+/// Writes JSON without blanks and with sorted keys, in whatever order the map stores them.
 fn sorted_text(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
@@ -67,7 +68,7 @@ fn state_key(file: &Path, hook: &FoundHook) -> String {
     )
 }
 
-/// Whether Codex trusts all of these hooks of a file.
+/// Whether Codex trusts all of these hooks, which are in `file`.
 pub(crate) fn is_trusted(config: &str, file: &Path, hooks: &[FoundHook]) -> bool {
     let Ok(document) = config.parse::<DocumentMut>() else {
         return false;
@@ -81,22 +82,22 @@ pub(crate) fn is_trusted(config: &str, file: &Path, hooks: &[FoundHook]) -> bool
     })
 }
 
-/// Hooks of a file before and after a change.
+/// Hooks of a file before and after a change, as positions and contents.
 #[derive(Default)]
 pub(crate) struct TrustedHooks {
-    /// Hooks of Rind before.
+    /// Hooks of Rind before the change.
     pub(crate) old: Vec<FoundHook>,
-    /// Hooks of Rind after.
+    /// Hooks of Rind after the change.
     pub(crate) new: Vec<FoundHook>,
-    /// Hooks that Rind did not install, before and after.
+    /// Hooks that Rind did not install, each before and after the change.
     pub(crate) moved: Vec<(FoundHook, FoundHook)>,
 }
 
-/// Returns the settings with the trust in the new hooks of Rind, and without that in the old ones.
-/// The trust in hooks of other programs, which Codex keeps by their position, moves with them.
+/// Returns the settings with trust in Rind's new hooks, and without trust in the old ones. Codex
+/// stores trust by the position of a hook, so trust in other programs' hooks moves with them.
 ///
 /// # Errors
-/// The settings are no TOML, or have something else in these places.
+/// The settings are not TOML, or `hooks` or `hooks.state` is not a table.
 pub(crate) fn with_trust(
     config: &str,
     file: &Path,
@@ -130,8 +131,7 @@ fn implicit_table<'a>(table: &'a mut Table, key: &str) -> Result<&'a mut Table, 
         .ok_or_else(|| format!("its `{key}` is not a table"))
 }
 
-/// Removes the entries of hooks that have another position now, and returns them with their new
-/// keys.
+/// Removes the entries of hooks whose position changes, and returns them with their new keys.
 fn take_moved(
     document: &mut DocumentMut,
     file: &Path,

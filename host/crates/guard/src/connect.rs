@@ -1,4 +1,5 @@
-//! The program at a hook: asks the daemon, starts one where none runs, and refuses on every doubt.
+//! Implements the program that agents run as their hook: asks the daemon, starts one if none runs,
+//! and refuses if anything goes wrong.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -13,48 +14,48 @@ use super::event::read_payload;
 use super::folder::GuardFolder;
 use super::frame::{DaemonReply, RequestHead, read_reply, write_request};
 
-/// Timeout for the whole request. The agents' own timeouts are longer: if one of them expired, the
-/// agent would run the call.
+/// Timeout for the complete request. It must be shorter than the agents' own timeouts, because an
+/// agent runs the call if its timeout expires.
 const DEADLINE: Duration = Duration::from_secs(45);
 
-/// Pause between two looks for the daemon.
+/// Interval between two attempts to reach the daemon.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Time in which a daemon that was started must listen. Its predecessor may have to end first.
+/// Timeout for a started daemon to listen. It may first have to wait for its predecessor to end.
 const START_TIME: Duration = Duration::from_secs(30);
 
-/// Maximum number of daemons that one request waits for: one that is shutting down, and its
-/// successor.
+/// Maximum number of daemons that one request is sent to. A daemon that is shutting down answers
+/// that it is retired, and the request goes to its successor.
 const MAX_ROUNDS: u32 = 4;
 
-/// Request of an agent at its hook.
+/// Request of an agent to its hook.
 #[derive(Debug)]
 pub struct HookRequest {
     /// Agent that runs the hook.
     pub agent: GuardedAgent,
     /// Point of Rind to which the hook corresponds.
     pub point: GuardPoint,
-    /// The bytes on standard input.
+    /// Bytes that the agent wrote to the hook's standard input.
     pub payload: Vec<u8>,
-    /// Folder in which the agent started the program.
+    /// Folder in which the agent runs the hook.
     pub folder: PathBuf,
-    /// Build of this program.
+    /// Build id of this program, which the daemon compares with its own.
     pub build: String,
 }
 
-/// Starts a daemon, which then listens in the folder.
+/// Starts a daemon that listens in a guard folder.
 ///
 /// An implementation must not wait for the daemon to end.
 pub trait DaemonStart {
-    /// Starts it.
+    /// Starts the daemon.
     ///
     /// # Errors
     /// Reason why no daemon was started, as a sentence.
     fn start_daemon(&self, folder: &GuardFolder) -> Result<(), String>;
 }
 
-/// Asks the daemon for the answer at a hook. There is always an answer: without a daemon it is the
-/// refusal.
+/// Asks the daemon for the answer to a hook. Always returns an answer: if the daemon cannot be
+/// asked, a refusal.
 pub fn ask_daemon(
     request: &HookRequest,
     folder: Result<GuardFolder, GuardError>,
@@ -62,7 +63,8 @@ pub fn ask_daemon(
 ) -> HookAnswer {
     let (agent, point) = (request.agent, request.point);
     let refuse = |payload, why: &str| agent.format().refuse(point, payload, why);
-    // Read here too: a payload that cannot be read needs no daemon, and the refusal may need its shape.
+    // Parse the payload here too: an invalid one needs no daemon, and the form of a refusal may
+    // depend on the payload.
     let (payload, _) = match read_payload(agent, point, &request.payload) {
         Ok(read) => read,
         Err(unread) => return refuse(unread.payload.as_ref(), &unread.why),
@@ -75,7 +77,7 @@ pub fn ask_daemon(
     }
 }
 
-/// Asks the daemon, and asks again if it is replaced by another one.
+/// Asks the daemon, and asks its successor if the daemon is retired.
 fn request_answer(
     request: &HookRequest,
     folder: &GuardFolder,
@@ -103,7 +105,7 @@ fn request_answer(
                     DEADLINE.as_secs()
                 )));
             }
-            // The daemon may have judged the request already, so the request is not sent twice.
+            // Do not send the request again, because the daemon may already have judged it.
             Err(error) => return Err(GuardError::daemon("the daemon did not answer", &error)),
         }
         sleep(PAUSE);
@@ -113,15 +115,15 @@ fn request_answer(
     )))
 }
 
-/// Sends a request and reads its reply. A call of the system that takes longer than the rest of the
-/// time is an error of the kind `WouldBlock`.
+/// Sends a request and reads its reply. A system call that exceeds the remaining time fails with an
+/// error of the kind `WouldBlock`.
 fn exchange_frames(
     mut stream: UnixStream,
     head: &RequestHead,
     payload: &[u8],
     until: Instant,
 ) -> io::Result<DaemonReply> {
-    // Zero would be no limit.
+    // Never pass zero, which would mean no timeout.
     let rest = || {
         let rest = until.saturating_duration_since(Instant::now());
         Some(rest.max(PAUSE))
@@ -132,7 +134,8 @@ fn exchange_frames(
     read_reply(&mut stream)
 }
 
-/// Starts a daemon and connects to it. If several programs try, one starts it and the others wait.
+/// Starts a daemon and connects to it. If several programs try at once, one of them starts it and
+/// the others wait.
 fn connect_started(
     folder: &GuardFolder,
     start: &dyn DaemonStart,
@@ -169,9 +172,10 @@ fn wait_until(until: Instant) -> Result<(), GuardError> {
     Ok(())
 }
 
-/// Whether a daemon listens.
+/// Whether a daemon listens in the folder.
 ///
-/// # Errors The path is not a usable socket.
+/// # Errors
+/// The path is not a usable socket.
 pub fn daemon_answers(folder: &GuardFolder) -> Result<bool, GuardError> {
     Ok(folder.connect()?.is_some())
 }

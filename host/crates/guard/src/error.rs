@@ -11,10 +11,10 @@ pub enum GuardError {
     File {
         /// Path of the file.
         path: PathBuf,
-        /// Reason, and the remedy where there is one.
+        /// Reason, followed by the remedy if there is one.
         why: String,
     },
-    /// The daemon did not answer.
+    /// The daemon did not answer, or could not be started.
     #[error("{0}")]
     Daemon(String),
 }

@@ -1,4 +1,4 @@
-//! Hook events of any agent, in Rind's terms.
+//! Represents the hook events of all agents in Rind's terms.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::result::ResultTexts;
 /// Maximum size of the payload that an agent sends to its hook, in bytes.
 pub(crate) const MAX_PAYLOAD: usize = 16 << 20;
 
-/// Maximum length of the name of a tool and of ids, in bytes.
+/// Maximum length of ids and tool names, in bytes.
 const MAX_NAME: usize = 256;
 
 /// Event of a hook: a call, a result or a prompt.
@@ -21,31 +21,32 @@ pub(crate) struct HookEvent {
     pub(crate) session: String,
     /// Folder that the agent works in, if the hook reports it.
     pub(crate) folder: Option<PathBuf>,
-    /// Call, result or prompt.
+    /// Call, result or prompt that the event is about.
     pub(crate) act: HookAct,
 }
 
-/// Call, result or prompt that a hook is about.
+/// Call, result or prompt that a hook event is about.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum HookAct {
-    /// A call that is about to run.
+    /// Call that is about to run.
     Call {
         id: String,
-        /// The call in our names; several where the agent changes several files at once.
+        /// The call with Rind's tool and argument names; several if one call of the agent changes
+        /// several files.
         calls: Vec<OwnCall>,
     },
-    /// A call that has run.
+    /// Call that has run.
     Result {
         id: String,
         call: OwnCall,
         texts: ResultTexts,
         is_error: bool,
     },
-    /// A prompt.
+    /// Prompt of the user.
     Prompt(String),
 }
 
-/// A call in our names, if the tool has a counterpart here.
+/// Call with Rind's tool and argument names, if the tool has a counterpart in Rind.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OwnCall {
     pub(crate) tool: String,
@@ -53,19 +54,20 @@ pub(crate) struct OwnCall {
     pub(crate) effect_class: EffectClass,
 }
 
-/// A payload that cannot be judged.
+/// Error for a payload that cannot be judged.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct UnreadPayload {
     /// Reason, as a sentence.
     pub(crate) why: String,
-    /// JSON object that was sent, whose shape a refusal may need; `None` if it is not an object.
+    /// JSON object that was sent, on which the form of the refusal may depend; `None` if the
+    /// payload is not a JSON object.
     pub(crate) payload: Option<Value>,
 }
 
-/// Reads the payload that an agent has sent to its hook.
+/// Parses the payload that an agent has sent to its hook.
 ///
 /// # Errors
-/// The bytes are no JSON object, are too many, or lack a field that the point needs.
+/// The payload is too large, is not a JSON object, or lacks a field that the point needs.
 pub(crate) fn read_payload(
     agent: GuardedAgent,
     point: GuardPoint,
@@ -97,21 +99,21 @@ pub(crate) fn read_payload(
     }
 }
 
-/// Returns a text of the payload that must be there.
+/// Returns a required text field of the payload.
 pub(crate) fn needed_text<'a>(payload: &'a Value, key: &str) -> Result<&'a str, String> {
     let text = payload.get(key).and_then(Value::as_str);
     text.filter(|text| !text.is_empty())
         .ok_or_else(|| format!("`{key}` is missing in the input of the hook"))
 }
 
-/// Returns a value of the payload that must be there.
+/// Returns a required field of the payload.
 pub(crate) fn needed_value<'a>(payload: &'a Value, key: &str) -> Result<&'a Value, String> {
     payload
         .get(key)
         .ok_or_else(|| format!("`{key}` is missing in the input of the hook"))
 }
 
-/// Returns a short text of the payload that must be there: an id, or the name of a tool.
+/// Returns a required short text field of the payload: an id, or the name of a tool.
 pub(crate) fn needed_name(payload: &Value, key: &str) -> Result<String, String> {
     let name = needed_text(payload, key)?;
     if name.len() > MAX_NAME || name.chars().any(char::is_control) {
@@ -122,7 +124,7 @@ pub(crate) fn needed_name(payload: &Value, key: &str) -> Result<String, String> 
     Ok(name.to_owned())
 }
 
-/// Returns the absolute folder under a key.
+/// Returns the folder in a field of the payload, if its path is absolute.
 pub(crate) fn folder_of(payload: &Value, key: &str) -> Option<PathBuf> {
     let folder = payload.get(key).and_then(Value::as_str).map(PathBuf::from);
     folder.filter(|folder| folder.is_absolute())

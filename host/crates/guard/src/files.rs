@@ -1,4 +1,4 @@
-//! Places of the agents' files, and changes of files that the person sees before they are made.
+//! Locates the agents' files, and changes them after the user has seen the change.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -11,25 +11,25 @@ use serde::Serialize;
 use super::agent::GuardedAgent;
 use super::error::GuardError;
 
-/// Maximum size of a file of settings, in bytes.
+/// Maximum size of a settings file, in bytes.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Places of the files of an agent.
+/// Folders that the locations of an agent's files depend on.
 #[derive(Clone, Debug)]
 pub struct GuardPlaces {
-    /// Home folder of the person.
+    /// Home folder of the user.
     pub home: PathBuf,
-    /// Folder with the agents' settings: `~/.config`, or `XDG_CONFIG_HOME`.
+    /// Folder with the settings of all agents: `XDG_CONFIG_HOME`, or else `~/.config`.
     pub config_home: PathBuf,
-    /// Folder of the agent from the agent's own environment variable, which replaces the default
-    /// one.
+    /// Agent's folder from the agent's own environment variable, which overrides the default
+    /// folder.
     pub agent_folder: Option<PathBuf>,
-    /// Folder of the project for which the guard is installed; `None` for all projects.
+    /// Folder of the project for which the guard is installed; `None` installs it for all projects.
     pub project: Option<PathBuf>,
 }
 
 impl GuardPlaces {
-    /// Returns the agent's folder with the person's own settings, independent of any project.
+    /// Returns the agent's folder with the user's settings, whatever the project.
     pub(crate) fn user_folder(&self, agent: GuardedAgent) -> PathBuf {
         let usual = match agent {
             GuardedAgent::ClaudeCode => self.home.join(".claude"),
@@ -41,7 +41,8 @@ impl GuardPlaces {
         self.agent_folder.clone().unwrap_or(usual)
     }
 
-    /// Returns the file with the hooks: settings that may be there, or a file of ours.
+    /// Returns the file for the hooks: a settings file of the agent that may already exist, or a
+    /// file that only Rind writes.
     pub(crate) fn hook_file(&self, agent: GuardedAgent) -> PathBuf {
         let folder = match (&self.project, agent) {
             (None, _) => self.user_folder(agent),
@@ -52,7 +53,8 @@ impl GuardPlaces {
             (Some(project), GuardedAgent::Pi) => project.join(".pi"),
         };
         folder.join(match agent {
-            // The command has paths of this machine, so it is not for the file that is shared.
+            // The hook's command contains paths of this machine, so it does not belong in
+            // `settings.json`, which a project shares.
             GuardedAgent::ClaudeCode if self.project.is_some() => "settings.local.json",
             GuardedAgent::ClaudeCode => "settings.json",
             GuardedAgent::Codex => "hooks.json",
@@ -63,19 +65,19 @@ impl GuardPlaces {
     }
 }
 
-/// Change of a file.
+/// Change of a file, to be shown before it is made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileChange {
     /// Path of the file.
     pub path: PathBuf,
-    /// Text before; `None` if the file is not there.
+    /// Text before the change; `None` if the file does not exist.
     pub before: Option<String>,
-    /// Text after; `None` if the file is removed.
+    /// Text after the change; `None` removes the file.
     pub after: Option<String>,
 }
 
 impl FileChange {
-    /// Returns the change of a file to this text; `None` if the file already has it.
+    /// Returns the change that gives a file this text; `None` if the file already has it.
     pub(crate) fn to(path: PathBuf, after: Option<String>) -> Result<Option<Self>, GuardError> {
         let before = read_text(&path)?;
         Ok((before != after).then_some(Self {
@@ -85,11 +87,11 @@ impl FileChange {
         }))
     }
 
-    /// Writes the changed file, after saving a copy of the old text in the folder `copies`. Returns
-    /// the path of the copy.
+    /// Makes the change, after saving a copy of the old text in the folder `copies`. Returns the
+    /// path of the copy.
     ///
     /// # Errors
-    /// The file has changed since the change was shown, or it cannot be written.
+    /// The file has changed since the change was computed, or it cannot be written.
     pub fn apply(&self, copies: &Path) -> Result<Option<PathBuf>, GuardError> {
         if read_text(&self.path)? != self.before {
             let why = "it was changed meanwhile; nothing was written, run the command again";
@@ -119,7 +121,7 @@ impl FileChange {
         private_folder(copies).map_err(|error| GuardError::file(copies, error))?;
         let name = printable_text(&name);
         let mut copy = copies.join(format!("{time}-{name}"));
-        // Two copies of one second are two files.
+        // Number the copies that are made within the same second.
         for n in 2.. {
             if copy.symlink_metadata().is_err() {
                 break;
@@ -131,7 +133,8 @@ impl FileChange {
         Ok(copy)
     }
 
-    /// Replaces the content of a file, and keeps its permissions and a symlink to it.
+    /// Replaces the content of a file atomically. Keeps the file's permissions, and a symlink to
+    /// it.
     fn write(&self, text: &str) -> std::io::Result<()> {
         let target = self
             .path
@@ -149,13 +152,13 @@ impl FileChange {
     }
 }
 
-/// Names of folders that `install` makes and `remove` takes away when they are empty.
+/// Names of folders that `install` creates, and that `remove` deletes if they are empty.
 const OWN_FOLDERS: &[&str] = &["hooks", "rind-guard"];
 
 fn remove_empty_folders(path: &Path) {
     for folder in path.ancestors().skip(1) {
         let name = folder.file_name().unwrap_or_default();
-        // A non-empty folder is kept: `remove_dir` fails.
+        // `remove_dir` fails for a folder that is not empty, which is kept.
         if !OWN_FOLDERS.iter().any(|own| name == *own) || fs::remove_dir(folder).is_err() {
             return;
         }

@@ -1,8 +1,8 @@
-//! The private folder with the socket and the locks of the daemon.
+//! Manages the private folder with the daemon's socket and locks.
 //!
-//! A user who can put a socket there answers for the guard, so the folder and the socket must belong
-//! to this user and be closed to all others. A folder or socket that does not is refused, and never
-//! repaired: its content may be of someone else.
+//! Another user who can create the socket could answer in place of the guard, so folder and socket
+//! must belong to this user and be inaccessible to all others. If they are not, they are refused
+//! rather than repaired, because their content may be someone else's.
 
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind, Write};
@@ -22,39 +22,39 @@ use tokio::net::UnixListener;
 
 use super::error::GuardError;
 
-/// Name of the folder, in the data folder.
+/// Name of the guard's folder in the data folder.
 const FOLDER: &str = "guard";
 
-/// Name of the socket.
+/// File name of the socket.
 const SOCKET: &str = "guard.sock";
 
-/// Lock that the daemon holds as long as it lives.
+/// File whose lock the daemon holds while it runs.
 const DAEMON_LOCK: &str = "daemon.lock";
 
-/// Lock of the program that starts a daemon.
+/// File whose lock a program holds while it starts a daemon.
 const START_LOCK: &str = "start.lock";
 
-/// Access by other users.
+/// Permission bits that give access to other users.
 const OF_OTHERS: u32 = 0o077;
 
-/// Time for which a program waits at a daemon that takes no connections.
+/// Timeout for connecting to a daemon that accepts no connections.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 
-/// Longest path of a socket, in bytes.
+/// Maximum length of a socket's path, in bytes.
 const MAX_SOCKET_PATH: usize = 100;
 
-/// The private folder of the guard.
+/// Private folder of the guard.
 #[derive(Clone, Debug)]
 pub struct GuardFolder {
     path: PathBuf,
 }
 
 impl GuardFolder {
-    /// Opens the folder in a data folder, and makes it if it is missing.
+    /// Opens the guard's folder in a data folder, and creates it if it is missing.
     ///
     /// # Errors
-    /// The folder is not one of this user, others have access to it, or its path is too long for a
-    /// socket.
+    /// The folder does not belong to this user, others have access to it, or its path is too long
+    /// for a socket.
     pub fn open(data: &Path) -> Result<Self, GuardError> {
         let path = data.join(FOLDER);
         match path.symlink_metadata() {
@@ -89,19 +89,19 @@ impl GuardFolder {
         Ok(folder)
     }
 
-    /// Returns the path of the folder.
+    /// Returns the path of the guard's folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the path of the log of the daemon.
+    /// Returns the path of the daemon's log.
     #[must_use]
     pub fn log(&self) -> PathBuf {
         self.path.join("daemon.log")
     }
 
-    /// Returns the folder of copies of changed files.
+    /// Returns the folder with copies of changed files.
     #[must_use]
     pub fn copies(&self) -> PathBuf {
         self.path.join("copies")
@@ -114,7 +114,7 @@ impl GuardFolder {
     /// Connects to the daemon; `None` if none listens.
     ///
     /// # Errors
-    /// The socket, or the process behind it, is not of this user.
+    /// The socket, or the process behind it, does not belong to this user, or the connection fails.
     pub(crate) fn connect(&self) -> Result<Option<UnixStream>, GuardError> {
         let socket = self.socket();
         let found = match socket.symlink_metadata() {
@@ -137,11 +137,11 @@ impl GuardFolder {
         Ok(Some(stream))
     }
 
-    /// Listens on the socket. The caller holds the lock of the daemon, so an existing socket is a
-    /// leftover.
+    /// Listens on the socket. The caller must hold the daemon's lock, so an existing socket is a
+    /// leftover and is replaced.
     ///
     /// # Errors
-    /// Something other than a socket has the name, or the socket cannot be created.
+    /// The path exists and is not a socket of this user, or the socket cannot be created.
     pub(crate) fn listen(&self) -> Result<UnixListener, GuardError> {
         let socket = self.socket();
         if let Ok(found) = socket.symlink_metadata() {
@@ -158,21 +158,21 @@ impl GuardFolder {
             }
             let listener = UnixListener::bind(&own)?;
             std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o600))?;
-            // The rename comes last: a program must not connect before the access is right.
+            // Rename last, so that no program can connect before the permissions are set.
             std::fs::rename(&own, &socket)?;
             Ok(listener)
         };
         listen().map_err(|error| GuardError::file(&socket, error))
     }
 
-    /// Removes the socket, so that no program connects any more.
+    /// Removes the socket, so that no further program can connect.
     pub(crate) fn forget_socket(&self) {
         if let Err(error) = std::fs::remove_file(self.socket()) {
             tracing::debug!(%error, "the socket was not removed");
         }
     }
 
-    /// Opens the file whose lock the daemon holds.
+    /// Opens the file whose lock the daemon holds while it runs.
     ///
     /// # Errors
     /// The lock file cannot be opened.
@@ -180,7 +180,7 @@ impl GuardFolder {
         self.lock_file(DAEMON_LOCK)
     }
 
-    /// Records the process of the daemon, which holds the lock.
+    /// Writes this process's id, which is the daemon's, into the lock file.
     pub(crate) fn note_process(&self, lock: &mut File) {
         let noted = lock
             .set_len(0)
@@ -190,10 +190,10 @@ impl GuardFolder {
         }
     }
 
-    /// Tries to lock one of these files. Returns whether no other program holds the lock.
+    /// Tries to lock a lock file. Returns `false` if another program holds the lock.
     ///
     /// # Errors
-    /// The file system has no locks.
+    /// The file cannot be locked, for example because the file system does not support locks.
     pub(crate) fn has_lock(&self, file: &File) -> Result<bool, GuardError> {
         match file.try_lock() {
             Ok(()) => Ok(true),
@@ -202,7 +202,7 @@ impl GuardFolder {
         }
     }
 
-    /// Whether the socket is there: without it, no program reaches the daemon any more.
+    /// Whether the socket exists: without it, no program can reach the daemon.
     pub(crate) fn has_socket(&self) -> bool {
         self.socket().symlink_metadata().is_ok()
     }
@@ -248,7 +248,7 @@ fn check_owner(path: &Path, found: &std::fs::Metadata) -> Result<(), GuardError>
     Ok(())
 }
 
-/// Connects to a socket, with a bound on the time.
+/// Connects to a socket, with a timeout.
 fn connect_to(path: &Path) -> io::Result<UnixStream> {
     let socket = socket_with(
         AddressFamily::UNIX,
@@ -258,12 +258,12 @@ fn connect_to(path: &Path) -> io::Result<UnixStream> {
     )?;
     set_socket_timeout(&socket, Timeout::Send, Some(CONNECT_TIME))?;
     let address = SocketAddrUnix::new(path)?;
-    // With a bound on the time, a program that was stopped and continued gets an interruption.
+    // A connect with a timeout is interrupted if the process is stopped and continued, so retry it.
     retry_on_intr(|| rustix::net::connect(&socket, &address))?;
     Ok(UnixStream::from(socket))
 }
 
-/// Checks that the process at the other end runs as this user.
+/// Checks that the process at the other end of a connection runs as this user.
 pub(crate) fn check_peer(stream: impl AsFd) -> Result<(), String> {
     let peer = socket_peercred(stream).map_err(|error| error.to_string())?;
     let (peer, own) = (peer.uid.as_raw(), geteuid().as_raw());

@@ -1,8 +1,8 @@
-//! Messages between the program at a hook and the daemon: frames with a length before them.
+//! Length-prefixed messages between the hook program and the daemon.
 //!
-//! A request is a head in JSON and the bytes that the agent sent; a reply is JSON. The program at a
-//! hook reads and writes with plain calls of the system, since it does nothing else meanwhile, and
-//! the daemon with a runtime.
+//! A request is two frames: a JSON head, and the bytes that the agent sent. A reply is one JSON
+//! frame. The hook program uses blocking I/O because it does nothing else meanwhile; the daemon
+//! uses tokio.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream as PlainStream;
@@ -16,16 +16,17 @@ use super::agent::{GuardPoint, GuardedAgent};
 use super::answer::HookAnswer;
 use super::event::MAX_PAYLOAD;
 
-/// Maximum size of a head, in bytes.
+/// Maximum size of a request's head, in bytes.
 const MAX_HEAD: usize = 64 << 10;
 
-/// Maximum size of a reply, in bytes: arguments or a result, with everything escaped.
+/// Maximum size of a reply, in bytes: arguments or a result in which every character may be
+/// escaped.
 const MAX_REPLY: usize = 8 * MAX_PAYLOAD;
 
 /// Head of a request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RequestHead {
-    /// Build of the program, and the folders that it works with.
+    /// Identifies the build of the program and the folders that it uses.
     pub(crate) build: String,
     pub(crate) agent: GuardedAgent,
     pub(crate) point: GuardPoint,
@@ -39,12 +40,12 @@ pub(crate) struct RequestHead {
 pub(crate) enum DaemonReply {
     /// Answer for the agent.
     Answer(HookAnswer),
-    /// The daemon is about to be replaced by another one, for this reason.
+    /// The daemon is about to be replaced by another one; contains the reason.
     Retired(String),
 }
 
-/// Returns frames as one text, to be written with one call of the system: each further one would
-/// wake the other side once more, and an agent waits for the sum.
+/// Encodes frames into one buffer, to be sent with a single write: each further write would wake
+/// the receiver again and delay the agent.
 pub(crate) fn encode_frames(frames: &[&[u8]]) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for frame in frames {
@@ -55,7 +56,7 @@ pub(crate) fn encode_frames(frames: &[&[u8]]) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Checks the length that a frame claims to have.
+/// Checks the announced length of a frame against the limit.
 fn check_length(length: [u8; 4], limit: usize) -> io::Result<usize> {
     let length = u32::from_be_bytes(length) as usize;
     match length > limit {
@@ -73,7 +74,7 @@ pub(crate) async fn read_frame(
     let mut length = [0; 4];
     stream.read_exact(&mut length).await?;
     let length = check_length(length, limit)?;
-    // Grow with what arrives: the length is a claim.
+    // The buffer grows as bytes arrive, because the announced length may be false.
     let mut bytes = Vec::new();
     let n_read = stream.take(length as u64).read_to_end(&mut bytes).await?;
     if n_read < length {
@@ -90,7 +91,7 @@ pub(crate) fn write_request(
     stream.write_all(&encode_frames(&[&serde_json::to_vec(head)?, payload])?)
 }
 
-/// Reads the request of a connection, which has one.
+/// Reads the single request of a connection.
 pub(crate) async fn read_request(stream: &mut UnixStream) -> io::Result<(RequestHead, Vec<u8>)> {
     let mut stream = BufReader::new(stream);
     let head = read_frame(&mut stream, MAX_HEAD).await?;
@@ -103,7 +104,7 @@ pub(crate) async fn write_reply(stream: &mut UnixStream, reply: &DaemonReply) ->
     stream.write_all(&bytes).await
 }
 
-/// Reads the reply of a connection, which has one.
+/// Reads the single reply of a connection.
 pub(crate) fn read_reply(stream: &mut PlainStream) -> io::Result<DaemonReply> {
     let mut stream = io::BufReader::new(stream);
     let mut length = [0; 4];

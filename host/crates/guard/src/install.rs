@@ -13,10 +13,11 @@ use super::error::GuardError;
 use super::files::{FileChange, GuardPlaces, read_text};
 use super::jsonc::{FoundHook, find_hooks as find_in, parse_value, replace_hooks};
 
-/// Time that an agent waits for its hook, in seconds: longer than the program itself waits.
+/// Timeout that the hook's entry sets for the agent, in seconds; longer than the hook program's own
+/// timeout.
 const TIMEOUT_SECONDS: u32 = 60;
 
-/// Name of the small program.
+/// Name of the small hook program, `rind-guard-hook`, which does only what `rind guard hook` does.
 const SMALL: &str = "rind-guard-hook";
 
 /// The program that a hook starts.
@@ -24,44 +25,44 @@ const SMALL: &str = "rind-guard-hook";
 pub struct GuardCommand {
     /// Path of the program.
     pub program: PathBuf,
-    /// Whether the program is the small one, which has no other commands.
+    /// Whether the program is `rind-guard-hook`, which has no subcommands.
     pub is_small: bool,
-    /// `RIND_HOME`, if it is set.
+    /// Value of `RIND_HOME`, if set.
     pub home: Option<PathBuf>,
 }
 
-/// Standing of a guard.
+/// Installation state of a guard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InstallState {
     /// No part of the guard is installed.
     Absent,
-    /// Installed as `install` would write it.
+    /// Installed exactly as `install` would write it.
     Installed,
-    /// Installed, but not as `install` would write it.
+    /// Installed, but different from what `install` would write; contains the reason.
     Differs(String),
 }
 
 /// A hook that is installed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InstalledHook {
-    /// Point of Rind to which the hook corresponds.
+    /// Rind's name for the point at which the hook runs.
     pub point: GuardPoint,
-    /// Event of the agent.
+    /// Name of the agent's event.
     pub event: String,
-    /// Line that the agent hands to a shell, or that its module runs.
+    /// Command line that the agent passes to a shell, or that the agent's module runs.
     pub command: String,
 }
 
 impl GuardCommand {
-    /// Returns the line that a shell runs at a hook. `|| exit 2` makes a refusal of every other
-    /// failure: a missing program, a crash.
+    /// Returns the line that a shell runs at a hook. With `|| exit 2`, any other failure, such as a
+    /// missing program or a crash, is a refusal too.
     fn shell_line(&self, agent: GuardedAgent, point: GuardPoint) -> String {
         format!("{} || exit 2", self.words(agent, point))
     }
 
-    /// Returns the command line of a hook with another home directory; `None` if the line names no
-    /// home directory.
+    /// Returns the command line of a hook with another home folder; `None` if the line has no home
+    /// folder.
     #[must_use]
     pub fn line_in(&self, line: &str, home: &Path) -> Option<String> {
         let flag = home_flag(self.home.as_deref()?);
@@ -81,7 +82,7 @@ fn home_flag(home: &Path) -> String {
     format!(" --home {}", quoted(home))
 }
 
-/// Quotes a path for a shell.
+/// Quotes a path for a POSIX shell.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
 }
@@ -92,7 +93,7 @@ fn is_own(agent: GuardedAgent, command: &str) -> bool {
     forms.iter().any(|form| command.contains(form))
 }
 
-/// Returns the hooks of an agent that are commands, each with its event.
+/// Returns the command hooks to install for an agent, each with its event.
 fn hook_rows(agent: GuardedAgent, command: &GuardCommand) -> Vec<(&'static str, Value)> {
     let rows = agent.table().points.iter();
     let rows = rows.flat_map(|row| row.events.iter().map(|event| (row.point, *event)));
@@ -117,7 +118,7 @@ fn hook_rows(agent: GuardedAgent, command: &GuardCommand) -> Vec<(&'static str, 
     rows.map(hook).collect()
 }
 
-/// Plans the installation: returns the files that change, none if it is installed already.
+/// Plans the installation. Returns the files to change; empty if the guard is already installed.
 ///
 /// # Errors
 /// A file of the agent cannot be read, or is not in its format.
@@ -156,7 +157,7 @@ pub fn plan_install(
     Ok(changes)
 }
 
-/// Plans the removal.
+/// Plans the removal of the guard.
 ///
 /// # Errors
 /// As for [`plan_install`].
@@ -178,7 +179,8 @@ pub fn plan_removal(
     }
     let text = replace_hooks(&before, &own, &[]).map_err(|why| GuardError::file(&file, why))?;
     let is_empty = parse_value(&text).is_ok_and(|value| value == json!({}));
-    // A file with no other content was made for our hooks.
+    // A file without other content was created by `install`, so it is deleted; the settings file of
+    // Claude Code is kept even if it is empty.
     let is_ours = is_empty && agent != GuardedAgent::ClaudeCode;
     let after = (!is_ours).then_some(text);
     let mut changes: Vec<FileChange> = FileChange::to(file.clone(), after)?.into_iter().collect();
@@ -190,7 +192,7 @@ pub fn plan_removal(
     Ok(changes)
 }
 
-/// Finds whether the guard is installed.
+/// Returns whether the guard is installed, and whether it matches what `install` would write.
 ///
 /// # Errors
 /// As for [`plan_install`].
@@ -246,7 +248,7 @@ pub fn state_of(
     Ok(InstallState::Installed)
 }
 
-/// Returns the hooks that are installed, as the agent runs them.
+/// Returns the installed hooks with the commands that the agent runs.
 ///
 /// # Errors
 /// As for [`plan_install`].
@@ -291,7 +293,7 @@ fn own_hooks(agent: GuardedAgent, file: &Path, text: &str) -> Result<Vec<FoundHo
     Ok(find_in(&value, &|command| is_own(agent, command)))
 }
 
-/// Checks that a module that is there is ours.
+/// Fails if the file exists and `install` did not write it.
 fn check_module(file: &Path) -> Result<(), GuardError> {
     match read_text(file)? {
         Some(text) if !text.starts_with(MARK) => Err(GuardError::file(
@@ -306,7 +308,8 @@ fn codex_config(places: &GuardPlaces) -> PathBuf {
     places.user_folder(GuardedAgent::Codex).join("config.toml")
 }
 
-/// Plans the change of the trust that Codex has in the hooks of a file.
+/// Plans the change of Codex's `config.toml`: updates the hashes of trusted hooks, and turns
+/// terminals for commands off, or back on if `after` is `None`.
 fn trust_change(
     places: &GuardPlaces,
     file: &Path,
@@ -330,7 +333,8 @@ fn trust_change(
     let hooks = TrustedHooks {
         old,
         new,
-        // Hooks of other programs keep their order, but their positions may have changed.
+        // The file with hooks of other programs keeps their order, but their positions may have
+        // changed.
         moved: others_before.into_iter().zip(others_after).collect(),
     };
     let Some(text) = read_text(&config)?.or_else(|| after.map(|_| String::new())) else {
@@ -345,7 +349,7 @@ fn trust_change(
     FileChange::to(config, Some(text))
 }
 
-/// Plans the manifest of the plugin that goose finds.
+/// Plans the manifest that lets goose find the hooks as a plugin; deletes it if not `is_wanted`.
 fn manifest_change(hooks: &Path, is_wanted: bool) -> Result<Option<FileChange>, GuardError> {
     let Some(folder) = hooks.parent().and_then(Path::parent) else {
         return Ok(None);

@@ -1,33 +1,34 @@
-//! Changes of JSON files with hooks, which keep comments and all hooks of other programs.
+//! Edits the hooks in JSON files without changing comments or the hooks of other programs.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstRootNode};
 use rind_lib::json::nesting_depth;
 use serde_json::Value;
 
-/// Maximum nesting of settings.
+/// Maximum nesting depth of a settings file.
 const MAX_DEPTH: usize = 64;
 
-/// Name of the object with the hooks.
+/// Key of the object that contains the hooks, and of the list of hooks in a group.
 const HOOKS: &str = "hooks";
 
-/// Field of a hook's program.
+/// Key of the command that a hook runs.
 const COMMAND: &str = "command";
 
 /// A hook in a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FoundHook {
     pub(crate) event: String,
-    /// Position of its group among those of the event.
+    /// Index of the hook's group in the list of the event.
     pub(crate) group: usize,
-    /// Position in its group.
+    /// Index of the hook in its group.
     pub(crate) position: usize,
-    /// Whether the group consists of hooks only: a matcher would exclude some calls.
+    /// Whether the group has no field besides its hooks. A matcher, for example, would exclude some
+    /// calls.
     pub(crate) is_for_all: bool,
     pub(crate) hook: Value,
 }
 
-/// Reads a file as JSON with comments.
+/// Parses JSON with comments. An empty text is an empty object.
 ///
 /// # Errors
 /// The text is no JSON, or is nested too deeply.
@@ -43,7 +44,7 @@ pub(crate) fn parse_value(text: &str) -> Result<Value, String> {
     Ok(value)
 }
 
-/// Finds the hooks whose command is ours.
+/// Finds the hooks whose command satisfies `is_own`.
 pub(crate) fn find_hooks(value: &Value, is_own: &dyn Fn(&str) -> bool) -> Vec<FoundHook> {
     let mut found = Vec::new();
     let events = value.get(HOOKS).and_then(Value::as_object);
@@ -69,7 +70,8 @@ pub(crate) fn find_hooks(value: &Value, is_own: &dyn Fn(&str) -> bool) -> Vec<Fo
     found
 }
 
-/// Takes our hooks out of a text, and adds these: each is an event and a group of hooks.
+/// Removes Rind's hooks from a text and appends those in `add`, which are pairs of an event and a
+/// group of hooks.
 ///
 /// # Errors
 /// The text is not a JSON object, or its hooks are not in the known form.
@@ -120,7 +122,7 @@ fn remove_own(hooks: &CstObject, is_own: &dyn Fn(&str) -> bool) {
     }
 }
 
-/// Removes our hooks of an event. Returns whether there was one.
+/// Removes Rind's hooks of one event. Returns whether any was removed.
 fn remove_of_event(groups: &CstArray, is_own: &dyn Fn(&str) -> bool) -> bool {
     let mut is_changed = false;
     for group in groups.elements() {

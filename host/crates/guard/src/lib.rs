@@ -1,13 +1,12 @@
-//! Plugins of Rind as guards of other agents, through the hooks that those agents have.
+//! Lets Rind's plugins guard other agents through the hooks of those agents.
 //!
-//! Owns the tables of the agents (files, events, the power of each event), the translation of their
-//! JSON in both directions, the files that are installed, and the protocol between the program that an
-//! agent starts at a hook and the daemon that holds the plugins. A doubt is a refusal: a call that
-//! cannot be read, judged in time or answered is refused in the form that the agent takes for a
-//! refusal.
+//! Owns the tables of the agents (files, events, abilities of each event), the translation of their
+//! JSON in both directions, the installed files, and the protocol between the hook program, which
+//! an agent starts, and the daemon, which runs the plugins. The guard fails closed: a call that
+//! cannot be read, judged in time or answered is refused in the agent's own format.
 //!
-//! The crate knows no command line and no settings: the program implements [`GuardBackend`], and starts the
-//! daemon. Start from [`GuardedAgent`] and [`ask_daemon`].
+//! The crate has no command line and reads no settings: the program implements [`GuardBackend`] and
+//! starts the daemon. Start from [`GuardedAgent`] and [`ask_daemon`].
 
 mod agent;
 mod answer;

@@ -1,7 +1,8 @@
-//! Patches of Codex and OpenCode: one text that changes several files.
+//! Patches of Codex and OpenCode, each of which may change several files.
 //!
-//! Each file becomes a separate call with Rind's names, so that a plugin that guards files sees all
-//! of them. A patch cannot be rebuilt from its calls, so a changed call is refused.
+//! Each file becomes a separate call to one of Rind's tools, so that a plugin that guards files
+//! sees all of them. A patch cannot be rebuilt from these calls, so the guard refuses a patch if a
+//! plugin changes one of its calls.
 
 use std::path::Path;
 
@@ -11,11 +12,12 @@ use serde_json::json;
 use super::event::OwnCall;
 use super::tools::own_path;
 
-/// Maximum number of files of a patch.
+/// Maximum number of files in a patch.
 const MAX_FILES: usize = 200;
 
 const BEGIN: &str = "*** Begin Patch";
-// The agents trim a line before they compare it, and do not all want a blank after the colon.
+// No trailing blank: the agents trim a line before they compare it, and some need no blank after
+// the colon.
 const ADD: &str = "*** Add File:";
 const UPDATE: &str = "*** Update File:";
 const DELETE: &str = "*** Delete File:";
@@ -29,7 +31,7 @@ enum PatchKind {
     Delete,
 }
 
-/// A file of a patch.
+/// A file that a patch changes.
 struct PatchedFile {
     path: String,
     kind: PatchKind,
@@ -38,11 +40,12 @@ struct PatchedFile {
     new: String,
 }
 
-/// Returns the calls that a patch amounts to. A line of context that looks like the head of a file
-/// counts as one: a file too many is judged rather than one too few.
+/// Returns one call per changed file, and another for the new path of a moved file. A context line
+/// that looks like a file header counts as a header: judging a file too many is safer than one too
+/// few.
 ///
 /// # Errors
-/// The patch is not in the known form, or has too many files, so that its files are not known.
+/// The patch is not in the known format, so its files are unknown, or it has too many files.
 pub(crate) fn patch_calls(patch: &str, workspace: Option<&Path>) -> Result<Vec<OwnCall>, String> {
     let (_, body) = patch
         .split_once(BEGIN)
@@ -116,7 +119,7 @@ fn file_calls(file: &PatchedFile, workspace: Option<&Path>) -> Vec<OwnCall> {
             "edit_file",
             json!({"path": path, "old_text": file.old, "new_text": file.new}),
         ),
-        // A file that is deleted is a file without content to a guard of paths.
+        // A guard of paths treats a deletion like a write without content.
         PatchKind::Add | PatchKind::Delete => {
             call("write_file", json!({"path": path, "content": file.new}))
         }

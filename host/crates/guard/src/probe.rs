@@ -1,4 +1,4 @@
-//! Calls as the agents send them, to try installed hooks.
+//! Sample calls in the agents' formats, to test installed hooks.
 
 use std::path::Path;
 
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::agent::GuardedAgent;
 
-/// A call to try.
+/// Sample call that a test sends to a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeCall {
-    /// A command that destroys other people's work.
+    /// A command that can destroy other people's work.
     Dangerous,
-    /// A command that only looks.
+    /// A command that only reads.
     Harmless,
 }
 
@@ -26,7 +26,7 @@ impl ProbeCall {
     }
 }
 
-/// Returns the payload of an agent before it runs a command.
+/// Returns the payload that an agent sends before it runs the command.
 #[must_use]
 pub fn probe_payload(agent: GuardedAgent, call: ProbeCall, folder: &Path) -> Value {
     let (command, folder) = (call.command(), folder.to_string_lossy());
@@ -72,20 +72,20 @@ pub fn probe_payload(agent: GuardedAgent, call: ProbeCall, folder: &Path) -> Val
     }
 }
 
-/// Action of an agent after an answer at its hook.
+/// Reaction of an agent to an answer of its hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeOutcome {
-    /// Refuses the call, for this reason.
+    /// The agent refuses the call, for this reason.
     Refused(String),
-    /// Asks its user this question.
+    /// The agent asks its user this question.
     Asked(String),
-    /// Continues as if there were no hook.
+    /// The agent continues as if there were no hook.
     Passed,
-    /// Continues because the hook failed.
+    /// The agent runs the call although the hook failed in this manner.
     Open(String),
 }
 
-/// Reads an answer as the agent does. `code` is `None` for a program that was killed.
+/// Interprets a hook's output as the agent would. `code` is `None` for a program that was killed.
 #[must_use]
 pub fn read_outcome(
     agent: GuardedAgent,
@@ -102,7 +102,7 @@ pub fn read_outcome(
                 (Value::String(why), _) if is_known => ProbeOutcome::Refused(why.clone()),
                 (_, Value::String(question)) if is_known => ProbeOutcome::Asked(question.clone()),
                 _ if is_known && said["pass"] == true => ProbeOutcome::Passed,
-                // The module throws.
+                // The agent's module throws an error for any other output, which refuses the call.
                 _ => ProbeOutcome::Refused(stderr.trim().to_owned()),
             }
         }

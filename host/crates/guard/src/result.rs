@@ -3,26 +3,26 @@
 use rind_lib::message::{Part, Parts};
 use serde_json::Value;
 
-/// Keys whose text is the kind of a value. Agents check these texts, so they are not changed.
+/// Keys whose text names the type of a value. Agents validate these texts, so they are not changed.
 const KINDS: &[&str] = &["type", "mode", "mimeType", "media_type"];
 
-/// Keys of encoded bytes, beside the kind of the bytes.
+/// Keys of encoded bytes in an object that also has the type of the bytes.
 const BYTES: &[&str] = &["data", "base64", "blob"];
 
-/// Keys that mark their object as binary data.
+/// Keys whose presence marks an object as binary data.
 const KINDS_OF_BYTES: &[&str] = &["mimeType", "media_type"];
 
 /// Maximum number of texts of a result that are judged.
 const MAX_TEXTS: usize = 1000;
 
-/// A step on the way to a text.
+/// One step in the path from a result to a text inside it.
 #[derive(Clone, Debug, PartialEq)]
 enum PathStep {
     Key(String),
     Item(usize),
 }
 
-/// The texts of a result, with their places.
+/// Texts of a result; `places` has the path of each text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ResultTexts {
     places: Vec<Vec<PathStep>>,
@@ -45,7 +45,8 @@ impl ResultTexts {
         Ok(found)
     }
 
-    /// Finds the texts of a result that is withheld, however many there are.
+    /// Finds the texts of a result without a limit on their number, for a result that is withheld
+    /// anyway.
     pub(crate) fn find_all(result: &Value) -> Self {
         let mut found = Self::default();
         found.add(result, &mut Vec::new());
@@ -88,7 +89,7 @@ impl ResultTexts {
         }
     }
 
-    /// Returns the texts as the content of a result.
+    /// Returns the texts as content that plugins can judge.
     pub(crate) fn parts(&self) -> Parts {
         match self.texts.is_empty() {
             true => Parts::from(String::new()),
@@ -96,11 +97,11 @@ impl ResultTexts {
         }
     }
 
-    /// Returns the result with these texts instead of its own. If the number of texts differs, the
-    /// new content replaces the longest text, and the other texts become empty.
+    /// Returns the result with its texts replaced by those of `content`. If the number of texts
+    /// differs, the new content replaces the longest text, and the other texts become empty.
     ///
     /// # Errors
-    /// The result has no place for a text.
+    /// The result has no text that could be replaced.
     pub(crate) fn replaced(&self, result: &Value, content: &Parts) -> Result<Value, String> {
         let texts = self.placed_texts(content)?;
         let mut result = result.clone();
@@ -119,7 +120,8 @@ impl ResultTexts {
         Ok(result)
     }
 
-    /// Returns the text for each place.
+    /// Returns the text that replaces each of `self.texts`, in the same order; see
+    /// [`Self::replaced`].
     fn placed_texts(&self, content: &Parts) -> Result<Vec<String>, String> {
         let texts: Vec<String> = content.iter().filter_map(text_of).collect();
         let n_parts = content.iter().count();

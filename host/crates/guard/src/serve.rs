@@ -1,4 +1,4 @@
-//! The daemon: judges the requests that the programs at hooks send over the socket.
+//! The daemon: judges the requests that hook programs send over the socket.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,43 +23,44 @@ use super::sessions::GuardSessions;
 /// Time without a request after which the daemon ends.
 const IDLE: Duration = Duration::from_secs(15 * 60);
 
-/// Interval at which the daemon checks whether it is still needed.
+/// Interval at which the daemon closes idle sessions and checks whether it should end.
 const LOOK: Duration = Duration::from_secs(10);
 
 /// Timeout for the arrival of a request, and for the delivery of a reply.
 const TRANSFER: Duration = Duration::from_secs(10);
 
-/// Time to judge. The program at the hook waits a little longer.
+/// Timeout for judging a request. The hook program waits a little longer.
 const JUDGE: Duration = Duration::from_secs(40);
 
-/// Maximum number of requests at once. More wait at the socket.
+/// Maximum number of concurrent requests. Further connections wait in the backlog of the socket.
 const MAX_RUNNING: usize = 128;
 
-/// Time for running requests to end when the daemon is replaced.
+/// Timeout for running requests when the daemon ends.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// Time for which connections are still accepted after the socket was removed.
+/// Wait for a last connection after the socket file was removed; each further connection restarts
+/// it.
 const LAST_ACCEPT: Duration = Duration::from_millis(5);
 
-/// Time that a daemon waits for its predecessor to end. The predecessor needs less to end its
-/// requests and close its sessions.
+/// Time that a daemon waits for its predecessor to end; longer than the predecessor needs to finish
+/// its requests and close its sessions.
 const TAKE_OVER: Duration = Duration::from_secs(22);
 
-/// A session that is to be opened.
+/// Session to open or resume.
 #[derive(Clone, Debug)]
 pub struct GuardOrder {
     /// Agent that the session belongs to.
     pub agent: GuardedAgent,
-    /// Id of the session, which may exist.
+    /// Id of the session; a session with this id may already exist.
     pub id: String,
     /// Folder that the agent works in.
     pub folder: PathBuf,
 }
 
-/// The part of the program that knows settings and plugins.
+/// Part of the program that knows the settings and plugins.
 pub trait GuardBackend: Send + Sync {
-    /// Opens or resumes a session. Also returns the folder in which the session began; paths of its
-    /// calls are relative to that folder.
+    /// Opens or resumes a session. Also returns the folder in which the session began, because
+    /// paths in the session's calls are relative to that folder.
     fn open<'a>(
         &'a self,
         order: &'a GuardOrder,
@@ -69,7 +70,7 @@ pub trait GuardBackend: Send + Sync {
     fn stamp(&self) -> String;
 }
 
-/// State that the connections share.
+/// State shared by all connections.
 struct DaemonState {
     sessions: GuardSessions,
     backend: Arc<dyn GuardBackend>,
@@ -78,11 +79,11 @@ struct DaemonState {
     retire: mpsc::Sender<()>,
 }
 
-/// Serves until requests stay away, `cancel` is set, or another daemon is wanted. Ends at once if
-/// another daemon serves.
+/// Serves until the daemon is idle, `cancel` is set, a request needs a new daemon, or the socket
+/// file is gone. Returns immediately if another daemon already serves.
 ///
 /// # Errors
-/// The socket cannot be made.
+/// The socket cannot be created.
 pub async fn serve_guard(
     folder: &GuardFolder,
     backend: Arc<dyn GuardBackend>,
@@ -92,8 +93,8 @@ pub async fn serve_guard(
     let mut lock = folder.daemon_lock()?;
     let until = Instant::now() + TAKE_OVER;
     while !folder.has_lock(&lock)? {
-        // If the other daemon still listens, it keeps serving; a retiring daemon has already
-        // removed its socket.
+        // Another daemon holds the lock. If the socket accepts a connection, that daemon serves; a
+        // retiring daemon has already removed its socket, so wait for the lock.
         if folder.connect()?.is_some() {
             return Ok(());
         }
@@ -148,8 +149,8 @@ pub async fn serve_guard(
         }
     }
     folder.forget_socket();
-    // Programs that have already connected are answered, or get the reply that another daemon must
-    // be used.
+    // Connections that are already in the backlog still get an answer, or the reply that this
+    // daemon is retired.
     while let Ok(Ok((stream, _))) = timeout(LAST_ACCEPT, listener.accept()).await {
         let state = state.clone();
         running.spawn(async move { serve_request(&state, stream).await });
@@ -184,7 +185,7 @@ async fn serve_request(state: &DaemonState, mut stream: UnixStream) {
     };
     let is_retired = matches!(reply, DaemonReply::Retired(_));
     if is_retired {
-        // Before the reply: the program that reads it starts the next daemon.
+        // Sent before the reply, because the program that reads the reply starts the next daemon.
         let _ = state.retire.try_send(());
     }
     match timeout(TRANSFER, write_reply(&mut stream, &reply)).await {
@@ -193,7 +194,7 @@ async fn serve_request(state: &DaemonState, mut stream: UnixStream) {
     }
 }
 
-/// Returns the reason why this daemon cannot answer and another one could.
+/// Returns the reason why a new daemon must answer the request; `None` if this daemon can answer.
 fn retirement(state: &DaemonState, head: &RequestHead) -> Option<&'static str> {
     if head.build != state.build {
         Some("the program is another build")

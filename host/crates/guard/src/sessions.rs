@@ -1,4 +1,4 @@
-//! Sessions of Rind in which the calls of other agents are judged: one for each session of an agent.
+//! Sessions of Rind that judge the calls of other agents: one for each session of an agent.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -23,32 +23,33 @@ use super::event::{HookAct, HookEvent, OwnCall};
 use super::serve::{GuardBackend, GuardOrder};
 use super::tools::{PATH, own_path};
 
-/// Time without a request after which a session is closed. The next request continues it.
+/// Time without a request after which a session is closed. The next request resumes it.
 const IDLE: Duration = Duration::from_secs(300);
 
 /// Maximum number of open sessions.
 const MAX_SESSIONS: usize = 64;
 
-/// Time in which sessions must have closed when the daemon ends.
+/// Timeout for closing all sessions when the daemon ends.
 const GRACE: Duration = Duration::from_secs(8);
 
-/// Maximum length of an agent's session id that is used unchanged in Rind's session id.
+/// Maximum length, in bytes, of an agent's session id that becomes part of Rind's session id
+/// unchanged. Longer ids are hashed.
 const MAX_ID: usize = 64;
 
-/// A session and when it was last used.
+/// Session of the daemon, with the time of its last use.
 struct GuardedSession {
     opened: Arc<OnceCell<OpenClient>>,
     used: Instant,
 }
 
-/// Client of a session, and the folder in which its paths are judged.
+/// Client of an open session, and the folder to which paths in its calls are relative.
 #[derive(Clone)]
 struct OpenClient {
     client: OutsideClient,
     folder: PathBuf,
 }
 
-/// Sessions of the daemon.
+/// Open sessions of the daemon.
 pub(crate) struct GuardSessions {
     backend: Arc<dyn GuardBackend>,
     open: Mutex<HashMap<String, GuardedSession>>,
@@ -79,13 +80,13 @@ impl GuardSessions {
         let opened = self.opened(&order).await?;
         let judged = judge_acts(&opened, agent, event, &order.folder).await;
         if opened.client.is_closed() {
-            // The next request opens the session again.
+            // Without this entry, the next request opens the session again.
             lock(&self.open).remove(&order.id);
         }
         judged
     }
 
-    /// Returns the client of a session, which is opened with its first request.
+    /// Returns the client of a session, and opens the session at its first request.
     async fn opened(&self, order: &GuardOrder) -> Result<OpenClient, String> {
         let cell = {
             let mut open = lock(&self.open);
@@ -111,14 +112,14 @@ impl GuardSessions {
         opened.await.cloned()
     }
 
-    /// Closes sessions that were not used for a while. Returns whether any is open.
+    /// Closes sessions without a request for [`IDLE`]. Returns whether any session is still open.
     pub(crate) fn close_idle(&self) -> bool {
         let mut open = lock(&self.open);
         open.retain(|_, session| session.used.elapsed() < IDLE);
         !open.is_empty()
     }
 
-    /// Closes all sessions and waits for them.
+    /// Closes all sessions and waits until they have ended, at most for [`GRACE`].
     pub(crate) async fn close_all(&self) {
         lock(&self.open).clear();
         self.cancel.cancel();
@@ -132,7 +133,8 @@ impl GuardSessions {
     }
 }
 
-/// Judges the acts of an event, one after the other. `folder` is that of the event.
+/// Judges the acts of an event in order, until one is refused. `folder` is the agent's current
+/// folder.
 async fn judge_acts(
     opened: &OpenClient,
     agent: GuardedAgent,
@@ -171,20 +173,21 @@ async fn judge_acts(
     Ok(all)
 }
 
-/// Folders of a session whose agent has left the folder in which the session began.
+/// The agent's current folder and the folder in which the session began, if the two differ.
 struct MovedFolder<'a> {
     now: PathBuf,
     begun: &'a Path,
 }
 
 impl<'a> MovedFolder<'a> {
-    /// Returns the folders if they differ.
+    /// Returns `None` if the folders are the same.
     fn between(now: &Path, begun: &'a Path) -> Option<Self> {
         let now = now.canonicalize().unwrap_or_else(|_| now.to_owned());
         (now != begun).then_some(Self { now, begun })
     }
 
-    /// Returns arguments with Rind's names and with the path relative to the folder of the session.
+    /// Makes the path in a call's arguments relative to the folder in which the session began. The
+    /// arguments have Rind's names.
     fn seen(&self, arguments: &Value) -> Value {
         let mut arguments = arguments.clone();
         if let Some(Value::String(path)) = arguments.get_mut(PATH) {
@@ -194,8 +197,9 @@ impl<'a> MovedFolder<'a> {
         arguments
     }
 
-    /// Returns arguments that a plugin changed, with paths relative to the agent's folder. `given`
-    /// are the arguments before the change.
+    /// Converts the path in arguments that a plugin changed back for the agent: the original path
+    /// if the plugin did not change it, otherwise an absolute path. `given` has the arguments
+    /// before the change.
     fn back(&self, mut changed: Value, given: Option<&Value>) -> Value {
         let seen = given.map(|given| self.seen(given));
         let is_same = seen.is_some_and(|seen| seen.get(PATH) == changed.get(PATH));
@@ -217,7 +221,7 @@ fn drop_oldest(open: &mut HashMap<String, GuardedSession>) {
     }
 }
 
-/// Serves the requests of a session until its client is dropped, and closes it.
+/// Serves the requests of a session until its client is dropped, then closes the session.
 async fn run_session(mut session: Session, calls: OutsideCalls, cancel: CancellationToken) {
     let id = session.id().clone();
     if let Err(error) = session.serve_calls(calls, &cancel).await {
@@ -236,8 +240,8 @@ async fn run_session(mut session: Session, calls: OutsideCalls, cancel: Cancella
     }
 }
 
-/// Returns the id of our session. It names the agent, and contains the agent's session id if that
-/// has valid characters.
+/// Returns the id of Rind's session: the agent's name, then the agent's session id, or a hash if
+/// that id is too long or has other characters than letters, digits, `-`, `_` and `.`.
 fn session_id(agent: GuardedAgent, theirs: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     let name = agent.name();
@@ -256,7 +260,8 @@ fn foreign_acts(
     moved: Option<&MovedFolder<'_>>,
 ) -> Vec<ForeignAct> {
     let call_of = |id: &str, call: &OwnCall| {
-        // The arguments of a tool without a counterpart mean what its agent says.
+        // Tools without a counterpart in Rind keep their arguments, because only their agent knows
+        // which argument is a path.
         let moved = moved.filter(|_| call.effect_class != EffectClass::External);
         let arguments = match moved {
             Some(moved) => moved.seen(&call.arguments),

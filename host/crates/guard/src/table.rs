@@ -1,29 +1,30 @@
-//! Tables of the agents: events, the power of each, and the consequence of a failed hook.
+//! Tables of the agents: their events, what a hook can do at each, and what happens when a hook
+//! fails.
 
 use serde::Serialize;
 
 use super::agent::{GuardPoint, GuardedAgent};
 
-/// Power of a hook.
+/// Effect that a hook can have on an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HookAbility {
-    /// Refuses the call or the prompt.
+    /// Refuse the call or the prompt.
     Block,
-    /// Has the agent ask its user.
+    /// Make the agent ask its user.
     Ask,
-    /// Changes the arguments of a call.
+    /// Change the arguments of a call.
     ChangeArguments,
-    /// Changes the result that the model reads.
+    /// Change the result that the model reads.
     ChangeResult,
-    /// Changes the text of a prompt.
+    /// Change the text of a prompt.
     ChangePrompt,
-    /// Adds a text for the model.
+    /// Add a text for the model.
     Note,
 }
 
 impl HookAbility {
-    /// Returns a description of the power.
+    /// Returns a short name of the ability for tables.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -37,15 +38,15 @@ impl HookAbility {
     }
 }
 
-/// A point of Rind, and the event of the agent that reaches it.
+/// Point of Rind and the agent's events that correspond to it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct PointRow {
-    /// Point that the events reach.
+    /// Point to which the events correspond.
     pub point: GuardPoint,
-    /// Events of the agent.
+    /// Names of the agent's events.
     pub events: &'static [&'static str],
-    /// Powers of hooks at the point. Anything else that a plugin wants becomes a refusal if the
-    /// point can block, and otherwise has no effect.
+    /// Abilities of a hook at these events. Any other effect that a plugin requests becomes a
+    /// refusal if `can` has [`HookAbility::Block`], and otherwise is ignored.
     pub can: &'static [HookAbility],
 }
 
@@ -54,17 +55,17 @@ pub struct PointRow {
 pub struct AgentTable {
     /// Agent that has the hooks.
     pub agent: GuardedAgent,
-    /// Name as its makers write it.
+    /// Name as the agent's makers write it.
     pub title: &'static str,
-    /// Version that this table was made for.
+    /// Version of the agent for which this table was written.
     pub version: &'static str,
-    /// Points that are reached.
+    /// Points at which the agent has events.
     pub points: &'static [PointRow],
-    /// Consequence for the call if the hook itself fails, as text.
+    /// Text that describes what happens to a call if its hook fails.
     pub on_failure: &'static str,
-    /// Remedy that `install` prints for it.
+    /// Text that describes how `install` prevents that a call runs although its hook failed.
     pub remedy: &'static str,
-    /// Gaps that no guard can close.
+    /// Cases that no guard can catch, as texts.
     pub gaps: &'static [&'static str],
 }
 
@@ -228,20 +229,20 @@ pub(crate) fn table_of(agent: GuardedAgent) -> &'static AgentTable {
 }
 
 impl AgentTable {
-    /// Returns the row of a point; `None` if the agent has no event there.
+    /// Returns the row of a point; `None` if the agent has no event for the point.
     #[must_use]
     pub fn row(&self, point: GuardPoint) -> Option<&'static PointRow> {
         self.points.iter().find(|row| row.point == point)
     }
 
-    /// Whether hooks can do this at a point.
+    /// Whether a hook has this ability at a point.
     #[must_use]
     pub fn can(&self, point: GuardPoint, ability: HookAbility) -> bool {
         self.row(point)
             .is_some_and(|row| row.can.contains(&ability))
     }
 
-    /// Returns the reason why it cannot ask its user; `None` if it can.
+    /// Returns the reason why a hook cannot make the agent ask its user; `None` if it can.
     #[must_use]
     pub fn cannot_ask(&self) -> Option<String> {
         let can = self.can(GuardPoint::PreTool, Ask);
@@ -249,10 +250,10 @@ impl AgentTable {
     }
 }
 
-/// Points that a guard runs together with `turn-start`.
+/// Point of plugins that the guard runs together with `turn-start`.
 const WITH_TURN_START: &str = "pre-assess";
 
-/// Returns the points of a plugin's hooks that no event of the agent reaches.
+/// Returns those points of a plugin's hooks for which the agent has no event.
 #[must_use]
 pub fn inert_points<'a>(agent: GuardedAgent, points: &[&'a str]) -> Vec<&'a str> {
     let table = agent.table();
@@ -263,7 +264,7 @@ pub fn inert_points<'a>(agent: GuardedAgent, points: &[&'a str]) -> Vec<&'a str>
             name
         };
         GuardPoint::find(name).is_some_and(|point| {
-            // A hook without powers still sees the call.
+            // A row without abilities still counts: the plugin sees the call.
             table.row(point).is_some()
         })
     };

@@ -1,7 +1,8 @@
-//! Names and arguments of tools: those of an agent and ours, in both directions.
+//! Translates tool names and arguments between an agent and Rind, in both directions.
 //!
-//! A tool with a counterpart here is judged in our names, so that a plugin that knows `bash` and
-//! `write_file` guards every agent. A change comes back only in the keys that a plugin changed.
+//! A tool with a counterpart in Rind is judged under Rind's names, so that a plugin that knows
+//! `bash` and `write_file` guards every agent. Only the arguments that a plugin changed are written
+//! back.
 
 use std::path::Path;
 
@@ -10,23 +11,23 @@ use serde_json::{Map, Value};
 
 use super::event::OwnCall;
 
-/// A tool of an agent and its counterpart here.
+/// An agent's tool and its counterpart in Rind.
 pub(crate) struct ToolRow {
     pub(crate) theirs: &'static str,
     pub(crate) own: &'static str,
     pub(crate) effect_class: EffectClass,
-    /// Pairs of names of arguments, ours first.
+    /// Pairs of argument names: Rind's, then the agent's.
     pub(crate) arguments: &'static [(&'static str, &'static str)],
 }
 
-/// Argument that is relative to the workspace here.
+/// Argument with a path, which is relative to the workspace in Rind's tools.
 pub(crate) const PATH: &str = "path";
 
-/// Returns a call in our names. A tool without a counterpart keeps its own.
+/// Returns a call under Rind's names. A tool without a counterpart keeps its names.
 ///
 /// # Errors
-/// The call has an argument that the agent does not know and that has one of our names: it would be
-/// judged instead of the argument that the agent uses.
+/// The call has an argument with one of Rind's names that the agent's tool does not have. That
+/// argument would be judged instead of the one that the agent uses.
 pub(crate) fn own_call(
     rows: &[ToolRow],
     tool: &str,
@@ -74,7 +75,7 @@ pub(crate) fn own_call(
     })
 }
 
-/// Returns the agent's arguments with the changes that plugins made to ours.
+/// Returns the agent's arguments with the changes that plugins made to Rind's arguments.
 pub(crate) fn their_input(
     rows: &[ToolRow],
     tool: &str,
@@ -107,7 +108,7 @@ pub(crate) fn their_input(
     Value::Object(result)
 }
 
-/// Returns a path as our tools have it: relative to the workspace if it is inside.
+/// Returns a path in the form of Rind's tools: relative to the workspace if it is inside.
 pub(crate) fn own_path(path: &str, workspace: Option<&Path>) -> String {
     let inner = workspace.and_then(|workspace| Path::new(path).strip_prefix(workspace).ok());
     match inner {

@@ -93,7 +93,8 @@ fn read_settings(
             "hooks" if value.as_object().is_none_or(serde_json::Map::is_empty) => {}
             "hooks" if origin == RuleOrigin::Person => plan.hooks.push(path.to_owned()),
             "hooks" => plan.note_used(path.to_owned(), "its hooks are asked about when `rind` starts at a terminal there"),
-            // Obeyed where the file is: with it, no hook of the project is asked about.
+            // Rind obeys this key in the file itself, and then does not ask about the project's
+            // hooks, so no loss is recorded.
             "disableAllHooks" => {}
             "env" => plan.lose(path, "env", "the program gets the variables of the shell that starts it; secrets belong in secrets.toml"),
             "model" => plan.lose(path, format!("model = {value}"), "name the model in [provider] of config.toml, or with --model"),

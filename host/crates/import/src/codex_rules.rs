@@ -1,7 +1,8 @@
-//! Rules of Codex for commands: files `*.rules` with calls of `prefix_rule`.
+//! Imports Codex's rules for commands: files `*.rules` with calls of `prefix_rule`.
 //!
-//! The files are programs in Starlark. Only calls with literal values are read, which is what Codex
-//! writes itself; everything else is reported with its line. Start from [`add_codex_rules`].
+//! The files are Starlark programs. Only calls with literal values are read, as Codex itself writes
+//! them; the first other statement and the rest of its file are reported as a loss. Start from
+//! [`add_codex_rules`].
 
 use std::path::Path;
 
@@ -14,22 +15,22 @@ use super::literal_calls::{LiteralCall, LiteralValue, read_calls};
 use super::permission::{RuleOrigin, add_rules};
 use super::plan::ImportPlan;
 
-/// Maximum number of rules that the alternatives in one pattern may become.
+/// Maximum number of rules into which the alternatives of one pattern are expanded.
 const MAX_ALTERNATIVES: usize = 64;
 
 /// Maximum number of files in a folder of rules.
 const MAX_FILES: usize = 100;
 
-/// Longest excerpt of a file in a loss, in bytes.
+/// Maximum length, in bytes, of an excerpt of a file in a reported loss.
 const MAX_EXCERPT_BYTES: usize = 120;
 
-/// A rule, with its pattern as a list of words.
+/// A `prefix_rule`: the words with which a command begins, and the decision.
 struct PrefixRule {
     words: Vec<String>,
     decision: Rule,
 }
 
-/// Adds the rules in a folder.
+/// Adds the rules of all `*.rules` files in a folder.
 ///
 /// # Errors
 /// The folder or a file in it cannot be read.
@@ -79,8 +80,8 @@ pub(crate) fn add_codex_rules(
             plan.lose(&path, what, why);
         }
     }
-    // The strictest of the rules that match decides in Codex. Here a denial does, and then the
-    // narrowest rule.
+    // Codex applies the strictest matching rule. Rind applies a denial first, then the narrowest
+    // rule. So a narrow `allow` must not override a wider `prompt`.
     let asks: Vec<Vec<String>> = all
         .iter()
         .filter(|(_, rule)| rule.decision == Rule::Ask)
@@ -121,8 +122,8 @@ fn add_rule(
     }
 }
 
-/// Quotes a word for a pattern of Rind, so that every character is literal; `None` if it cannot be
-/// written.
+/// Quotes a word literally for a pattern of Rind; `None` if a quote or control character in the
+/// word prevents quoting.
 fn quoted(word: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -132,7 +133,7 @@ fn quoted(word: &str) -> Option<String> {
     (!word.contains(is_odd)).then(|| format!("'{word}'"))
 }
 
-/// Rules of a call, one for each choice of the alternatives in its pattern.
+/// Returns the rules of a call, one for each combination of the alternatives in its pattern.
 fn rules_of(call: &LiteralCall) -> Result<Vec<PrefixRule>, String> {
     match call.name.as_str() {
         "prefix_rule" => {}
@@ -201,10 +202,10 @@ fn word_of(value: &LiteralValue) -> Option<&str> {
     }
 }
 
-/// Adds the losses of hooks in the form of Codex: each event with its commands.
+/// Reports each hook in Codex's format as a loss, with its event and command.
 pub(crate) fn lose_hooks(hooks: &Value, path: &Path, plan: &mut ImportPlan) {
     for (event, groups) in hooks.as_object().into_iter().flatten() {
-        // Trust in hooks, which Codex keeps beside them.
+        // The key `state` is no event: Codex stores there which hooks are trusted.
         if event == "state" {
             continue;
         }
@@ -304,7 +305,7 @@ prefix_rule(pattern = ["echo", "a b*"])
         );
         assert!(shown[3].contains("not `allow`"), "{shown:?}");
         assert!(shown[4].starts_with("line 5: for x in"), "{shown:?}");
-        // Rules of a project that allow would hold everywhere.
+        // A project's rule that allows would apply to all projects, so it is lost.
         let plan = plan_of("prefix_rule(pattern=[\"ls\"])", RuleOrigin::Project);
         assert!(plan.rules.is_empty() && plan.losses[0].why.contains("all projects"));
         let many = format!(

@@ -1,4 +1,4 @@
-//! Reading of the files of other agents: bounded, and with an error that names the file.
+//! Reads the files of other agents, with limits and with errors that name the file.
 
 use std::path::{Path, PathBuf};
 
@@ -8,20 +8,20 @@ use serde_json::Value;
 
 use super::plan::ImportPlan;
 
-/// Maximum size of a file, in bytes. Claude Code keeps its history in the file of its servers, which
-/// grows to megabytes.
+/// Maximum size of a file, in bytes. The file in which Claude Code stores its MCP servers also
+/// contains its history, and grows to megabytes.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// Maximum nesting of settings.
+/// Maximum nesting depth of a settings file.
 const MAX_DEPTH: usize = 64;
 
 /// Maximum number of files in a folder of commands or agents.
 const MAX_FILES: usize = 500;
 
-/// Maximum depth of such a folder.
+/// Maximum depth of subfolders in a folder of commands or agents.
 const MAX_FOLDERS: usize = 4;
 
-/// Error of a file of another agent.
+/// Error of reading a file or folder of another agent.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {why}", path.display())]
 pub struct ImportError {
@@ -38,7 +38,7 @@ impl ImportError {
     }
 }
 
-/// Reads a text file; `None` if it is not there.
+/// Reads a text file and records it in the plan; `None` if the file does not exist.
 pub(crate) fn read_text(path: &Path, plan: &mut ImportPlan) -> Result<Option<String>, ImportError> {
     let text = read_if_present(path, MAX_BYTES).map_err(|error| ImportError::new(path, error))?;
     if text.is_some() {
@@ -47,7 +47,8 @@ pub(crate) fn read_text(path: &Path, plan: &mut ImportPlan) -> Result<Option<Str
     Ok(text)
 }
 
-/// Reads a JSON file, which may have comments and commas at the end of lists.
+/// Reads a JSON file, which may have comments and trailing commas; `None` if the file does not
+/// exist.
 pub(crate) fn read_json(path: &Path, plan: &mut ImportPlan) -> Result<Option<Value>, ImportError> {
     let Some(text) = read_text(path, plan)? else {
         return Ok(None);
@@ -55,7 +56,7 @@ pub(crate) fn read_json(path: &Path, plan: &mut ImportPlan) -> Result<Option<Val
     parse_json(path, &text).map(Some)
 }
 
-/// Parses the text of such a file.
+/// Parses JSON that may have comments and trailing commas. `path` is used in errors.
 pub(crate) fn parse_json(path: &Path, text: &str) -> Result<Value, ImportError> {
     let parsed =
         jsonc_parser::parse_to_serde_value::<Value>(text, &jsonc_parser::ParseOptions::default());
@@ -67,8 +68,8 @@ pub(crate) fn parse_json(path: &Path, text: &str) -> Result<Value, ImportError> 
     Ok(value)
 }
 
-/// Markdown files below a folder, with their names: the path below the folder without `.md`, with
-/// `-` between its parts. Symlinks are not followed below it.
+/// Returns the Markdown files below a folder, each with a name such as `a-b` for `a/b.md`. Does not
+/// follow symlinks.
 pub(crate) fn markdown_files(folder: &Path) -> Result<Vec<(String, PathBuf)>, ImportError> {
     let mut found = Vec::new();
     add_markdown(folder, "", MAX_FOLDERS, &mut found)?;

@@ -1,9 +1,9 @@
-//! Reads the settings of another agent and plans their counterparts here: rules for tool
-//! calls, MCP servers, templates, presets of subagents. Settings without a counterpart are listed with the
+//! Reads the settings of another agent and plans their counterparts in Rind: rules for tool calls,
+//! MCP servers, templates, presets of subagents. Settings without a counterpart are listed with the
 //! reason.
 //!
-//! A plan changes nothing, starts nothing and copies no secret. It must not know how it is shown,
-//! asked about and written: the command line does that. Start from [`read_plan`].
+//! Making a plan changes nothing, starts nothing and copies no secret. Showing, confirming and
+//! writing a plan is up to the command line. Start from [`read_plan`].
 
 mod claude;
 mod codex;
@@ -36,20 +36,19 @@ pub enum ImportedAgent {
     OpenCode,
 }
 
-/// Places where the settings of an agent lie.
+/// Folders in which the settings of an agent are searched.
 #[derive(Clone, Debug)]
 pub struct ImportPlaces {
-    /// Home folder of the person.
+    /// Home folder of the user.
     pub home: PathBuf,
-    /// Folder of the agent instead of the usual one below the home folder: the value of
-    /// `CLAUDE_CONFIG_DIR`, `CODEX_HOME` or `OPENCODE_CONFIG_DIR`, if it is set.
+    /// Folder of the agent's settings if it is not the default in the home folder: the value of
+    /// `CLAUDE_CONFIG_DIR`, `CODEX_HOME` or `OPENCODE_CONFIG_DIR`, if set.
     pub agent_folder: Option<PathBuf>,
-    /// Folder of a project whose settings are read as well.
+    /// Project whose settings are read too.
     pub project: Option<PathBuf>,
 }
 
-/// Reads the settings of an agent and plans the counterpart of each. Files that are not there are
-/// passed over.
+/// Reads the settings of an agent and plans the counterpart of each. Missing files are skipped.
 ///
 /// # Errors
 /// A file exists but cannot be read, or is not in its format.

@@ -1,23 +1,23 @@
-//! Calls with literal values in a Starlark file: `name(key = "text", other = ["a", ["b"]])`.
+//! Parses calls with literal values in a Starlark file: `name(key = "text", other = ["a", ["b"]])`.
 //!
-//! Nothing is computed. Start from [`read_calls`].
+//! Expressions and variables are not evaluated; parsing stops there. Start from [`read_calls`].
 
 /// Maximum nesting of lists.
 const MAX_DEPTH: usize = 8;
 
-/// Maximum number of calls of one file.
+/// Maximum number of calls in one file.
 const MAX_CALLS: usize = 5_000;
 
-/// A call.
+/// A call with named arguments.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LiteralCall {
     pub(crate) name: String,
-    /// Line of the name, from 1.
+    /// Line of the call's name, counted from 1.
     pub(crate) line: usize,
     arguments: Vec<(String, LiteralValue)>,
 }
 
-/// A value.
+/// A literal value of an argument.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LiteralValue {
     Text(String),
@@ -26,24 +26,25 @@ pub(crate) enum LiteralValue {
     Word(String),
 }
 
-/// Place at which a file is more than calls with literal values.
+/// First statement of a file that is not a call with literal values.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CallFault {
-    /// Line, from 1.
+    /// Line of the statement, counted from 1.
     pub(crate) line: usize,
-    /// Text of the line.
+    /// Text of the statement's first line.
     pub(crate) text: String,
 }
 
 impl LiteralCall {
-    /// Returns the value of a named argument.
+    /// Returns the value of the argument with this name.
     pub(crate) fn argument(&self, name: &str) -> Option<&LiteralValue> {
         let own = self.arguments.iter().find(|(own, _)| own == name);
         own.map(|(_, value)| value)
     }
 }
 
-/// Reads calls up to the end, or to the first place that is something else.
+/// Parses calls up to the end of the text or the first other statement, which is returned as a
+/// fault.
 pub(crate) fn read_calls(text: &str) -> (Vec<LiteralCall>, Option<CallFault>) {
     let mut reader = Reader {
         rest: text.strip_prefix('\u{feff}').unwrap_or(text),
@@ -92,7 +93,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Takes a character after blanks.
+    /// Consumes the character `wanted`, after blanks and comments; `None` if another character
+    /// follows.
     fn take(&mut self, wanted: char) -> Option<()> {
         self.skip_blank();
         self.rest
@@ -147,7 +149,7 @@ impl Reader<'_> {
                     .find(|c| !is_of_word(c))
                     .unwrap_or(self.rest.len());
                 let word = self.rest.get(..end)?.to_owned();
-                // Any other word is a variable.
+                // Any other word is a variable, which has no literal value.
                 let is_literal = matches!(word.as_str(), "True" | "False" | "None")
                     || word.parse::<f64>().is_ok();
                 is_literal.then(|| self.advance(end))?;
@@ -171,7 +173,7 @@ impl Reader<'_> {
         Some(LiteralValue::List(values))
     }
 
-    /// Reads a text in one pair or three pairs of quotes.
+    /// Parses a string in single or triple quotes of either kind.
     fn text(&mut self) -> Option<String> {
         let quote = self.rest.get(..1)?.to_owned();
         let long = quote.repeat(3);
@@ -205,7 +207,7 @@ impl Reader<'_> {
             't' => Some('\t'),
             'r' => Some('\r'),
             '\\' | '"' | '\'' => Some(c),
-            // Codex writes its files as JSON texts.
+            // Codex escapes strings as in JSON.
             'u' => {
                 let digits = self.rest.get(..4)?;
                 let own = u32::from_str_radix(digits, 16)

@@ -34,7 +34,7 @@ pub(crate) fn read_opencode(
     Ok(())
 }
 
-/// Reads the settings in one folder, and the commands and agents in another.
+/// Reads the settings in the folder `settings`, and the commands and agents in the folder `texts`.
 fn read_folder(
     settings: &Path,
     texts: &Path,

@@ -1,8 +1,8 @@
-//! Permissions of other agents as rules for tool calls.
+//! Converts permissions of other agents into rules for tool calls.
 //!
-//! Owns the meaning of `Bash(git push:*)` and of OpenCode's tables. A rule that would be wider in
-//! Rind than in the other agent is reported as a loss: an import never allows a call about which
-//! the other agent asked.
+//! Knows the syntax of rules such as `Bash(git push:*)` and of OpenCode's tables. A rule that would
+//! allow more in Rind than in the other agent is reported as a loss: an import never allows a call
+//! about which the other agent would ask.
 
 use std::path::Path;
 
@@ -18,21 +18,22 @@ const EDITING: &[&str] = &["edit_file", "write_file"];
 /// Tools that read files.
 const READING: &[&str] = &["read_file", "search", "list_files"];
 
-/// Reason why rules for requests to the web are lost.
+/// Reason why rules for web requests are lost.
 const NO_WEB: &str = "the program has no such tool; the plugin `web` has `fetch_url` and `web_search`, and policy.toml says which hosts it may reach";
 
-/// Origin of rules.
+/// Settings from which a rule comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RuleOrigin {
-    /// Settings of the user, which apply to every project, both there and here.
+    /// Settings of the user, which apply to every project in both agents.
     Person,
-    /// Settings of a project. Their rules that allow would apply to every project in Rind.
+    /// Settings of a project. Rules that allow are lost, because in Rind they would apply to every
+    /// project.
     Project,
 }
 
-/// Adds a rule of Claude Code, such as `Bash(npm run test:*)`. `asks` are its rules that ask. In
-/// Claude Code they win over all rules that allow; here they win only over rules that are not
-/// narrower.
+/// Adds a rule of Claude Code, such as `Bash(npm run test:*)`. `asks` are the rules under `ask`. In
+/// Claude Code they override all rules that allow; in Rind a narrower rule that allows overrides
+/// them, so such a rule is lost.
 pub(crate) fn add_claude_rule(
     text: &str,
     decision: Rule,
@@ -54,7 +55,7 @@ pub(crate) fn add_claude_rule(
     }
 }
 
-/// Adds the loss of a rule; that of a denial is marked.
+/// Records a rule as lost; a lost denial is marked.
 fn lose_rule(text: &str, decision: Rule, why: String, path: &Path, plan: &mut ImportPlan) {
     let is_denial = decision == Rule::Deny;
     let what = match is_denial {
@@ -69,7 +70,7 @@ fn lose_rule(text: &str, decision: Rule, why: String, path: &Path, plan: &mut Im
     });
 }
 
-/// Adds rules, or their loss.
+/// Adds the rules that are valid and may be imported, and records the others as lost.
 pub(crate) fn add_rules(
     from: &str,
     rules: &[Value],
@@ -97,7 +98,7 @@ pub(crate) fn add_rules(
     }
 }
 
-/// Converts a rule of Claude Code into rules of Rind, without their decision.
+/// Converts a rule of Claude Code into rules of Rind, without the field `decision`.
 fn claude_rules(text: &str, decision: Rule, origin: RuleOrigin) -> Result<Vec<Value>, String> {
     let (name, specifier) = split_rule(text)?;
     let is_rooted = |own: &str| own.starts_with('/') && !own.starts_with("//");
@@ -111,7 +112,8 @@ fn claude_rules(text: &str, decision: Rule, origin: RuleOrigin) -> Result<Vec<Va
         ("Bash", None) => Ok(tools(&["bash"])),
         ("Bash", Some(command)) => Ok(vec![json!({ "command": command_pattern(command) })]),
         ("Edit" | "Write" | "MultiEdit", path) => path_rules(EDITING, path),
-        // A denial of reading is one of searching, too; to allow reading allows no search.
+        // A rule about reading that denies or asks also covers searches and lists; one that allows
+        // does not.
         ("Read", path) if decision == Rule::Allow => path_rules(&READING[..1], path),
         ("Read", path) => path_rules(READING, path),
         ("Glob" | "LS", path) => path_rules(&["list_files"], path),
@@ -122,7 +124,8 @@ fn claude_rules(text: &str, decision: Rule, origin: RuleOrigin) -> Result<Vec<Va
             let mut parts = name["mcp__".len()..].splitn(2, "__");
             let theirs = parts.next().unwrap_or_default();
             let server = server_name(theirs)?;
-            // Two servers there may get the same name here; only one of them is kept.
+            // Two names of the other agent may become the same name in Rind, where only one server
+            // is kept, so a rule that allows might apply to the wrong server.
             if decision == Rule::Allow && server != theirs {
                 return Err(format!(
                     "the server is called `{server}` here; allow its tools by that name"
@@ -135,7 +138,7 @@ fn claude_rules(text: &str, decision: Rule, origin: RuleOrigin) -> Result<Vec<Va
     }
 }
 
-/// Name of the tool of a rule, and its condition.
+/// Splits a rule into the tool's name and the condition in parentheses.
 fn split_rule(text: &str) -> Result<(&str, Option<&str>), &'static str> {
     let Some((name, rest)) = text.split_once('(') else {
         return Ok((text, None));
@@ -145,8 +148,8 @@ fn split_rule(text: &str) -> Result<(&str, Option<&str>), &'static str> {
     Ok((name, specifier))
 }
 
-/// Whether a rule that allows may be narrower than a rule that asks about the same calls. Patterns
-/// of paths are not compared, so the answer for them is yes.
+/// Whether a rule that allows may be narrower than a rule that asks about the same calls. Path
+/// patterns are not compared: they count as possibly narrower.
 fn may_be_narrower(allow: &str, ask: &str) -> bool {
     let (Ok((tool, own)), Ok((asked_tool, asked))) = (split_rule(allow), split_rule(ask)) else {
         return true;
@@ -169,7 +172,7 @@ fn may_be_narrower(allow: &str, ask: &str) -> bool {
     }
 }
 
-/// Pattern of commands: `x:*` is every command that begins with `x`.
+/// Converts a command pattern: `x:*` means every command that begins with `x`.
 fn command_pattern(command: &str) -> String {
     match command.strip_suffix(":*") {
         Some(beginning) => format!("{} *", beginning.trim_end()),
@@ -177,7 +180,7 @@ fn command_pattern(command: &str) -> String {
     }
 }
 
-/// Rules of these tools for a path, or for every call.
+/// Returns rules of the given tools, for one path or for every call.
 fn path_rules(tools: &[&str], path: Option<&str>) -> Result<Vec<Value>, String> {
     let path = path.map(workspace_glob).transpose()?;
     let rule = |tool: &&str| match &path {
@@ -187,8 +190,8 @@ fn path_rules(tools: &[&str], path: Option<&str>) -> Result<Vec<Value>, String> 
     Ok(tools.iter().map(rule).collect())
 }
 
-/// Glob of files of the workspace for a pattern as in `.gitignore`, which Claude Code uses: a
-/// pattern without `/` in the middle matches at any depth.
+/// Converts a `.gitignore` pattern, as Claude Code uses them, into a glob relative to the
+/// workspace. A pattern without `/` in the middle matches at any depth.
 fn workspace_glob(pattern: &str) -> Result<String, String> {
     if pattern.starts_with("//") || pattern.starts_with('~') {
         return Err(
@@ -207,9 +210,9 @@ fn workspace_glob(pattern: &str) -> Result<String, String> {
     })
 }
 
-/// Adds the table `permission` of OpenCode. In OpenCode the last matching rule decides. Here a
-/// denial always wins, then the narrowest rule. A general denial next to narrower rules therefore
-/// becomes a rule that asks.
+/// Adds OpenCode's table `permission`. In OpenCode the last matching rule decides; in Rind a denial
+/// decides, then the narrowest rule. A denial of `*` next to other patterns therefore becomes a
+/// rule that asks.
 pub(crate) fn add_opencode_rules(
     permission: &Value,
     origin: RuleOrigin,
@@ -281,7 +284,7 @@ fn add_opencode_rule(
     }
 }
 
-/// Rules for paths of OpenCode, whose `*` also matches `/`.
+/// Returns rules for an OpenCode path, whose `*` also matches `/`.
 fn opencode_paths(tools: &[&str], path: Option<&str>) -> Result<Vec<Value>, String> {
     let own = path.map(|path| path.replace("**", "*").replace('*', "**"));
     path_rules(

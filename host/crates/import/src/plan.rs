@@ -13,20 +13,20 @@ pub struct ImportPlan {
     pub read: Vec<PathBuf>,
     /// Rules for tool calls, in the order in which they were found.
     pub rules: Vec<ImportedRule>,
-    /// MCP servers. The import starts none of them: the first session asks about each, as about a
-    /// server that was added by hand.
+    /// MCP servers. The import starts none of them: the first session asks about each, as for a
+    /// server that was added manually.
     pub servers: Vec<ImportedServer>,
     /// Templates of slash commands and presets of subagents.
     pub files: Vec<ImportedFile>,
     /// Files with hooks in the format of Claude Code, which `[hooks] claude` can name.
     pub hooks: Vec<PathBuf>,
-    /// Things that Rind reads where they are, without an import.
+    /// Files and folders that Rind reads in place, without an import.
     pub used: Vec<FoundText>,
-    /// Things that are not taken over, or only in part.
+    /// Settings that are not imported, or only in part.
     pub losses: Vec<ImportLoss>,
 }
 
-/// Rule for tool calls.
+/// Rule for tool calls, with the rule from which it was converted.
 #[derive(Debug, Serialize)]
 pub struct ImportedRule {
     /// Original rule of the other agent.
@@ -35,16 +35,16 @@ pub struct ImportedRule {
     pub rule: PolicyRule,
 }
 
-/// MCP server.
+/// MCP server, converted into Rind's settings.
 #[derive(Debug, Serialize)]
 pub struct ImportedServer {
-    /// Name here, from which the names of its tools are made.
+    /// Name of the server in Rind, which becomes part of its tools' names.
     pub name: String,
-    /// Settings here.
+    /// Settings of the server in Rind.
     pub settings: ServerSettings,
 }
 
-/// Kind of a text that is written into a folder of the settings.
+/// Kind of a Markdown file that the import writes into the settings folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TextKind {
@@ -55,7 +55,7 @@ pub enum TextKind {
 }
 
 impl TextKind {
-    /// Folder of such files, below the folder of the settings.
+    /// Returns the folder for files of this kind, relative to the settings folder.
     #[must_use]
     pub fn folder(self) -> &'static str {
         match self {
@@ -65,16 +65,16 @@ impl TextKind {
     }
 }
 
-/// File that is made.
+/// File that the import writes.
 #[derive(Debug, Serialize)]
 pub struct ImportedFile {
     /// Kind of the file.
     pub kind: TextKind,
-    /// Name without `.md`.
+    /// File name without `.md`.
     pub name: String,
     /// Content of the file.
     pub text: String,
-    /// Source file.
+    /// File of the other agent from which this file was converted.
     pub from: PathBuf,
 }
 
@@ -83,20 +83,20 @@ pub struct ImportedFile {
 pub struct FoundText {
     /// File or folder.
     pub path: PathBuf,
-    /// Use of the file or folder.
+    /// Description of the use, for example "are found as your skills".
     pub how: &'static str,
 }
 
-/// Thing that is lost, or only taken over in part.
+/// Setting that is not imported, or only in part.
 #[derive(Debug, Serialize)]
 pub struct ImportLoss {
     /// File that contains the setting.
     pub path: PathBuf,
     /// Name of the setting in the other agent's file.
     pub what: String,
-    /// Reason and remedy.
+    /// Reason, with a remedy if there is one.
     pub why: String,
-    /// Whether it is a rule that denied something there.
+    /// Whether the lost setting is a rule that denies, so that Rind would be less strict.
     pub is_denial: bool,
 }
 
@@ -118,7 +118,7 @@ impl ImportPlan {
         }
     }
 
-    /// Whether nothing would be written.
+    /// Whether the plan has nothing to write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()

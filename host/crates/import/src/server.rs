@@ -1,7 +1,8 @@
-//! MCP servers of other agents as settings here.
+//! Converts MCP servers of other agents into Rind's settings.
 //!
-//! Values of variables and headers are never copied, because they are mostly secrets: the settings
-//! name them, and the person puts them into the environment or `secrets.toml`.
+//! Values of environment variables and headers are never copied, because most of them are secrets:
+//! the settings contain their names, and the user puts the values into the environment or
+//! `secrets.toml`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,25 +14,25 @@ use super::ImportedAgent;
 use super::file::{ImportError, parse_json};
 use super::plan::{ImportPlan, ImportedServer};
 
-/// Server as another agent has it.
+/// MCP server in the settings of another agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForeignServer {
-    /// Program, if it is one.
+    /// Program of a local server.
     pub command: Option<String>,
     /// Arguments of the program.
     pub args: Vec<String>,
-    /// Variables of the program and their values.
+    /// Environment variables of the program, with their values.
     pub env: Vec<(String, String)>,
-    /// Address, if it is reached over HTTP.
+    /// URL of a server that is reached over HTTP.
     pub url: Option<String>,
     /// Headers of requests and their values.
     pub headers: Vec<(String, String)>,
-    /// Whether it is switched off.
+    /// Whether the server is disabled.
     pub is_off: bool,
 }
 
-/// Reads the servers in the text of a project's file: `.mcp.json` of Claude Code, or `config.toml` of
-/// Codex, each with its name there.
+/// Reads the servers, with their names, from the text of a project's file: `config.toml` for Codex,
+/// otherwise `.mcp.json`.
 ///
 /// # Errors
 /// The text is not in the format of the file.
@@ -75,7 +76,8 @@ fn claude_server(server: &Value) -> ForeignServer {
     }
 }
 
-/// Reads a server of Codex. Names of variables become values that refer to them.
+/// Reads a server of Codex. Where Codex names only a variable, the value becomes a reference such
+/// as `${NAME}`.
 pub(crate) fn codex_server(server: &Value) -> ForeignServer {
     let mut env = pairs_of(&server["env"]);
     let named = texts_of(&server["env_vars"]).into_iter();
@@ -99,10 +101,10 @@ pub(crate) fn codex_server(server: &Value) -> ForeignServer {
     }
 }
 
-/// Returns a valid server name: small letters, digits and `-`.
+/// Converts a name into a valid server name: lowercase letters, digits and `-`.
 ///
 /// # Errors
-/// The name has no letters for one.
+/// The name has no characters for a valid name.
 pub fn server_name(name: &str) -> Result<String, String> {
     let own = fit_server_name(name);
     check_server_name(&own).map_err(|_| format!("`{name}` has no letters for a name"))?;
@@ -120,7 +122,7 @@ pub(crate) fn add_servers(table: &Value, path: &Path, plan: &mut ImportPlan) {
     }
 }
 
-/// Adds one server to the plan, or reports why it cannot be taken over.
+/// Adds one server to the plan, or reports why it is not imported.
 pub(crate) fn add_server(name: &str, foreign: ForeignServer, path: &Path, plan: &mut ImportPlan) {
     let what = format!("MCP server `{name}`");
     let own = match server_name(name) {
@@ -183,7 +185,7 @@ pub(crate) fn add_server(name: &str, foreign: ForeignServer, path: &Path, plan: 
     });
 }
 
-/// Headers with names of secrets instead of values.
+/// Converts headers into headers that refer to secrets by name instead of containing values.
 fn headers(
     server: &str,
     headers: Vec<(String, String)>,
@@ -207,14 +209,15 @@ fn headers(
     own.collect()
 }
 
-/// Name of a secret: capital letters, digits and `_`.
+/// Converts a text into the name of a secret: uppercase letters, digits and `_`.
 fn secret_name(text: &str) -> String {
     let upper = text.to_ascii_uppercase();
     let fits = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     upper.chars().map(fits).collect()
 }
 
-/// Name of the variable that a value consists of: `${NAME}`, `$NAME` or `{env:NAME}`.
+/// Returns the variable's name if the value is nothing but a reference: `${NAME}`, `$NAME` or
+/// `{env:NAME}`.
 fn variable_of(value: &str) -> Option<&str> {
     let name = value
         .strip_prefix("${")
@@ -225,7 +228,8 @@ fn variable_of(value: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(fits)).then_some(name)
 }
 
-/// Rights that a program which loads packages needs, and that no import gives.
+/// Describes the permissions that a package runner or container client needs. The import grants
+/// none.
 fn needs_of(command: &str) -> Option<&'static str> {
     let name = command.rsplit('/').next().unwrap_or(command);
     match name {
@@ -242,12 +246,12 @@ fn needs_of(command: &str) -> Option<&'static str> {
     }
 }
 
-/// Text of a value.
+/// Returns the text of a JSON string.
 pub(crate) fn text_of(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// Texts of a list.
+/// Returns the strings in a JSON list.
 pub(crate) fn texts_of(value: &Value) -> Vec<String> {
     value
         .as_array()
@@ -257,7 +261,7 @@ pub(crate) fn texts_of(value: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Names and texts of a table.
+/// Returns the keys and values of a JSON object whose values are strings.
 pub(crate) fn pairs_of(value: &Value) -> Vec<(String, String)> {
     let entries = value.as_object().into_iter().flatten();
     entries

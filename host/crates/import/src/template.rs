@@ -1,4 +1,5 @@
-//! Slash commands of other agents as templates, and their agents as presets of subagents.
+//! Converts slash commands of other agents into templates, and their agents into presets of
+//! subagents.
 
 use std::path::Path;
 
@@ -8,10 +9,10 @@ use serde_json::{Map, Value, json};
 use super::file::{ImportError, markdown_files, read_text};
 use super::plan::{ImportLoss, ImportPlan, ImportedFile, TextKind};
 
-/// Longest name of a template or preset, in bytes.
+/// Maximum length of the name of a template or preset, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// Tools of OpenCode, with their names in presets.
+/// OpenCode's tool names and the corresponding names in presets.
 const OPENCODE_TOOLS: &[(&str, &str)] = &[
     ("bash", "Bash"),
     ("edit", "Edit"),
@@ -21,10 +22,10 @@ const OPENCODE_TOOLS: &[(&str, &str)] = &[
     ("write", "Write"),
 ];
 
-/// Adds one file, from its name, front matter and body.
+/// Adds one file to the plan. Arguments: name, front matter, body, path, plan.
 type AddText = fn(&str, &Map<String, Value>, &str, &Path, &mut ImportPlan);
 
-/// Adds the Markdown files of a folder, each with `add`.
+/// Adds the Markdown files of a folder with `add`.
 pub(crate) fn add_folder(
     folder: &Path,
     add: AddText,
@@ -39,23 +40,24 @@ pub(crate) fn add_folder(
     Ok(())
 }
 
-/// Keys of a front matter other than these.
+/// Returns the keys of a front matter that are not in `known`, joined with commas.
 fn other_keys(front: &Map<String, Value>, known: &[&str]) -> String {
     let others = front.keys().map(String::as_str);
     let others: Vec<&str> = others.filter(|key| !known.contains(key)).collect();
     others.join(", ")
 }
 
-/// Slash command as the text of a template.
+/// Slash command, converted into a template.
 #[derive(Debug)]
 pub struct CommandText {
     /// Text of the template.
     pub text: String,
-    /// Parts without a counterpart.
+    /// Parts of the command without a counterpart in a template.
     pub losses: Vec<ImportLoss>,
 }
 
-/// Converts the text of a slash command of Claude Code. `path` is its file, for messages.
+/// Converts the text of a slash command of Claude Code. `path` is the command's file, used in
+/// messages.
 #[must_use]
 pub fn convert_command(name: &str, text: &str, path: &Path) -> CommandText {
     let mut plan = ImportPlan::default();
@@ -111,7 +113,7 @@ fn command_text(
     )
 }
 
-/// Adds one agent of OpenCode as a preset. One that begins conversations has no counterpart.
+/// Adds one agent of OpenCode as a preset. A primary agent, which starts conversations, is lost.
 pub(crate) fn add_opencode_agent(
     name: &str,
     front: &Map<String, Value>,
@@ -195,7 +197,8 @@ fn add_file(kind: TextKind, name: &str, text: String, path: &Path, plan: &mut Im
     });
 }
 
-/// Front matter and body of a Markdown file. A front matter that cannot be read is a loss.
+/// Splits a Markdown file into front matter and body. A front matter that cannot be parsed is
+/// recorded as lost.
 fn split_text<'a>(
     text: &'a str,
     path: &Path,
@@ -221,13 +224,13 @@ fn split_text<'a>(
     }
 }
 
-/// End of a template that names no arguments.
+/// Text that is appended to a template that uses no arguments.
 const TEXT_AFTER: &str = "{% if arguments %}\n\nARGUMENTS: {{ arguments }}{% endif %}\n";
 
-/// Text of a template: `$ARGUMENTS` and `$1` become expressions, and text that would look like an
-/// expression by accident is escaped.
+/// Converts the body of a command into a template: `$ARGUMENTS` and `$1` become expressions, and
+/// text that would look like an expression by accident is escaped.
 ///
-/// A command that names no arguments gets the text after its name at its end, as in Claude Code.
+/// A command that uses no arguments gets them appended at the end, as in Claude Code.
 fn template_body(body: &str) -> String {
     let mut own = String::new();
     let mut takes_text = false;
@@ -248,8 +251,8 @@ fn template_body(body: &str) -> String {
     own
 }
 
-/// Returns the replacement for the start of a text, which is `{` or `$`, and the number of bytes
-/// that it replaces.
+/// Returns the replacement for the beginning of `text`, which starts with `{` or `$`, and the
+/// number of bytes that it replaces.
 fn expression_at(text: &str) -> (String, usize) {
     if ["{{", "{%", "{#"]
         .iter()

@@ -1,5 +1,5 @@
-//! A connection to a server: start and agreement on a version, calls. The list of tools is in
-//! `tool_list`, requests for prompts and resources are in `listing`.
+//! A connection to an MCP server: starting it, negotiating the protocol version, and tool calls.
+//! Listing the tools is in `tool_list`; requests for prompts and resources are in `listing`.
 //!
 //! Start from [`Connection::open`].
 
@@ -34,36 +34,38 @@ use rind_lib::text::clean_line;
 use rind_lib::tool::ToolOutput;
 use rind_lib::tool::peer::PeerEnd;
 
-/// Time in which a server must have answered its first message. `npx` may load the server first.
+/// Timeout for the answer to the first message. It is long because `npx` may download the server
+/// first.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Maximum number of times that a call is sent: once, and again after each question.
+/// Maximum number of times that a call is sent: once, and again with the answer to each question of
+/// the server.
 const MAX_ROUNDS: usize = 4;
 
-/// Longest message of a server in an error, in bytes.
+/// Maximum length of a server's message in an error, in bytes.
 const MAX_ERROR_BYTES: usize = 400;
 
-/// Longest instructions that are kept, in bytes.
+/// Maximum length of a server's instructions, in bytes; longer ones are truncated.
 const MAX_INSTRUCTIONS_BYTES: usize = 64 << 10;
 
-/// An open connection. Dropping it ends the server.
+/// An open connection. Dropping it stops the server program.
 pub(crate) struct Connection {
     service: RunningService<RoleClient, ClientEnd>,
-    /// End of the program; `None` for an address.
+    /// End of the server program; `None` for a server that is reached over HTTP.
     end: Option<PeerEnd>,
-    /// Lines of the program that are not messages.
+    /// Output lines of the server program that are not messages.
     garbage: GarbageLines,
     name: String,
     is_modern: bool,
-    /// Streams of an address.
+    /// Event streams of a server that is reached over HTTP.
     streams: ServerStreams,
 }
 
-/// Failure of a call.
+/// Reason why a call failed, phrased to follow "it".
 pub(crate) enum CallFailure {
     /// The server answered with an error.
     Refused(String),
-    /// The server is gone.
+    /// The server ended, or its connection was closed.
     Ended(String),
 }
 
@@ -71,7 +73,7 @@ pub(crate) enum CallFailure {
 pub(crate) enum OpenFailure {
     /// The server refused the first message.
     Refused(String),
-    /// The server wants a login.
+    /// The server requires a login.
     Unauthorized(String),
     Failed(String),
 }
@@ -112,12 +114,12 @@ impl Connection {
         }
     }
 
-    /// Whether calls cannot reach the server any more.
+    /// Whether the connection is closed, so that calls cannot reach the server.
     pub(crate) fn is_closed(&self) -> bool {
         self.service.is_closed() || self.service.peer().is_transport_closed()
     }
 
-    /// Lists the tools and prompts.
+    /// Lists the tools and prompts of the server.
     ///
     /// # Errors
     /// Reason, phrased to follow "it".
@@ -125,8 +127,7 @@ impl Connection {
         let (listed, unread) = self.list_tools().await?;
         let (tools, mut refused) = ServerOffer::sort_tools(&self.name, listed);
         refused.extend(unread);
-        // Without a list of prompts the server counts as having none, and its pinned prompts are
-        // not offered.
+        // An offer whose prompts cannot be listed has none, so the pinned prompts are withheld.
         let prompts = match self.list_prompts().await {
             Ok(listed) => {
                 let (prompts, others) = sort_prompts(&self.name, listed);
@@ -158,15 +159,15 @@ impl Connection {
         Ok(offer)
     }
 
-    /// Calls a tool. Dropping the future tells the server that the call is cancelled.
+    /// Calls a tool. Dropping the future sends a cancellation to the server.
     pub(crate) async fn call_tool(
         &self,
         tool: &str,
         arguments: JsonObject,
     ) -> Result<ToolOutput, CallFailure> {
         let call = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        // A server of the newer protocol puts its question into the result of the call. The library
-        // then sends the call again with the answer.
+        // A server with the newer protocol puts its question into the result of the call. The
+        // library then sends the call again with the answer.
         let called = self
             .service
             .call_tool_with_mrtr_max_rounds(call, MAX_ROUNDS)
@@ -181,17 +182,19 @@ impl Connection {
         }
     }
 
-    /// Whether the server reported a change of its tools since the last call of this function.
+    /// Returns whether the server has announced a change of its tools or prompts since the last
+    /// call of this function.
     pub(crate) fn take_change(&self) -> bool {
         let is_changed = &self.service.service().is_changed;
         is_changed.swap(false, Ordering::AcqRel)
     }
 
-    /// Subscribes to changes of a server of the newer protocol, in a task that ends with the
-    /// connection. Servers of the older protocol report changes without a subscription.
+    /// Subscribes to change announcements of a server with the newer protocol, in a task that ends
+    /// with the connection. Servers with the older protocol announce changes without a
+    /// subscription.
     pub(crate) fn follow_changes(&self) {
-        // Not over HTTP: the response to this request never ends, and the transport reads responses
-        // to their end.
+        // Not over HTTP: the response to this request never ends, and the transport reads each
+        // response to its end.
         if !self.is_modern || self.end.is_none() {
             return;
         }
@@ -218,14 +221,14 @@ impl Connection {
         &self.name
     }
 
-    /// Whether the server declares a capability.
+    /// Whether the server declares the capability that `what` selects.
     pub(crate) fn declares(&self, what: impl Fn(&ServerCapabilities) -> bool) -> bool {
         let info = self.service.peer().peer_info();
         info.is_some_and(|info| what(&info.capabilities))
     }
 
-    /// Describes lines of the program that are not messages, for a failure that they may explain;
-    /// empty if there are none.
+    /// Describes output lines of the server program that are not messages, because they may explain
+    /// a failure; empty if there are none.
     pub(crate) fn garbage_text(&self) -> String {
         self.garbage.words()
     }
@@ -244,7 +247,7 @@ impl Connection {
                 CallFailure::Refused("answered with something else than a result".to_owned())
             }
             ServiceError::TransportClosed => match (&self.end, self.streams.take_fault()) {
-                // Only the stream of the answer was given up.
+                // The connection itself still works: only the stream with this answer was given up.
                 (None, Some(why)) => CallFailure::Refused(why),
                 (None, None) => CallFailure::Ended("closed the connection".to_owned()),
                 (Some(end), _) => CallFailure::Ended(end.reason().await),
@@ -312,8 +315,8 @@ async fn open_once(
     };
     match served {
         Ok(Ok(service)) => {
-            // Disable the library's cache: the server decides how long a cached list is valid, and
-            // the comparison with the pin needs a fresh one.
+            // Disable the library's cache: the server decides how long a cached list is valid, but
+            // a comparison with the pin needs a fresh list.
             let cache = ClientCacheConfig::disabled();
             service.peer().set_response_cache_config(cache).await;
             Ok(Connection {
@@ -367,7 +370,7 @@ async fn start_failure(
     }
 }
 
-/// Describes what to do about a server that refused a request for lack of a login; `None` for other
+/// Describes how to log in, if the server refused a request for lack of a login; `None` for other
 /// failures.
 fn wanted_login(error: &DynamicTransportError, name: &str) -> Option<String> {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error.error.as_ref());
@@ -380,8 +383,8 @@ fn wanted_login(error: &DynamicTransportError, name: &str) -> Option<String> {
     None
 }
 
-/// Returns the cause of a failed transport. For an HTTP request, this is the text of the egress
-/// alone.
+/// Describes why the transport failed. For an HTTP request, this is the error text of the egress
+/// without the text of the protocol library.
 fn transport_failure_text(error: &DynamicTransportError) -> String {
     let cause = error.error.as_ref();
     let of_http = cause.downcast_ref::<StreamableHttpError<egress::Error>>();

@@ -1,4 +1,4 @@
-//! Differences between the pinned offer of a server and its present one.
+//! Differences between the pinned offer of a server and its current offer.
 
 use serde_json::Value;
 
@@ -6,23 +6,23 @@ use super::offer::{OfferedTool, ServerOffer};
 use super::prompt::{OfferedArgument, OfferedPrompt};
 use rind_lib::text::clean_line;
 
-/// Longest shown excerpt of a text that has changed, in bytes.
+/// Maximum length of an excerpt of a changed text, in bytes.
 const MAX_EXCERPT_BYTES: usize = 160;
 
-/// Bytes that are shown in front of the first difference.
+/// Number of bytes that an excerpt shows before the first difference.
 const BEFORE_BYTES: usize = 24;
 
-/// Maximum number of differences in one description.
+/// Maximum number of differences in one description of them.
 const MAX_SHOWN: usize = 12;
 
-/// A difference.
+/// A difference between two offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OfferChange {
-    /// A pinned tool is described otherwise; each difference is one line.
+    /// The definition of a pinned tool differs.
     Changed {
         /// Name on the server.
         tool: String,
-        /// Differing fields, with excerpts.
+        /// One line for each field that differs, with excerpts.
         lines: Vec<String>,
     },
     /// A pinned tool is no longer offered.
@@ -35,11 +35,11 @@ pub enum OfferChange {
         /// Name on the server.
         tool: String,
     },
-    /// A pinned prompt is described otherwise; each difference is one line.
+    /// The definition of a pinned prompt differs.
     PromptChanged {
         /// Name on the server.
         prompt: String,
-        /// Differing fields, with excerpts.
+        /// One line for each field that differs, with excerpts.
         lines: Vec<String>,
     },
     /// A pinned prompt is no longer offered.
@@ -52,12 +52,12 @@ pub enum OfferChange {
         /// Name on the server.
         prompt: String,
     },
-    /// The instructions differ.
+    /// The instructions differ, as the excerpts show.
     Instructions(String),
 }
 
 impl OfferChange {
-    /// Returns the name of the tool that must not be called because of it.
+    /// Returns the tool that must not be called because of this difference.
     #[must_use]
     pub fn held_tool(&self) -> Option<&str> {
         match self {
@@ -66,7 +66,7 @@ impl OfferChange {
         }
     }
 
-    /// Returns the name of the prompt that must not be fetched because of it.
+    /// Returns the prompt that must not be fetched because of this difference.
     #[must_use]
     pub fn held_prompt(&self) -> Option<&str> {
         match self {
@@ -98,7 +98,7 @@ impl std::fmt::Display for OfferChange {
     }
 }
 
-/// Compares an offer with the pinned one.
+/// Returns the differences between the pinned offer and the current one.
 #[must_use]
 pub fn changes_since(pinned: &ServerOffer, live: &ServerOffer) -> Vec<OfferChange> {
     let mut changes = Vec::new();
@@ -154,7 +154,7 @@ fn prompt_changes(pinned: &ServerOffer, live: &ServerOffer) -> Vec<OfferChange> 
     changes
 }
 
-/// Describes changes in one text; of many, the first.
+/// Describes the first changes in one text, followed by the number of the others.
 #[must_use]
 pub fn describe_changes(changes: &[OfferChange]) -> String {
     let shown = changes.iter().take(MAX_SHOWN).map(ToString::to_string);
@@ -223,7 +223,8 @@ fn prompt_differences(before: &OfferedPrompt, now: &OfferedPrompt) -> Vec<String
     lines.collect()
 }
 
-/// Shows both texts from a little before the first difference; `None` if they are equal.
+/// Describes a difference with an excerpt of both texts, which starts shortly before the first
+/// difference; `None` if the texts are equal.
 fn text_difference(before: &str, now: &str) -> Option<String> {
     if before == now {
         return None;

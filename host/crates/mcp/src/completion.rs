@@ -1,9 +1,9 @@
-//! Completions by a server: values for arguments of prompts, and ends of addresses that fit its
-//! templates.
+//! Completions by a server: values for the arguments of prompts, and the rest of URIs that match
+//! the server's resource templates.
 //!
-//! A server is asked when the person asks for it, and never while text is typed: a begun text is the
-//! person's. Proposals are claims of the server, of which only short lines are shown. Start from
-//! [`complete_text`].
+//! A server is asked only when the user requests a completion, never on each keystroke, because
+//! unfinished input is private. Proposals are claims of the server; only short single lines are
+//! shown. Start from [`complete_text`].
 
 use std::collections::HashMap;
 
@@ -14,13 +14,13 @@ use super::resource::{MAX_URI_BYTES, ResourceList, check_uri};
 use rind_lib::host::PartialText;
 use rind_lib::text::one_line;
 
-/// Longest proposed value, in bytes.
+/// Maximum length of a proposed value, in bytes.
 const MAX_VALUE_BYTES: usize = 256;
 
-/// Maximum number of templates that are queried for one address.
+/// Maximum number of templates that are completed for one URI.
 const MAX_TEMPLATES: usize = 4;
 
-/// Asks a server to complete a value. Empty if the server declares no completions.
+/// Asks a server to complete a value. Returns no values if the server does not declare completions.
 pub(crate) async fn complete_text(
     connection: &Connection,
     begun: &PartialText,
@@ -87,7 +87,7 @@ fn context_of(given: impl Iterator<Item = (String, String)>) -> Option<Completio
     (!given.is_empty()).then(|| CompletionContext::with_arguments(given))
 }
 
-/// Returns the values that can be inserted into a line without quoting.
+/// Returns the values that are single lines of visible text of at most [`MAX_VALUE_BYTES`] bytes.
 fn usable_values(found: CompletionInfo) -> impl Iterator<Item = String> {
     let values = found.values.into_iter().take(CompletionInfo::MAX_VALUES);
     values.filter(|value| {
@@ -96,19 +96,19 @@ fn usable_values(found: CompletionInfo) -> impl Iterator<Item = String> {
     })
 }
 
-/// The variable of a template at the end of an incomplete address.
+/// The variable of a template whose value is at the end of an incomplete URI.
 #[derive(Debug, PartialEq, Eq)]
 struct PartialVariable {
     name: String,
     value: String,
-    /// Variables to the left of this one, with their values.
+    /// Variables before this one in the template, with their values.
     given: Vec<(String, String)>,
-    /// Text of the template between it and the next variable.
+    /// Literal text of the template between this variable and the next one.
     literal: String,
 }
 
-/// Finds the variable of a template at the end of an incomplete address. Only plain RFC 6570
-/// expressions with one name are supported.
+/// Finds the variable of a template whose value is at the end of an incomplete URI. Only RFC 6570
+/// expressions of the form `{name}` or `{+name}` are supported.
 fn partial_variable(template: &str, begun: &str) -> Option<PartialVariable> {
     if begun.len() > MAX_URI_BYTES {
         return None;

@@ -1,9 +1,9 @@
-//! Questions of a server to the person (elicitation), over the channel of plugins' questions.
+//! Questions of a server to the user (elicitation), asked over the same channel as questions of
+//! plugins.
 //!
-//! A question is put only while a call of the server's tools runs, and first asks whether the person
-//! wants to answer at all. Where there is nobody, the answer is no. Nothing that looks like a
-//! password or a key is asked for, and no address is opened. Start from
-//! [`ServerQuestions::answer`].
+//! A question is asked only while one of the server's tools runs, and the first question is whether
+//! the user wants to answer at all. Without a user to ask, the answer is no. Questions for
+//! passwords or keys are refused, and no URL is opened. Start from [`ServerQuestions::answer`].
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -23,40 +23,41 @@ use rind_lib::point::caller::Caller;
 use rind_lib::point::handle::{HandleError, PersonAnswer, PersonQuestion, QuestionKind};
 use rind_lib::text::clean_line;
 
-/// Maximum number of forms and addresses in one call.
+/// Maximum number of forms and URLs in one call.
 const MAX_FORMS: u32 = 3;
 
-/// Maximum number of refused questions per server and session that are reported to the user.
+/// Maximum number of refused questions per server and session about which the user is warned.
 const MAX_TOLD: u32 = 5;
 
-/// Maximum number of times that one field is asked for.
+/// Maximum number of times that the user is asked for one field.
 const MAX_TRIES: u32 = 2;
 
-/// Longest message of a server in a question, in bytes.
+/// Maximum length of a server's message in a question, in bytes.
 const MAX_MESSAGE_BYTES: usize = 400;
 
-/// Ways to answer a form that proposes its values.
+/// Options of a question about a form for which the server proposes values.
 const SEND: &str = "send these values";
 const FILL_IN: &str = "fill in each field";
 const REFUSE: &str = "do not answer";
 
-/// Longest address that is shown, in bytes. A longer one is refused: its end could not be read.
+/// Maximum length of a URL that is shown, in bytes. A longer one is refused, because the user could
+/// not read its end.
 const MAX_URL_BYTES: usize = 300;
 
-/// Questions of one server in one session.
+/// Questions that one server asks in one session.
 pub(crate) struct ServerQuestions {
     server: String,
     origin: Arc<str>,
     session: SourceSession,
     calls: Mutex<RunningCalls>,
     clock: Mutex<AskClock>,
-    /// Refused questions so far.
+    /// Number of refused questions in the session.
     n_refused: AtomicU32,
-    /// Held for one form at a time, so that the questions of two do not mix.
+    /// Held while one form is asked, so that the questions of two forms do not mix.
     alone: tokio::sync::Mutex<()>,
 }
 
-/// Calls of the server's tools that run, the last one begun at the end.
+/// Running calls of the server's tools, in the order in which they began.
 #[derive(Default)]
 struct RunningCalls {
     next: u64,
@@ -70,15 +71,16 @@ struct RunningCall {
     over: CancellationToken,
 }
 
-/// Time that the person was asked, which does not count towards the call's timeout.
+/// Time for which the user was asked, which does not count towards the call's timeout.
 #[derive(Default)]
 struct AskClock {
     since: Option<Instant>,
     total: Duration,
 }
 
-/// Clock that runs while the person is asked. Dropping a question stops it too: otherwise the rest
-/// of the call would count as waiting, and the call would never time out.
+/// Keeps the clock running while the user is asked. Dropping it stops the clock, also when a
+/// question is dropped; otherwise the rest of the call would count as asking, and the call would
+/// never time out.
 struct RunningClock<'a>(&'a Mutex<AskClock>);
 
 impl<'a> RunningClock<'a> {
@@ -96,7 +98,7 @@ impl Drop for RunningClock<'_> {
     }
 }
 
-/// A running call; ends its questions when it is dropped.
+/// Marks a call as running until it is dropped, which cancels the questions of the call.
 pub(crate) struct CallGuard<'a> {
     questions: &'a ServerQuestions,
     number: u64,
@@ -114,11 +116,11 @@ impl Drop for CallGuard<'_> {
     }
 }
 
-/// Reason why a question has no answer.
+/// Reason why a question was not answered.
 enum NoAnswer {
     /// The user declined, or no user can be asked.
     Declined,
-    /// The question was broken off.
+    /// The question was cancelled, or no valid answer was given.
     Cancelled,
 }
 
@@ -135,7 +137,7 @@ impl ServerQuestions {
         }
     }
 
-    /// Records a call of a tool, in which the server may ask.
+    /// Records a running call, during which the server may ask.
     pub(crate) fn begin_call(&self, caller: &Caller) -> CallGuard<'_> {
         let mut calls = lock(&self.calls);
         let number = calls.next;
@@ -152,14 +154,14 @@ impl ServerQuestions {
         }
     }
 
-    /// Returns the total time for which the user has been asked.
+    /// Returns the total time for which the user has been asked in this session.
     pub(crate) fn asked_time(&self) -> Duration {
         let clock = lock(&self.clock);
         let running = clock.since.map(|since| since.elapsed()).unwrap_or_default();
         clock.total + running
     }
 
-    /// Answers a request of the server.
+    /// Answers a question of the server by asking the user.
     pub(crate) async fn answer(&self, request: ElicitRequestParams) -> ElicitResult {
         let _alone = self.alone.lock().await;
         let (caller, over) = match self.admit_form() {
@@ -186,7 +188,8 @@ impl ServerQuestions {
         }
     }
 
-    /// Counts a form for the call that began last.
+    /// Counts a form towards the latest running call; returns that call's caller and cancellation.
+    /// The error is the reason why the form is refused.
     fn admit_form(&self) -> Result<(Caller, CancellationToken), &'static str> {
         let mut calls = lock(&self.calls);
         let call = calls.all.last_mut().ok_or("no call of its tools runs")?;
@@ -197,8 +200,8 @@ impl ServerQuestions {
         Ok((call.caller.clone(), call.over.clone()))
     }
 
-    /// Tells the person that a question of the server was declined without being shown. A server
-    /// that asks without end must not fill the screen with such lines.
+    /// Warns the user that a question of the server was refused without being shown; only
+    /// [`MAX_TOLD`] times, so that a server cannot flood the screen.
     fn refuse(&self, why: &str) {
         let n_before = self.n_refused.fetch_add(1, Ordering::Relaxed);
         if n_before >= MAX_TOLD {
@@ -246,7 +249,8 @@ impl ServerQuestions {
         NoAnswer::Declined
     }
 
-    /// Asks whether the person wants to answer at all, and then for each field.
+    /// Asks whether the user wants to answer at all, or to send the proposed values; then asks for
+    /// each field.
     async fn ask_form(
         &self,
         message: &str,
@@ -284,7 +288,8 @@ impl ServerQuestions {
         Ok(content)
     }
 
-    /// Asks whether to send the proposed values unchanged. If not, each field is asked for.
+    /// Asks whether to send the proposed values unchanged. Returns `false` if the user prefers to
+    /// fill in each field.
     async fn takes_proposal(
         &self,
         text: String,
@@ -330,7 +335,7 @@ impl ServerQuestions {
         Err(NoAnswer::Cancelled)
     }
 
-    /// Shows an address that the server wants to have opened. It is never opened here.
+    /// Shows a URL that the server asks the user to open. The host never opens it.
     async fn ask_address(&self, message: &str, url: &str, caller: &Caller) -> Result<(), NoAnswer> {
         if let Err(why) = check_address(url) {
             self.refuse(&format!("it names an address that {why}"));
@@ -377,10 +382,10 @@ impl ServerQuestions {
     }
 }
 
-/// Checks an address before it is shown.
+/// Checks a URL before it is shown.
 ///
 /// # Errors
-/// Text phrased to follow "an address that".
+/// Reason, phrased to follow "an address that".
 fn check_address(url: &str) -> Result<(), &'static str> {
     let is_plain = |c: char| c.is_ascii_graphic();
     let Some(rest) = url.strip_prefix("https://") else {
@@ -389,7 +394,7 @@ fn check_address(url: &str) -> Result<(), &'static str> {
     if url.len() > MAX_URL_BYTES || !url.chars().all(is_plain) {
         return Err("is not a plain `https://` address");
     }
-    // Browsers read `\` as `/`, other programs do not.
+    // Browsers treat `\` as `/`, but other programs do not, so the host would be ambiguous.
     let authority = rest.split(['/', '?', '#', '\\']).next();
     let host = authority.unwrap_or_default();
     if host.is_empty() || host.contains('@') || url.contains('\\') {

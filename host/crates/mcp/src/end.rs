@@ -1,7 +1,7 @@
-//! The host's end of a connection: answers to requests of a server, and its notifications.
+//! The host's side of a connection: handles requests and notifications of a server.
 //!
-//! The host declares that questions to the user can be put, and nothing else: a server gets no model
-//! and no directories.
+//! The only capability that the host declares is elicitation (questions to the user): a server can
+//! use neither the host's model (sampling) nor its directories (roots).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,10 +22,10 @@ use rind_lib::lock::lock;
 /// Shows one line about the progress of a call.
 pub(crate) type ShowProgress = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Maximum number of lines about progress in a row, and in each second after that.
+/// Maximum number of progress lines in a burst, and the number of further lines per second.
 const MAX_PROGRESS_LINES: u32 = 10;
 
-/// Lets through a bounded number of lines about progress. Each becomes an event.
+/// Token bucket that limits the number of progress lines, because each becomes an event.
 #[derive(Debug)]
 pub(crate) struct ProgressGate(Mutex<(Instant, f64)>);
 
@@ -36,7 +36,7 @@ impl Default for ProgressGate {
 }
 
 impl ProgressGate {
-    /// Whether one more line may be shown now.
+    /// Takes a token for one line. Returns whether the line may be shown.
     pub(crate) fn admits(&self) -> bool {
         let mut gate = lock(&self.0);
         let (since, left) = *gate;
@@ -48,16 +48,17 @@ impl ProgressGate {
     }
 }
 
-/// The host's end of a connection.
+/// The host's handler of a connection; clones share their state.
 #[derive(Clone)]
 pub(crate) struct ClientEnd {
-    /// Receives a message when the server reports that its tools have changed. Its capacity is one,
-    /// so that several changes count as one.
+    /// Receives a message when the server announces a change of its tools or prompts. The channel
+    /// has a capacity of one, so that several changes count as one.
     pub(crate) changed: Sender<()>,
-    /// Whether a change was announced and the tools were not compared since.
+    /// Whether a change was announced that
+    /// [`Connection::take_change`](super::client::Connection::take_change) has not consumed yet.
     pub(crate) is_changed: Arc<AtomicBool>,
     pub(crate) progress: ShowProgress,
-    /// The way to the person; `None` outside of a session.
+    /// Asks the user the server's questions; `None` outside a session.
     pub(crate) questions: Option<Arc<ServerQuestions>>,
 }
 
@@ -106,8 +107,8 @@ impl ClientHandler for ClientEnd {
         })
     }
 
-    /// Declares the same abilities in a session and outside: servers may offer other tools to a
-    /// client that cannot ask.
+    /// Declares the same capabilities in a session and outside, because servers may offer other
+    /// tools to a client that cannot ask the user.
     fn get_info(&self) -> ClientConfig {
         let own = Implementation::new("rind", env!("CARGO_PKG_VERSION"));
         let form = FormElicitationCapability::new().with_schema_validation(true);

@@ -1,4 +1,5 @@
-//! Forms of servers: the fields of a flat schema as questions, and answers as values.
+//! Forms of servers: turns the fields of a flat JSON Schema into questions, and answers into
+//! values.
 //!
 //! Everything in a form is a claim of the server. Start from [`read_form`].
 
@@ -11,28 +12,28 @@ use rind_lib::point::handle::{PersonAnswer, QuestionKind};
 use rind_lib::text::clean_line;
 use rind_lib::tool::schema;
 
-/// Maximum number of fields that are asked for separately. Together with the question whether to
-/// answer, this is the number of questions that a plugin may ask in a turn.
+/// Maximum number of fields for which the user is asked one by one. With the question whether to
+/// answer, this reaches the limit of questions that a plugin may ask in a turn.
 pub(crate) const MAX_ASKED_FIELDS: usize = 4;
 
-/// Maximum number of fields of a form.
+/// Maximum number of fields in a form.
 const MAX_FIELDS: usize = 16;
 
-/// Maximum number of options that are numbered.
+/// Maximum number of options that are shown as a numbered choice.
 const MAX_OPTIONS: usize = 9;
 
-/// Longest label of a field or option, in bytes.
+/// Maximum length of the label of a field or option, in bytes.
 const MAX_LABEL_BYTES: usize = 60;
 
-/// Longest description of a field, in bytes.
+/// Maximum length of a field's description, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 200;
 
-/// Reason why a form is not shown.
+/// Reason why a form is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FormFault {
-    /// Question for something like a password; the text names where.
+    /// The form asks for something like a password; contains the part of the form that does.
     Secret(String),
-    /// Shape that the protocol or the host does not allow.
+    /// The protocol or the host does not support the form; contains the reason.
     Shape(String),
 }
 
@@ -51,7 +52,7 @@ impl fmt::Display for FormFault {
 /// A field of a form.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FormField {
-    /// Name in the answer.
+    /// Key of the value in the answer.
     pub(crate) name: String,
     title: String,
     description: String,
@@ -60,7 +61,7 @@ pub(crate) struct FormField {
     pub(crate) schema: Value,
 }
 
-/// Way in which a field is filled.
+/// Kind of input that a field needs.
 #[derive(Clone, Debug, PartialEq)]
 enum FieldInput {
     Boolean,
@@ -68,11 +69,11 @@ enum FieldInput {
         is_whole: bool,
     },
     Text,
-    /// Values and their labels.
+    /// One of several options: pairs of value and label.
     Options(Vec<(String, String)>),
 }
 
-/// Reads the fields of a form.
+/// Reads the fields of a form, and refuses forms that ask for a secret or are not supported.
 ///
 /// # Errors
 /// The form asks for a secret, or is not supported.
@@ -137,12 +138,14 @@ fn read_field(name: &str, of: &Value, is_required: bool) -> Result<FormField, Fo
     })
 }
 
-/// Returns an object schema with this field alone, because the validator expects an object.
+/// Wraps a field's schema as the property `value` of an object schema, because the validator
+/// expects an object.
 pub(crate) fn schema_of_value(of: &Value) -> Value {
     json!({"type": "object", "properties": {"value": of}})
 }
 
-/// Values and labels of a choice, in both forms of the protocol.
+/// Returns the values and labels of a choice, from either of the protocol's notations (`enum`, or
+/// `oneOf` and `anyOf`); `None` if the field is no choice.
 fn options_of(of: &Value) -> Option<Vec<(String, String)>> {
     if let Some(values) = of["enum"].as_array() {
         let names = of["enumNames"].as_array();
@@ -163,7 +166,7 @@ fn options_of(of: &Value) -> Option<Vec<(String, String)>> {
 }
 
 impl FormField {
-    /// Returns its name for people.
+    /// Returns the title of the field, or its name if it has no title.
     pub(crate) fn label(&self) -> String {
         let own = match self.title.is_empty() {
             true => &self.name,
@@ -172,7 +175,7 @@ impl FormField {
         clean_line(own, MAX_LABEL_BYTES)
     }
 
-    /// Returns the question for its value.
+    /// Returns the question that asks the user for a value.
     pub(crate) fn question(&self) -> String {
         let mut text = self.label();
         if !self.description.is_empty() {
@@ -202,13 +205,14 @@ impl FormField {
         }
     }
 
-    /// Whether its options can be answered by their number.
+    /// Whether the options are few enough for a numbered choice. Leaving out an optional field
+    /// counts as an option.
     fn is_numbered(&self, options: &[(String, String)]) -> bool {
         let n_options = options.len() + usize::from(!self.is_required);
         (2..=MAX_OPTIONS).contains(&n_options)
     }
 
-    /// Returns the kind of the question.
+    /// Returns the kind of the question that asks for a value.
     pub(crate) fn kind(&self) -> QuestionKind {
         let default = &self.schema["default"];
         match &self.input {
@@ -243,7 +247,7 @@ impl FormField {
     /// Turns an answer into a value; `None` leaves the field out.
     ///
     /// # Errors
-    /// Reason why the answer does not fit, for the person.
+    /// Reason why the answer is not valid, as a text for the user.
     pub(crate) fn value_of(&self, answer: &PersonAnswer) -> Result<Option<Value>, String> {
         let value = match (&self.input, answer) {
             (FieldInput::Boolean, PersonAnswer::Yes(is_yes)) => json!(is_yes),

@@ -1,8 +1,8 @@
-//! Prompts and resources of a server for clients of `rind mcp serve`.
+//! Prompts and resources of a server, passed on to clients of `rind mcp serve`.
 //!
-//! Fetching one is a call of a tool that no model is offered, so that it passes hooks, policy,
-//! approval, masking and the session file as a call of a tool of the server does. Start from
-//! [`material_tools`].
+//! Each is fetched by a call of a tool that is not offered to the model. So the request passes
+//! hooks, policy, approval, masking and the session file like a call of the server's own tools.
+//! Start from [`material_tools`].
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::shape::{prompt_output, resource_output};
 use rind_lib::message::{EffectClass, ToolSpec};
 use rind_lib::tool::{FileTracking, SharedTool, Tool, ToolCtx, ToolOutput};
 
-/// Returns the tools that fetch the prompts and resources of a server.
+/// Returns the two tools that fetch the prompts and the resources of a server.
 pub(crate) fn material_tools(link: &Arc<ServerLink>) -> [SharedTool; 2] {
     [MaterialKind::Prompt, MaterialKind::Resource].map(|kind| {
         let tool: SharedTool = Arc::new(MaterialTool {
@@ -62,7 +62,8 @@ fn spec_of(server: &str, kind: MaterialKind) -> ToolSpec {
             "required": required,
             "additionalProperties": false,
         }),
-        // As for its tools: the server runs, whatever it claims.
+        // The same class as the server's tools, because the server runs, whatever it claims about
+        // effects.
         effect_class: EffectClass::Execute,
         plugin: Some(origin_of(server)),
     }

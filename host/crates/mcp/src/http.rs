@@ -1,8 +1,9 @@
-//! The transport over HTTP: every request leaves through the host's egress.
+//! HTTP transport for MCP servers: every request goes through the host's egress.
 //!
-//! The egress decides on host, address, redirects, headers, sizes and timeouts, adds secrets last
-//! and masks them in answers. A stream of events is read as it comes: the server may ask something in
-//! the course of a call. One that ends before the answer is continued a limited number of times.
+//! The egress checks host, address, redirects, headers, sizes and timeouts, adds secrets last and
+//! masks them in answers. Event streams are read as events arrive, because the server may ask a
+//! question during a call. A stream that ends before the answer is resumed a limited number of
+//! times.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,10 +31,10 @@ const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const LAST_EVENT: &str = "last-event-id";
 
-/// Shortest wait before a stream is opened again.
+/// Wait before a stream is resumed.
 const CONTINUE_WAIT: Duration = Duration::from_millis(200);
 
-/// Sends the messages of one server.
+/// Sends the messages of one server through the egress.
 #[derive(Clone)]
 pub(crate) struct EgressClient {
     egress: Arc<Egress>,
@@ -55,13 +56,13 @@ impl EgressClient {
         }
     }
 
-    /// Returns the record of its streams.
+    /// Returns the record of the server's event streams.
     pub(crate) fn streams(&self) -> ServerStreams {
         self.streams.clone()
     }
 
-    /// Sends a request, and again with a renewed token where the server does not take the current
-    /// one.
+    /// Sends a request. If the server rejects the access token (401), renews the token and sends
+    /// the request once more.
     async fn send(
         &self,
         request: &OneRequest<'_>,
@@ -74,14 +75,16 @@ impl EgressClient {
         if status_of(&answer) != 401 {
             return Ok(answer);
         }
-        // The token may have been revoked before its end. The request was not carried out.
+        // The token may have been revoked before it expired. The server rejected the request, so it
+        // is safe to repeat.
         drop(answer);
         let renewed = login.renew_refused(&self.handle, &token).await;
         renewed.map_err(credential_error)?;
         Ok(self.send_once(request, stream_use).await?.1)
     }
 
-    /// Sends a request. Returns the token that went with it, if there is a login.
+    /// Sends a request once. Also returns the access token that was used, if the server has a
+    /// login.
     async fn send_once(
         &self,
         request: &OneRequest<'_>,
@@ -105,7 +108,7 @@ fn credential_error(why: String) -> HttpError {
     StreamableHttpError::Client(egress::Error::new(egress::ErrorKind::Credential, why))
 }
 
-/// A request of the protocol.
+/// An HTTP request of the protocol.
 struct OneRequest<'a> {
     method: &'a str,
     uri: &'a str,
@@ -141,8 +144,8 @@ impl OneRequest<'_> {
     }
 }
 
-/// Origin of the requests, for access records. A single one, because a server is shared by the
-/// calls of a session.
+/// Returns the origin for access records: always the main agent, because all calls of a session
+/// share one server.
 pub(crate) fn origin() -> Origin {
     Origin {
         agent: "main".into(),
@@ -203,7 +206,8 @@ impl StreamableHttpClient for EgressClient {
         }
     }
 
-    /// Opens the stream on which the server speaks by itself, or continues a stream that ended.
+    /// Opens the stream on which the server sends messages of its own, or resumes a stream that
+    /// ended.
     async fn get_stream(
         &self,
         uri: Arc<str>,
@@ -235,7 +239,7 @@ impl StreamableHttpClient for EgressClient {
         };
         let answer = match self.send(&request, stream_use).await {
             Ok(answer) => answer,
-            // The library tries again, a few times.
+            // The library retries a few times.
             Err(error) if n_before > 0 => {
                 tracing::info!("a stream of the MCP server is not opened: {error}");
                 return Err(error);
@@ -264,7 +268,7 @@ impl StreamableHttpClient for EgressClient {
                     _ => Err(none()),
                 }
             }
-            // A server may have no such stream, and works without.
+            // This stream is optional: the server works without it.
             (_, StreamUse::Standing) => {
                 if !matches!(status, 404 | 405) {
                     tracing::warn!("the MCP server cannot speak by itself: HTTP {status}");
@@ -285,7 +289,7 @@ fn status_of(answer: &Answer) -> u16 {
     }
 }
 
-/// Reads the answer to a message.
+/// Converts the HTTP answer to a message.
 fn read_answer(answer: Answer, has_session: bool) -> Result<StreamableHttpPostResponse, HttpError> {
     let response = match answer {
         Answer::Events(events) if matches!(events.status, 200..=299) => {
@@ -310,7 +314,7 @@ fn read_answer(answer: Answer, has_session: bool) -> Result<StreamableHttpPostRe
         200..=299 => Err(StreamableHttpError::UnexpectedContentType(Some(kind))),
         status @ (401 | 403) => Err(refused_error(status, &response.headers, has_session)),
         404 if has_session => Err(StreamableHttpError::SessionExpired),
-        // A protocol error keeps its own message, whatever the HTTP status is.
+        // An error of the protocol is passed on with its own message, whatever the HTTP status is.
         status => match serde_json::from_slice(&response.body) {
             Ok(ServerJsonRpcMessage::Error(error)) => Ok(StreamableHttpPostResponse::Json(
                 ServerJsonRpcMessage::Error(error),
@@ -321,7 +325,7 @@ fn read_answer(answer: Answer, has_session: bool) -> Result<StreamableHttpPostRe
     }
 }
 
-/// Describes an answer that is no success and has no message of the protocol.
+/// Converts an unsuccessful HTTP answer without a message of the protocol into an error.
 fn refused_error(status: u16, headers: &HeaderMap, has_session: bool) -> HttpError {
     match status {
         401 | 403 => {

@@ -1,10 +1,11 @@
-//! Tools of MCP servers in sessions of the host, and the host as an MCP server.
+//! Client for MCP servers, whose tools are offered in sessions of the host, and a server that
+//! offers the host over MCP.
 //!
-//! This crate is the only one that names the protocol and its library. A server is a program, which
-//! runs confined to the rights in its settings, or an address, whose requests leave through the
-//! host's egress. The offer to which the operator said yes is pinned, and later changes are held.
-//! Calls reach a server only through the host's seam for tools of an outer layer, after hooks, policy
-//! and approval. The crate must not know the command line, nor where settings and secrets are kept.
+//! Only this crate depends on the protocol and its library. A server is either a program, which
+//! runs sandboxed with the rights in its settings, or a URL, whose requests go through the host's
+//! egress. The offer that the operator approved is pinned; later changes are withheld. Calls reach
+//! a server only through the host's interface for outside tools, after hooks, policy and approval.
+//! The crate must not know the command line, nor where settings and secrets are stored.
 //!
 //! Start from [`McpSource`] for the client, and from [`McpServing`] for the server.
 
@@ -40,7 +41,7 @@ mod streams;
 mod tool;
 mod tool_list;
 
-/// Target of the log lines of the protocol's library, which repeat failures that a call reports.
+/// Log target of the protocol's library, whose lines repeat failures that calls already report.
 pub const PROTOCOL_LOG: &str = "rmcp";
 
 pub use compare::{OfferChange, changes_since, describe_changes};

@@ -1,5 +1,6 @@
-//! The link of one session to one server: started at the first call, compared with the pin at every
-//! start and change, restarted a limited number of times.
+//! The link between one session and one server. The server is started at the first call, its offer
+//! is compared with the pin at every start and change, and it is restarted a limited number of
+//! times.
 //!
 //! Start from [`ServerLink::ready_connection`].
 
@@ -22,44 +23,45 @@ use rind_lib::host::SourceSession;
 use rind_lib::lock::lock;
 use rind_lib::tool::SharedTool;
 
-/// Maximum number of starts of a server in a session.
+/// Maximum number of times that a server is started in a session.
 const MAX_STARTS: u32 = 4;
 
-/// Age of the last comparison after which a call lists the tools again, because not every server
-/// reports changes.
+/// Age of the last comparison with the pin after which a call lists the offer again, because not
+/// every server announces changes.
 const MAX_COMPARED_AGE: Duration = Duration::from_secs(60);
 
-/// Shortest interval between comparisons that a server brings about by reporting changes.
+/// Minimum interval between comparisons that a server causes by announcing changes.
 const MIN_COMPARE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Maximum number of times that the offer may change in a session. After that, nothing of it is
-/// offered.
+/// Maximum number of times that the offer may change in a session. After that, all of it is
+/// withheld.
 const MAX_CHANGES: u32 = 10;
 
-/// The link of one session to one server.
+/// The link between one session and one server.
 pub(crate) struct ServerLink {
     pub(crate) server: Arc<McpServer>,
     pub(crate) session: SourceSession,
     pub(crate) questions: Arc<ServerQuestions>,
     pinned: ServerOffer,
-    /// Whether clients of this program may fetch its prompts and resources.
+    /// Whether clients of this host (`rind mcp serve`) may fetch the server's prompts and
+    /// resources.
     is_passed_on: bool,
     state: AsyncMutex<LinkState>,
-    /// Reasons why tools must not be called, by name on the server.
+    /// Withheld tools: name on the server, and the reason why the tool must not be called.
     held: Mutex<BTreeMap<String, String>>,
-    /// Reasons why prompts must not be fetched, by name on the server.
+    /// Withheld prompts: name on the server, and the reason why the prompt must not be fetched.
     held_prompts: Mutex<BTreeMap<String, String>>,
     told: Mutex<ReportedChanges>,
-    /// Whether nothing of the server is offered for the rest of the session.
+    /// Whether the complete offer is withheld for the rest of the session.
     is_held_all: AtomicBool,
 }
 
-/// Changes that were reported to the user.
+/// Changes of the offer that were reported to the user.
 #[derive(Default)]
 struct ReportedChanges {
-    /// The last ones.
+    /// Differences from the pin that were reported last.
     last: Vec<OfferChange>,
-    /// Times that they changed.
+    /// Number of times that the differences from the pin changed.
     n_times: u32,
 }
 
@@ -91,7 +93,7 @@ impl ServerLink {
         })
     }
 
-    /// Returns the callable tools, in their pinned versions.
+    /// Returns the tools that may be called, as pinned.
     pub(crate) fn tools(self: &Arc<Self>) -> Vec<SharedTool> {
         let held = lock(&self.held);
         let free = self.pinned.tools.iter();
@@ -99,17 +101,18 @@ impl ServerLink {
         let free = free.map(|tool| Arc::new(McpTool::new(self.clone(), tool)) as SharedTool);
         let has_material = self.is_passed_on && self.check_held().is_ok();
         let of_material = has_material.then(|| material_tools(self));
-        // Put first, so that a server with more tools than a session takes keeps them.
+        // The tools for material come first, so that they are not cut off if the server has more
+        // tools than a session takes.
         let of_material = of_material.into_iter().flatten();
         of_material.chain(free).collect()
     }
 
-    /// Whether a prompt is pinned.
+    /// Whether the pinned offer contains a prompt.
     pub(crate) fn has_prompt(&self, name: &str) -> bool {
         self.pinned.prompts.iter().any(|own| own.name == name)
     }
 
-    /// Checks that not the whole offer is withheld.
+    /// Fails if the complete offer is withheld.
     ///
     /// # Errors
     /// Reason, phrased to follow "it".
@@ -122,18 +125,18 @@ impl ServerLink {
         }
     }
 
-    /// Returns the reason why a tool must not be called.
+    /// Returns the reason why a tool is withheld; `None` if it may be called.
     pub(crate) fn held_reason(&self, tool: &str) -> Option<String> {
         lock(&self.held).get(tool).cloned()
     }
 
-    /// Returns the reason why a prompt must not be fetched.
+    /// Returns the reason why a prompt is withheld; `None` if it may be fetched.
     pub(crate) fn held_prompt(&self, prompt: &str) -> Option<String> {
         lock(&self.held_prompts).get(prompt).cloned()
     }
 
-    /// Returns a connection whose tools and prompts were compared with the pin, and starts the server if it
-    /// does not run.
+    /// Returns a connection whose offer was compared with the pin; starts the server if it is not
+    /// running.
     ///
     /// # Errors
     /// Reason, phrased to follow "it".
@@ -154,7 +157,8 @@ impl ServerLink {
                 self.start().await?
             }
         };
-        // Compare the offer before each call if the server announced a change.
+        // Compare before this call if the server announced a change, or if the last comparison is
+        // too old.
         let age = state.compared.map(|at| at.elapsed());
         let is_old = age.is_none_or(|age| age > MAX_COMPARED_AGE);
         if connection.take_change() || is_old {
@@ -164,13 +168,13 @@ impl ServerLink {
             state.compared = Some(Instant::now());
         }
         state.connection = Some(connection.clone());
-        // The comparison may have withheld it.
+        // The comparison may have withheld the complete offer.
         self.check_held()?;
         Ok(connection)
     }
 
-    /// Compares the tools of a running server that reported a change. If they cannot be listed, the
-    /// next call tries again.
+    /// Compares the offer of a running server if it announced a change. If listing fails, the next
+    /// call compares.
     async fn compare_changed(self: &Arc<Self>) {
         let mut state = self.state.lock().await;
         let Some(connection) = state.connection.clone() else {
@@ -207,7 +211,8 @@ impl ServerLink {
         Ok(connection)
     }
 
-    /// Holds tools that differ from the pin, and tells the user of each change once.
+    /// Withholds tools and prompts that differ from the pin, and reports each change to the user
+    /// once.
     fn compare(self: &Arc<Self>, offer: &ServerOffer) {
         let changes = changes_since(&self.pinned, offer);
         let is_too_often = {
@@ -255,8 +260,8 @@ impl ServerLink {
 }
 
 impl ServerLink {
-    /// Withholds the whole offer for the rest of the session: it changes so often that nobody could
-    /// keep track of it.
+    /// Withholds the complete offer for the rest of the session, because it changes too often for
+    /// the user to review.
     fn hold_all(self: &Arc<Self>) {
         self.is_held_all.store(true, Ordering::Release);
         let why = format!("its server changed its offer more than {MAX_CHANGES} times");
@@ -272,7 +277,7 @@ impl ServerLink {
     }
 }
 
-/// Compares the tools whenever the server reports a change, until the connection ends.
+/// Compares the offer whenever the server announces a change, until the connection ends.
 async fn watch_changes(link: Weak<ServerLink>, mut changes: mpsc::Receiver<()>) {
     while changes.recv().await.is_some() {
         let Some(link) = link.upgrade() else {
@@ -280,7 +285,7 @@ async fn watch_changes(link: Weak<ServerLink>, mut changes: mpsc::Receiver<()>) 
         };
         link.compare_changed().await;
         drop(link);
-        // A call compares at once, so waiting leaves no gap.
+        // Waiting leaves no gap, because a call compares before it is sent.
         tokio::time::sleep(MIN_COMPARE_INTERVAL).await;
     }
 }

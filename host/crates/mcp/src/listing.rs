@@ -1,7 +1,8 @@
-//! Lists of prompts and resources, and requests for one of them, on an open connection.
+//! Requests on an open connection: lists of prompts and resources, a single prompt, a single
+//! resource.
 //!
-//! A list is asked for only if the server declares that it has one. Lists are bounded while they are
-//! read, page by page.
+//! A list is requested only if the server declares the capability. The size of a list is checked
+//! page by page while it is read.
 
 use std::time::Duration;
 
@@ -17,17 +18,17 @@ use super::prompt::{MAX_PROMPTS, OfferedArgument, OfferedPrompt};
 use super::resource::ResourceList;
 use rind_lib::host::ListedResource;
 
-/// Maximum number of pages of a list.
+/// Maximum number of pages in a list.
 const MAX_PAGES: usize = 200;
 
-/// Time in which a server must have listed its tools, its prompts, or its resources.
+/// Timeout for listing all tools, all prompts, or all resources.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Reason why an answer that is a question cannot be used.
+/// Error text for an answer in which the server asks for more input.
 const ASKS_MORE: &str = "asks for more input, which this host does not support here";
 
 impl Connection {
-    /// Lists the prompts; none if the server declares that it has none.
+    /// Lists the prompts; empty if the server does not declare prompts.
     ///
     /// # Errors
     /// Reason, phrased to follow "it".
@@ -68,7 +69,7 @@ impl Connection {
         Ok(listed)
     }
 
-    /// Fetches a prompt. Dropping the future tells the server that the request is cancelled.
+    /// Fetches a prompt. Dropping the future sends a cancellation to the server.
     pub(crate) async fn get_prompt(
         &self,
         prompt: &str,
@@ -82,7 +83,7 @@ impl Connection {
         }
     }
 
-    /// Lists the resources and templates; none if the server declares that it has none.
+    /// Lists the resources and resource templates; empty if the server does not declare resources.
     ///
     /// # Errors
     /// Reason, phrased to follow "it".
@@ -92,7 +93,8 @@ impl Connection {
         }
         let mut list = ResourceList::default();
         within("resources", self.add_resources(&mut list)).await?;
-        // Many servers have resources and do not know the request for templates.
+        // Many servers have resources but do not implement the request for templates, so its
+        // failure is ignored.
         let mut with_templates = list.clone();
         let added = self.add_templates(&mut with_templates);
         match within("templates of resources", added).await {
@@ -140,7 +142,7 @@ impl Connection {
         .await
     }
 
-    /// Asks for the pages of a list, and passes each to `take`, which returns the cursor of the next
+    /// Requests the pages of a list and passes each to `take`, which returns the cursor of the next
     /// page.
     ///
     /// # Errors
@@ -169,7 +171,7 @@ impl Connection {
         Err(format!("lists its {listed} on more than {MAX_PAGES} pages"))
     }
 
-    /// Reads a resource. Dropping the future tells the server that the request is cancelled.
+    /// Reads a resource. Dropping the future sends a cancellation to the server.
     pub(crate) async fn read_resource(
         &self,
         uri: &str,
@@ -183,7 +185,7 @@ impl Connection {
     }
 }
 
-/// Bounds the time of a list.
+/// Applies [`LIST_TIMEOUT`] to a listing.
 pub(crate) async fn within<T>(
     what: &str,
     listed: impl Future<Output = Result<T, String>>,

@@ -1,7 +1,7 @@
-//! Prompts and resources of a server in one session, fetched at the user's request.
+//! Prompts and resources of a server in one session, fetched when the user requests them.
 //!
-//! A prompt is fetched only as it was pinned, a resource only as the server lists it. Start from
-//! [`ServerMaterial`].
+//! A prompt is fetched only if it equals its pin, a resource only if the server lists it. Start
+//! from [`ServerMaterial`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,25 +20,25 @@ use rind_lib::host::{FetchedMaterial, ListedResource, PartialText, SourceMateria
 use rind_lib::message::{Attachment, Part};
 use rind_lib::text::clean_line;
 
-/// Age after which resources are listed again.
+/// Age of the list after which the resources are listed again.
 const MAX_LISTED_AGE: Duration = Duration::from_secs(60);
 
-/// Age after which they are listed again for a client that asks for the list.
+/// Age of the list after which the resources are listed again if a caller requests the list itself.
 const MIN_LISTED_AGE: Duration = Duration::from_secs(1);
 
-/// Timeout of a completion: the user waits for it while typing.
+/// Timeout of a completion; short because the user waits for it while typing.
 const COMPLETION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum number of messages of a prompt.
+/// Maximum number of messages in a prompt.
 const MAX_MESSAGES: usize = 100;
 
-/// Longest quoted address, in bytes.
+/// Maximum length of a quoted URI or name, in bytes.
 const MAX_QUOTED_BYTES: usize = 200;
 
-/// Prompts and resources of one server in one session.
+/// Fetches the prompts and resources of one server in one session.
 pub(crate) struct ServerMaterial {
     pub(crate) link: Arc<ServerLink>,
-    /// Resources as they were last listed.
+    /// The last list of resources and the time at which it was read.
     listed: AsyncMutex<Option<(Instant, Arc<ResourceList>)>>,
 }
 
@@ -55,7 +55,7 @@ impl ServerMaterial {
         prompt_material(&self.link.server.name, name, asked)
     }
 
-    /// Gets a prompt, if the server offers it as it was pinned.
+    /// Fetches a prompt, if the server still offers it as pinned.
     ///
     /// # Errors
     /// Reason, phrased to follow "it".
@@ -83,7 +83,7 @@ impl ServerMaterial {
         read_contents(uri, self.ask_resource(uri).await?)
     }
 
-    /// Reads a resource, if the server lists it or a template that it fits.
+    /// Reads a resource, if the server lists its URI or a template that the URI matches.
     ///
     /// # Errors
     /// Reason, phrased to follow "it".
@@ -91,7 +91,7 @@ impl ServerMaterial {
         let quoted = clean_line(uri, MAX_QUOTED_BYTES);
         check_uri(uri).map_err(|why| format!("is not asked: the address `{quoted}` {why}"))?;
         let is_listed = self.list(MAX_LISTED_AGE).await?.has(uri);
-        // The resource may be newer than the list.
+        // The resource may be newer than the cached list.
         if !is_listed && !self.list(Duration::ZERO).await?.has(uri) {
             return Err(format!(
                 "lists no resource `{quoted}` and no template that it fits"
@@ -124,7 +124,7 @@ impl ServerMaterial {
         }
     }
 
-    /// Lists the resources, unless the last list is newer than this.
+    /// Returns the list of resources, from the cache if the cached list is younger than `age`.
     async fn list(&self, age: Duration) -> Result<Arc<ResourceList>, String> {
         self.link.check_held()?;
         let mut listed = self.listed.lock().await;
@@ -139,7 +139,7 @@ impl ServerMaterial {
         Ok(list)
     }
 
-    /// Applies the timeout of a call to a request.
+    /// Applies the timeout of tool calls to a request.
     async fn within<T>(
         &self,
         asked: impl Future<Output = Result<T, CallFailure>>,
@@ -182,7 +182,7 @@ impl SourceMaterial for ServerMaterial {
     }
 }
 
-/// Turns the messages of a prompt into one text with its origin in front, and images.
+/// Converts a prompt's messages into one text that begins with its origin, and images.
 fn prompt_material(server: &str, name: &str, asked: GetPromptResult) -> Fetched {
     let n_messages = asked.messages.len();
     if n_messages > MAX_MESSAGES {

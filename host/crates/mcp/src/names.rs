@@ -1,7 +1,7 @@
 //! Names of the tools of MCP servers in the host: `mcp__SERVER__TOOL`.
 //!
-//! Servers may use longer names and other characters than providers accept, so a name is fitted.
-//! Start from [`host_name`].
+//! Servers may use longer names and other characters than model providers accept, so names are
+//! converted. Start from [`host_name`].
 
 use rind_lib::tool::registry::MAX_NAME_BYTES;
 
@@ -11,11 +11,11 @@ pub fn origin_of(server: &str) -> String {
     format!("mcp:{server}")
 }
 
-/// Number of hexadecimal digits that distinguish cut names.
+/// Number of hex digits of the hash that makes a truncated name unique.
 const HASH_DIGITS: usize = 8;
 
 /// Returns the name of a tool in the host. Characters that providers refuse become `_`; a name that
-/// is too long is cut and ends in digits of a hash of the whole name.
+/// is too long is truncated and ends in digits of a hash of the tool's name.
 ///
 /// For example:
 ///
@@ -39,21 +39,21 @@ pub(crate) fn host_name(server: &str, tool: &str) -> String {
     let hash = blake3::hash(tool.as_bytes()).to_hex();
     let digits = hash.get(..HASH_DIGITS).unwrap_or_default();
     let most = MAX_NAME_BYTES - HASH_DIGITS - 1;
-    // The name is ASCII, so it can be cut at any byte.
+    // The name is ASCII, so it can be truncated at any byte.
     let head = whole.get(..most).unwrap_or(&whole);
     format!("{head}_{digits}")
 }
 
-/// Material of a server that a tool of its own fetches for clients.
+/// Material of a server that clients fetch through one of the host's tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MaterialKind {
     Prompt,
     Resource,
 }
 
-/// Returns the name of the tool that fetches material of a server, as in `mcp__docs_read_resource`. No
-/// tool of a server has such a name: the name of a server contains no `_`, so that in theirs another
-/// `_` follows it.
+/// Returns the name of the tool that fetches material of a server, such as
+/// `mcp__docs_read_resource`. It cannot collide with a tool of a server: a server's name contains
+/// no `_`, so those have `__` after it.
 pub(crate) fn material_tool(server: &str, kind: MaterialKind) -> String {
     let what = match kind {
         MaterialKind::Prompt => "get_prompt",
@@ -62,7 +62,7 @@ pub(crate) fn material_tool(server: &str, kind: MaterialKind) -> String {
     format!("mcp__{server}_{what}")
 }
 
-/// Whether this is the name of a tool that fetches material of a server.
+/// Whether a tool's name is one that [`material_tool`] returns.
 pub(crate) fn is_material_tool(name: &str) -> bool {
     let server_and_more = name.strip_prefix("mcp__");
     let parted = server_and_more.and_then(|own| own.split_once('_'));

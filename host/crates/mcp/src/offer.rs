@@ -1,5 +1,5 @@
-//! Offers of servers: tools and instructions, as a server lists them, and the checks that decide
-//! which of the tools can be used.
+//! The offer of a server: its tools, prompts and instructions, and the checks that decide which
+//! tools can be used.
 //!
 //! All texts here are claims of the server. Start from [`ServerOffer`].
 
@@ -19,19 +19,19 @@ use rind_lib::tool::schema;
 /// Maximum number of tools of one server.
 pub const MAX_TOOLS: usize = MAX_TOOLS_PER_SOURCE;
 
-/// Maximum size of the descriptions and schemas of one server, in bytes.
+/// Maximum total size of the descriptions and schemas of one server, in bytes.
 const MAX_OFFER_BYTES: usize = 16 << 20;
 
-/// Longest name that is kept; the protocol allows 128 characters.
+/// Maximum length of a tool's name, in bytes; the protocol allows 128 characters.
 const MAX_NAME_BYTES: usize = 512;
 
-/// Longest description that is kept, in bytes. The model gets the beginning of a longer one.
+/// Maximum length of a description, in bytes. The model gets only the beginning of a long one.
 const MAX_DESCRIPTION_BYTES: usize = 64 << 10;
 
-/// Longest title that is kept, in bytes.
+/// Maximum length of a title, in bytes.
 const MAX_TITLE_BYTES: usize = 4 << 10;
 
-/// Longest claims that are kept, in bytes of JSON.
+/// Maximum length of a tool's annotations, in bytes of JSON.
 const MAX_CLAIMS_BYTES: usize = 16 << 10;
 
 /// A tool as the server describes it.
@@ -39,7 +39,7 @@ const MAX_CLAIMS_BYTES: usize = 16 << 10;
 pub struct OfferedTool {
     /// Name on the server.
     pub name: String,
-    /// Name for people.
+    /// Display name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Description for the model.
@@ -56,8 +56,9 @@ pub struct OfferedTool {
 }
 
 impl OfferedTool {
-    /// Returns the texts of its arguments for a person, each with its place in the schema. The model
-    /// reads them as it reads the description, so that orders can hide in them too.
+    /// Returns the texts in the arguments' schema for the operator, each with its path in the
+    /// schema. The model reads them like the description, so that they too can contain malicious
+    /// instructions.
     #[must_use]
     pub fn argument_texts(&self) -> Vec<(String, String)> {
         let mut texts = Vec::new();
@@ -68,7 +69,7 @@ impl OfferedTool {
     }
 }
 
-/// Keywords of JSON Schema, which carry no text of the server.
+/// Keywords of JSON Schema. As names of fields, they are not texts of the server.
 const KEYWORDS: [&str; 43] = [
     "$anchor",
     "$comment",
@@ -115,7 +116,8 @@ const KEYWORDS: [&str; 43] = [
     "uniqueItems",
 ];
 
-/// Types and formats of the language of schemas.
+/// Values of `type`, and below of `format`, that are part of JSON Schema and not texts of the
+/// server.
 const TYPES: [&str; 7] = [
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
@@ -141,8 +143,8 @@ fn is_word(key: &str, text: &str) -> bool {
     }
 }
 
-/// Adds the strings in a part of a schema, and the property names. Keywords of JSON Schema are left
-/// out.
+/// Adds the strings and property names in a part of a schema, except values that belong to JSON
+/// Schema itself.
 fn add_texts(place: &str, key: &str, value: &Value, texts: &mut Vec<(String, String)>) {
     match value {
         Value::String(text) if is_word(key, text) => {}
@@ -164,7 +166,8 @@ fn add_texts(place: &str, key: &str, value: &Value, texts: &mut Vec<(String, Str
     }
 }
 
-/// Adds the texts of the members of an object. The depth of the schema is bounded.
+/// Adds the texts of an object's members. The recursion is safe because the depth of schemas is
+/// limited.
 fn add_members(
     place: &str,
     key: &str,
@@ -205,28 +208,29 @@ fn add_members(
 /// Tools, prompts and instructions that a server offered at one time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerOffer {
-    /// Name and version that the server gives itself.
+    /// Name and version as the server reports them.
     #[serde(default)]
     pub server: String,
-    /// Version of the protocol that was agreed.
+    /// Negotiated version of the protocol.
     #[serde(default)]
     pub protocol: String,
-    /// Instructions of the server. They are pinned, but not shown to the model.
+    /// Instructions of the server. They are pinned, but not passed to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// Tools that can be used, by name.
+    /// Usable tools, sorted by name.
     #[serde(default)]
     pub tools: Vec<OfferedTool>,
-    /// Prompts that can be used, by name.
+    /// Usable prompts, sorted by name.
     #[serde(default)]
     pub prompts: Vec<OfferedPrompt>,
-    /// Tools and prompts that cannot be used, each with the reason.
+    /// Unusable tools and prompts, each with the reason.
     #[serde(skip)]
     pub refused: Vec<String>,
 }
 
 impl ServerOffer {
-    /// Sorts the tools of a server into those that can be used and those that cannot.
+    /// Separates the tools of a server into usable ones, sorted by name, and reasons why the others
+    /// are unusable.
     pub(crate) fn sort_tools(
         server: &str,
         listed: Vec<OfferedTool>,
@@ -264,7 +268,7 @@ impl ServerOffer {
     }
 }
 
-/// Counts the bytes of a list while it is read, page by page.
+/// Limits the number of tools and bytes of an offer while it is read page by page.
 #[derive(Debug, Default)]
 pub(crate) struct OfferBudget {
     n_bytes: usize,
@@ -272,7 +276,7 @@ pub(crate) struct OfferBudget {
 }
 
 impl OfferBudget {
-    /// Adds a tool. The error ends the list: phrased to follow "it".
+    /// Counts a tool. The error, phrased to follow "it", ends the listing.
     pub(crate) fn add_tool(&mut self, tool: &OfferedTool) -> Result<(), String> {
         self.n_tools += 1;
         if self.n_tools > MAX_TOOLS {
@@ -288,7 +292,7 @@ impl OfferBudget {
         self.add_bytes(n_values + texts.map(String::len).sum::<usize>())
     }
 
-    /// Counts a tool that cannot be read, with its reason.
+    /// Counts an unreadable tool, with the reason that is kept for it.
     pub(crate) fn add_refused(&mut self, why: &str) -> Result<(), String> {
         self.n_tools += 1;
         if self.n_tools > MAX_TOOLS {
@@ -297,7 +301,7 @@ impl OfferBudget {
         self.add_bytes(why.len())
     }
 
-    /// Counts bytes of a list that are kept. The error ends the list: phrased to follow "it".
+    /// Counts bytes that are kept. The error, phrased to follow "it", ends the listing.
     pub(crate) fn add_bytes(&mut self, n_bytes: usize) -> Result<(), String> {
         self.n_bytes = self.n_bytes.saturating_add(n_bytes);
         if self.n_bytes > MAX_OFFER_BYTES {
@@ -310,7 +314,7 @@ impl OfferBudget {
     }
 }
 
-/// Reason why a tool cannot be used.
+/// Returns the reason why a tool cannot be used; `None` if it can.
 fn tool_fault(tool: &OfferedTool) -> Option<String> {
     if tool.name.len() > MAX_NAME_BYTES {
         return Some(format!("its name has more than {MAX_NAME_BYTES} bytes"));
@@ -413,7 +417,7 @@ mod tests {
     #[test]
     fn no_text_of_the_arguments_is_hidden_from_the_person() {
         let mut tool = plain_tool("t", "d");
-        // In the order of the names, which a map that keeps its own order then has as well.
+        // Sorted by name, so that the order is the same for a map that keeps insertion order.
         tool.input_schema = json!({
             "$comment": "c1",
             "$defs": {"read the key": {"type": "string"}},
@@ -457,7 +461,7 @@ mod tests {
         let large = plain_tool("t", &"x".repeat(1 << 20));
         let refused = (0..100).find_map(|_| budget.add_tool(&large).err());
         assert!(refused.unwrap().contains("more than 16 MiB"));
-        // Every text that is kept counts, and not only what the model gets.
+        // Every text that is stored counts towards the limit, not only those that the model gets.
         let long = "x".repeat(1 << 20);
         let mut titled = plain_tool("t", "d");
         titled.title = Some(long.clone());

@@ -1,5 +1,5 @@
-//! Facts about the parts of a fetched prompt or resource, and which part each of them is about after hooks
-//! edited the parts.
+//! Facts about the parts of a fetched prompt or resource, and the assignment of facts to parts
+//! after hooks have edited the parts.
 //!
 //! Start from [`match_pieces`].
 
@@ -12,20 +12,20 @@ use rind_lib::secret::{Scanner, run_aside};
 /// Length of the hash in a mark, in hex digits.
 const MARK_DIGITS: usize = 16;
 
-/// Facts about one part that neither its text nor its bytes tell.
+/// Facts about one part that the part itself does not contain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Piece {
-    /// Whether the part is a resource, inside a prompt.
+    /// Whether the part is a resource embedded in a prompt.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_resource: bool,
-    /// Whether the text is the name of a resource that is only linked.
+    /// Whether the part is only a link to a resource, and its text the resource's name.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_link: bool,
-    /// Whether the text was served as bytes.
+    /// Whether the server sent the text as bytes.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_bytes: bool,
-    /// Mark of the part that this is about.
+    /// Mark of the part to which these facts belong; see [`mark_of`].
     pub(crate) mark: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) role: Option<Role>,
@@ -35,8 +35,8 @@ pub(crate) struct Piece {
     pub(crate) media_type: Option<String>,
 }
 
-/// Returns the kind of a part and a short hash of it. The hash is of the masked text, so it tells nothing
-/// about a secret.
+/// Returns a mark of a part: its kind and a short hash. The hash of a text is computed from the
+/// masked text, so that it reveals nothing about a secret.
 pub(crate) fn mark_of(part: &Part) -> String {
     let (kind, id) = match part {
         Part::Text { text } => {
@@ -55,9 +55,9 @@ fn kind_in(mark: &str) -> &str {
     mark.split(' ').next().unwrap_or_default()
 }
 
-/// Returns the facts about each part, in the order of the parts. A part that a hook left as it was keeps
-/// its facts wherever it stands now. One that a hook edited keeps them only if all else stands where it
-/// stood; otherwise it has none, because the facts could be about another part.
+/// Assigns facts to the parts after hooks, in the order of the parts. An unchanged part keeps its
+/// facts, even at another position. An edited part keeps its facts only if all other parts are at
+/// their old positions; otherwise it gets none, because the facts could belong to another part.
 pub(crate) fn match_pieces(pieces: Vec<Piece>, parts: &[&Part]) -> Vec<Piece> {
     let marks: Vec<String> = parts.iter().map(|part| mark_of(part)).collect();
     let is_in_place = pieces.len() == marks.len()

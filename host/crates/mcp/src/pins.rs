@@ -1,6 +1,6 @@
-//! Pins: the offer of each server to which the operator said yes, in a file beside the grants.
+//! Pins: for each server, the offer that the operator approved, in a file beside the grants.
 //!
-//! Writes happen under a lock and atomically. Start from [`PinnedServers`].
+//! The file is written atomically and under a lock. Start from [`PinnedServers`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,20 +12,20 @@ use super::settings::ServerSettings;
 use rind_lib::disk::{lock_beside, read_if_present, replace_private};
 use rind_lib::paths::Paths;
 
-/// Version of the file.
+/// Version of the file format.
 const VERSION: u32 = 1;
 
-/// Largest file, in bytes.
+/// Maximum size of the file, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// An approval of a server's offer.
+/// The operator's approval of a server's offer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerPin {
-    /// Digest of the settings of the server at that time.
+    /// Digest of the server's settings at the time of the approval.
     pub settings: String,
-    /// Time of the approval, RFC 3339.
+    /// Time of the approval, as RFC 3339.
     pub given: String,
-    /// Offer of the server.
+    /// The approved offer.
     pub offer: ServerOffer,
 }
 
@@ -57,10 +57,10 @@ pub struct PinnedServers {
 }
 
 impl PinnedServers {
-    /// Reads the pins; none if the file does not exist.
+    /// Reads the pins; empty if the file does not exist.
     ///
     /// # Errors
-    /// The file cannot be read or is not a file of pins.
+    /// The file cannot be read, is damaged, or was written by a newer version.
     pub fn read(path: &Path) -> Result<Self, PinError> {
         let refuse = |message: String| PinError {
             path: path.to_owned(),
@@ -87,13 +87,13 @@ impl PinnedServers {
         })
     }
 
-    /// Returns the pin of a server, whatever its settings were.
+    /// Returns the pin of a server, even if its settings have changed since.
     #[must_use]
     pub fn earlier(&self, name: &str) -> Option<&ServerPin> {
         self.servers.get(name)
     }
 
-    /// Returns the pin of a server with these settings.
+    /// Returns the pin of a server if it was made with these settings.
     #[must_use]
     pub fn find(&self, name: &str, settings: &ServerSettings) -> Option<&ServerPin> {
         let pin = self.servers.get(name)?;
@@ -110,7 +110,7 @@ impl PinnedServers {
         })
     }
 
-    /// Removes the pin of a server. Returns whether there was one.
+    /// Removes the pin of a server. Returns whether it existed.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -139,7 +139,7 @@ impl PinnedServers {
         };
         let bytes =
             serde_json::to_vec_pretty(&content).map_err(|e| refuse(std::io::Error::other(e)))?;
-        // A file that is too large could not be read again, and no session would start.
+        // Reject a file that is too large: it could not be read again, so no session would start.
         if bytes.len() as u64 > MAX_BYTES {
             let why = format!("it would have more than {} MiB", MAX_BYTES >> 20);
             return Err(refuse(std::io::Error::other(why)));

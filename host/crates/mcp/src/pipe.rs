@@ -1,4 +1,4 @@
-//! The transport over standard input and output: one message in each line.
+//! Transport over standard input and output of a server program: one message per line.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
@@ -15,33 +15,34 @@ use rind_lib::lock::lock;
 use rind_lib::text::clean_line;
 use rind_lib::tool::peer::{PeerEnd, PeerInput, PeerProcess, PeerStop};
 
-/// Maximum number of lines of one process that are not messages. A few are common, such as
+/// Maximum number of output lines per process that are not messages. A few are common, such as
 /// greetings and warnings.
 const MAX_GARBAGE_LINES: usize = 100;
 
-/// Longest excerpt of such a line, in bytes.
+/// Maximum length of an excerpt of such a line, in bytes.
 const MAX_EXCERPT_BYTES: usize = 80;
 
-/// Code of the error that takes the place of an answer which cannot be read. No code of the
-/// protocol has this value.
+/// Error code that replaces an answer which cannot be parsed. The protocol has no error code of
+/// this value.
 pub(crate) const UNREADABLE: ErrorCode = ErrorCode(-39_001);
 
-/// Standard input and output of a server.
+/// Transport to a server program.
 pub(crate) struct PipeTransport {
     input: PeerInput,
     output: Receiver<Vec<u8>>,
     end: PeerEnd,
     garbage: GarbageLines,
-    /// Stops the server with the transport.
+    /// Stops the program when the transport is dropped.
     _stop: PeerStop,
 }
 
-/// Lines of a server that are not messages. Cheap to clone.
+/// Number of output lines that are not messages, and an excerpt of the last one. Clones share the
+/// data.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GarbageLines(Arc<Mutex<(usize, String)>>);
 
 impl GarbageLines {
-    /// Describes them for a failure that they may explain; empty if there are none.
+    /// Describes these lines, because they may explain a failure; empty if there are none.
     pub(crate) fn words(&self) -> String {
         let garbage = lock(&self.0);
         match &*garbage {
@@ -52,7 +53,7 @@ impl GarbageLines {
         }
     }
 
-    /// Counts a line. Returns the new number.
+    /// Counts a line. Returns the number of lines so far.
     fn count(&self, line: &[u8]) -> usize {
         let mut garbage = lock(&self.0);
         garbage.0 += 1;
@@ -77,7 +78,8 @@ impl PipeTransport {
         self.garbage.clone()
     }
 
-    /// Counts a line that is not a message. Returns whether the limit is not reached yet.
+    /// Counts a line that is not a message. Returns `false`, and stops the server, if there are too
+    /// many.
     fn count_garbage(&self, line: &[u8]) -> bool {
         let n_lines = self.garbage.count(line);
         if n_lines <= MAX_GARBAGE_LINES {
@@ -89,8 +91,8 @@ impl PipeTransport {
     }
 }
 
-/// Start of an answer whose rest cannot be read. Skipping values has no limit of depth, unlike
-/// reading them.
+/// The fields that identify an answer, for one that cannot be parsed completely. Ignored values may
+/// be nested to any depth, unlike parsed ones.
 #[derive(Deserialize)]
 struct AnswerHead {
     jsonrpc: String,
@@ -103,12 +105,12 @@ struct AnswerHead {
     error: Option<IgnoredAny>,
 }
 
-/// Returns an error instead of an answer that cannot be read, so that its request fails at once and
-/// with the reason, not after its timeout.
+/// Returns an error in place of an answer that cannot be parsed, so that its request fails at once
+/// with the reason instead of timing out.
 fn unreadable_answer(line: &[u8], why: &serde_json::Error) -> Option<RxJsonRpcMessage<RoleClient>> {
     let head: AnswerHead = serde_json::from_slice(line).ok()?;
     let error = ErrorData::new(UNREADABLE, why.to_string(), None);
-    // A line of a log may have an `id` as well.
+    // A log line may have an `id` too.
     let has_outcome = head.result.is_some() || head.error.is_some();
     let is_answer = head.jsonrpc == "2.0" && head.method.is_none() && has_outcome;
     is_answer.then(|| JsonRpcMessage::error(error, Some(head.id)))
@@ -182,7 +184,7 @@ mod tests {
         ] {
             assert!(answer(line).unwrap().contains("\"x\""));
         }
-        // Not an answer: a request, a notification, a greeting, the rest of a message.
+        // Not answers: a request, a notification, a greeting, the rest of a message.
         for line in [
             br#"{"jsonrpc":"2.0","id":1,"method":7}"#.as_slice(),
             br#"{"jsonrpc":"2.0","method":7}"#,

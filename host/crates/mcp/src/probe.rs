@@ -12,13 +12,12 @@ use rind_lib::point::handle::AgentHandle;
 use rind_lib::point::outcome::{Effect, Level};
 use rind_lib::point::trace::AccessRecord;
 
-/// Starts a server or connects to it, and returns its offer. The connection is closed before this
-/// returns.
+/// Starts or connects to a server, and returns its offer. The connection is closed afterwards.
 ///
 /// # Errors
 /// Reason, phrased to follow "it".
 pub async fn probe_server(server: &McpServer) -> Result<ServerOffer, ProbeFailure> {
-    // A server that is looked at once cannot change, so no one listens.
+    // The connection is too short for changes to matter, so the receiver is dropped.
     let (changed, _) = mpsc::channel(1);
     let end = ClientEnd {
         changed,
@@ -43,13 +42,14 @@ pub async fn probe_server(server: &McpServer) -> Result<ServerOffer, ProbeFailur
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct ProbeFailure {
-    /// Whether the server answered that it wants a login.
+    /// Whether the server requires a login.
     pub wants_login: bool,
     /// Reason, phrased to follow "it".
     pub why: String,
 }
 
-/// Functions of a session that does not exist.
+/// Handle for use outside a session: log lines and access records go to `tracing`, effects are
+/// dropped.
 pub(crate) struct NoSession;
 
 impl AgentHandle for NoSession {

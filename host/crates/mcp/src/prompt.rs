@@ -1,5 +1,5 @@
-//! Prompts of a server: what of its list can be used, and the names and arguments of the commands
-//! that a person calls them by.
+//! Prompts of a server: which of them can be used, and the names and arguments of the slash
+//! commands that run them.
 //!
 //! All texts here are claims of the server. Start from [`OfferedPrompt`].
 
@@ -17,16 +17,16 @@ pub(crate) const MAX_PROMPTS: usize = 1_000;
 /// Maximum number of arguments of one prompt.
 const MAX_ARGUMENTS: usize = 32;
 
-/// Longest name of a prompt on its server, in bytes.
+/// Maximum length of a prompt's name on its server, in bytes.
 const MAX_NAME_BYTES: usize = 512;
 
-/// Longest name of a command.
+/// Maximum length of a command's name without the server's name, in bytes.
 const MAX_COMMAND_BYTES: usize = 48;
 
-/// Longest description of a prompt or an argument, in bytes.
+/// Maximum length of the description of a prompt or argument, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 4 << 10;
 
-/// Number of hexadecimal digits that tell cut names apart.
+/// Number of hex digits of the hash that makes a truncated name unique.
 const HASH_DIGITS: usize = 8;
 
 /// A prompt as the server describes it.
@@ -34,18 +34,18 @@ const HASH_DIGITS: usize = 8;
 pub struct OfferedPrompt {
     /// Name on the server.
     pub name: String,
-    /// Name for people.
+    /// Display name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Description for people.
     #[serde(default)]
     pub description: String,
-    /// Arguments in the order of the server.
+    /// Arguments in the server's order.
     #[serde(default)]
     pub arguments: Vec<OfferedArgument>,
 }
 
-/// An argument of a prompt, which is a text.
+/// An argument of a prompt; its value is a string.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OfferedArgument {
     /// Name on the server.
@@ -53,7 +53,7 @@ pub struct OfferedArgument {
     /// Description for people.
     #[serde(default)]
     pub description: String,
-    /// Whether it must be given.
+    /// Whether the argument is required.
     #[serde(default)]
     pub required: bool,
 }
@@ -68,7 +68,7 @@ pub struct ServerPrompts {
 }
 
 impl OfferedPrompt {
-    /// Returns the number of bytes of its texts.
+    /// Returns the total length of the texts, in bytes.
     pub(crate) fn n_bytes(&self) -> usize {
         let arguments = self.arguments.iter();
         let arguments = arguments.map(|own| own.name.len() + own.description.len());
@@ -76,9 +76,9 @@ impl OfferedPrompt {
         self.name.len() + title + self.description.len() + arguments.sum::<usize>()
     }
 
-    /// Returns the name of the command for it, without that of the server: letters, digits, `-`, `_`
-    /// and `.`, with `-` instead of other characters. A name that is too long is cut and ends in
-    /// digits of a hash of the whole name. Empty for a name without any letter or digit.
+    /// Returns the name of the slash command, without the server's name: letters, digits, `-`, `_`
+    /// and `.`; other characters become `-`. A name that is too long is truncated and ends in
+    /// digits of a hash of the prompt's name. Empty if the prompt's name has no letter or digit.
     #[must_use]
     pub fn command_name(&self) -> String {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -92,13 +92,13 @@ impl OfferedPrompt {
             return fitted.to_owned();
         }
         let hash = blake3::hash(self.name.as_bytes()).to_hex();
-        // The name is ASCII, so it can be cut at any byte.
+        // The name is ASCII, so it can be truncated at any byte.
         let head = fitted.get(..MAX_COMMAND_BYTES - HASH_DIGITS - 1);
         let digits = hash.get(..HASH_DIGITS).unwrap_or_default();
         format!("{}-{digits}", head.unwrap_or(fitted))
     }
 
-    /// Returns the JSON Schema of its arguments, all of which are texts.
+    /// Returns the JSON Schema of the arguments, all of which are strings.
     #[must_use]
     pub fn arguments_schema(&self) -> Value {
         let property = |own: &OfferedArgument| {
@@ -119,7 +119,7 @@ impl OfferedPrompt {
         })
     }
 
-    /// Returns the reason why it cannot be used.
+    /// Returns the reason why the prompt cannot be used; `None` if it can.
     fn fault(&self) -> Option<String> {
         if self.name.len() > MAX_NAME_BYTES {
             return Some(format!("its name has more than {MAX_NAME_BYTES} bytes"));
@@ -165,8 +165,8 @@ impl OfferedPrompt {
     }
 }
 
-/// Sorts the prompts of a server into those that can be used and those that cannot, each of these
-/// with the reason.
+/// Separates the prompts of a server into usable ones, sorted by name, and reasons why the others
+/// are unusable.
 pub(crate) fn sort_prompts(
     server: &str,
     listed: Vec<OfferedPrompt>,

@@ -1,4 +1,4 @@
-//! Values that a server proposes for its form: they are sent unchanged if the user agrees.
+//! Values that a server proposes for its form. They are sent unchanged if the user agrees.
 
 use serde_json::{Map, Value, json};
 
@@ -6,24 +6,25 @@ use super::form::{FormField, schema_of_value};
 use rind_lib::text::clean_line;
 use rind_lib::tool::schema;
 
-/// Longest value that is shown, in bytes.
+/// Maximum length of a value that is shown, in bytes.
 const MAX_VALUE_BYTES: usize = 80;
 
-/// Longest list of values, in bytes. A longer one is not offered: the person could not read it.
+/// Maximum length of the line with all values, in bytes. A longer one is not offered, because the
+/// user could not read it.
 const MAX_SHOWN_BYTES: usize = 600;
 
-/// Values for a whole form.
+/// Proposed values for all required fields of a form, and for optional fields with a proposal.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Proposal {
     /// Content of the answer.
     pub(crate) content: Map<String, Value>,
-    /// The values for the person, in one line.
+    /// The values as one line for the user.
     pub(crate) shown: String,
 }
 
 impl Proposal {
-    /// Collects the values that a form proposes. `None` if a required field has none, one does not fit
-    /// its field, or the values cannot be shown whole.
+    /// Collects the values that a form proposes. `None` if a required field has no proposal, a
+    /// value does not fit its field's schema, or the values are too long to be shown completely.
     pub(crate) fn of_form(fields: &[FormField]) -> Option<Self> {
         let (mut content, mut shown) = (Map::new(), Vec::new());
         for field in fields {
@@ -35,7 +36,8 @@ impl Proposal {
             };
             let check = schema::compile(&schema_of_value(&field.schema)).ok()?;
             check(&json!({ "value": value })).ok()?;
-            // Escaping invisible characters makes the text longer.
+            // Escaping invisible characters makes the text longer, so the length is checked
+            // afterwards.
             let text = clean_line(&value.to_string(), usize::MAX);
             if text.len() > MAX_VALUE_BYTES {
                 return None;

@@ -1,8 +1,8 @@
-//! Resources of a server: addresses that may be asked for, and the content of an answer.
+//! Resources of a server: which URIs may be requested, and how an answer becomes content.
 //!
-//! An address is sent to the server only if the server lists it or a template that it fits; the host
-//! itself opens none. Content is text or an image, and everything else is refused by name. Start from
-//! [`ResourceList`].
+//! A URI is sent to the server only if the server lists it or a template that it matches; the host
+//! itself opens none. Content is text or an image; anything else is refused with its type. Start
+//! from [`ResourceList`].
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,47 +13,48 @@ use rind_lib::message::Attachment;
 use rind_lib::message::blob::is_media_type;
 use rind_lib::text::clean_line;
 
-/// Longest address, in bytes.
+/// Maximum length of a URI, in bytes.
 pub(crate) const MAX_URI_BYTES: usize = 2 << 10;
 
 /// Maximum number of resources and templates of one server.
 pub(crate) const MAX_RESOURCES: usize = 10_000;
 
-/// Maximum size of text in one answer, in bytes.
+/// Maximum size of the text in one answer, in bytes.
 pub(crate) const MAX_TEXT_BYTES: usize = 256 << 10;
 
-/// Maximum number of parts of one answer.
+/// Maximum number of parts in one answer.
 const MAX_PARTS: usize = 32;
 
-/// Maximum number of images of one answer.
+/// Maximum number of images in one answer.
 const MAX_IMAGES: usize = 10;
 
-/// Longest quoted address or type, in bytes.
+/// Maximum length of a quoted URI or type, in bytes.
 const MAX_QUOTED_BYTES: usize = 200;
 
-/// Longest description in a list, in bytes.
+/// Maximum length of a description in a list, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 200;
 
-/// Maximum number of times that an address is decoded to find `..` in it.
+/// Maximum number of times that a URI is percent-decoded in search of `..`.
 const MAX_DECODINGS: usize = 4;
 
 /// Resources and templates that a server listed at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResourceList {
-    /// Resources by address.
+    /// Resources, each with its URI.
     pub(crate) resources: Vec<ListedResource>,
-    /// Templates, each with the text of RFC 6570.
+    /// Resource templates, each with its RFC 6570 text.
     pub(crate) templates: Vec<ListedResource>,
 }
 
 impl ResourceList {
-    /// Adds a resource, or with `template` a template. Its texts are cut to a line.
+    /// Adds a resource, or a template if `template` is set. Its texts are shortened to one line. An
+    /// entry with a URI that could not be requested is skipped.
     ///
     /// # Errors
-    /// There are too many; phrased to follow "it".
+    /// The server lists too many; phrased to follow "it".
     pub(crate) fn add(&mut self, mut listed: ListedResource) -> Result<(), String> {
         let address = listed.template.as_ref().unwrap_or(&listed.uri);
-        // Too long to be asked for by a person; its text would only take memory.
+        // The user could not request a URI of this length, so it is skipped.
         if address.len() > MAX_URI_BYTES {
             return Ok(());
         }
@@ -63,7 +64,7 @@ impl ResourceList {
         listed.name = clean_line(&listed.name, MAX_DESCRIPTION_BYTES);
         listed.description = clean_line(&listed.description, MAX_DESCRIPTION_BYTES);
         listed.media_type = listed.media_type.filter(|own| is_media_type(own));
-        // An address that nobody could ask for is not kept.
+        // Skips URIs and templates that the checks would refuse anyway.
         match &listed.template {
             Some(template)
                 if has_scheme(literal_start(template)) && template.chars().all(is_seen) =>
@@ -77,7 +78,7 @@ impl ResourceList {
         Ok(())
     }
 
-    /// Whether the server lists this address, or a template that it fits.
+    /// Whether the server lists this URI, or a template that the URI matches.
     pub(crate) fn has(&self, uri: &str) -> bool {
         self.resources.iter().any(|own| own.uri == uri)
             || self
@@ -87,7 +88,8 @@ impl ResourceList {
                 .any(|own| fits_template(own, uri))
     }
 
-    /// Returns the addresses to propose; for a template, the text before its first expression.
+    /// Returns the resources and templates to propose to the user. The `uri` of a template is its
+    /// text before the first expression.
     pub(crate) fn proposed(&self) -> Vec<ListedResource> {
         self.resources
             .iter()
@@ -97,10 +99,10 @@ impl ResourceList {
     }
 }
 
-/// Checks an address before a server sees it.
+/// Checks a URI before it is sent to a server.
 ///
 /// # Errors
-/// Text phrased to follow "the address".
+/// Reason, phrased to follow "the address".
 pub(crate) fn check_uri(uri: &str) -> Result<(), String> {
     if uri.len() > MAX_URI_BYTES {
         return Err(format!("has more than {} KiB", MAX_URI_BYTES >> 10));
@@ -117,12 +119,12 @@ pub(crate) fn check_uri(uri: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a character may stand in an address: people must be able to see it.
+/// Whether a character is allowed in a URI: the user must be able to see it.
 fn is_seen(c: char) -> bool {
     c.is_ascii_graphic() || c.is_alphanumeric()
 }
 
-/// Whether a text begins with the scheme of an address.
+/// Whether a text begins with a URI scheme, such as `file:`.
 fn has_scheme(text: &str) -> bool {
     let scheme = text.split_once(':').map(|(scheme, _)| scheme);
     scheme.is_some_and(|scheme| {
@@ -133,7 +135,7 @@ fn has_scheme(text: &str) -> bool {
     })
 }
 
-/// Whether a part of the path is `..`, also if it is percent-encoded several times.
+/// Whether a part of a URI is `..`, even if it is percent-encoded several times.
 fn has_parent(uri: &str) -> bool {
     let mut text = uri.to_ascii_lowercase();
     for _ in 0..MAX_DECODINGS {
@@ -148,17 +150,18 @@ fn has_parent(uri: &str) -> bool {
         text = decoded;
     }
     let mut parts = text.split(['/', '\\', ':', '?', '#', '&', '=', ';']);
-    // A text that is still percent-encoded after these rounds only tries to hide `..`.
+    // A URI that is still percent-encoded after these rounds is refused too, because it probably
+    // hides `..`.
     parts.any(|part| part == "..") || text.contains("%25")
 }
 
-/// The text of a template before its first expression.
+/// Returns the text of a template before its first expression.
 fn literal_start(template: &str) -> &str {
     template.split('{').next().unwrap_or_default()
 }
 
-/// Whether an address fits a template of RFC 6570. An expression stands for any text; without an
-/// operator and without `*` for one without `/`.
+/// Whether a URI matches an RFC 6570 template. An expression matches any text; one without an
+/// operator and without `*` matches only text without `/`.
 pub(crate) fn fits_template(template: &str, uri: &str) -> bool {
     let mut rest = uri;
     let mut parts = template.split('{');
@@ -177,7 +180,7 @@ pub(crate) fn fits_template(template: &str, uri: &str) -> bool {
         let at = match (literal.is_empty(), parts.peek().is_none()) {
             (true, true) => Some(rest.len()),
             (false, true) => rest.ends_with(literal).then(|| rest.len() - literal.len()),
-            // Two adjacent expressions have no text between them, so the first matches the whole
+            // No literal separates two adjacent expressions, so the first one matches an empty
             // value.
             (true, false) => Some(0),
             (false, false) => rest.find(literal),
@@ -194,10 +197,10 @@ pub(crate) fn fits_template(template: &str, uri: &str) -> bool {
     rest.is_empty()
 }
 
-/// Turns an answer into text and images.
+/// Converts an answer into text and images.
 ///
 /// # Errors
-/// The answer is not what was asked for, too large, or neither text nor images; phrased to follow
+/// The answer is for another resource, too large, or neither text nor images; phrased to follow
 /// "it".
 pub(crate) fn read_contents(
     uri: &str,
@@ -239,7 +242,7 @@ pub(crate) fn read_contents(
     Ok(fetched)
 }
 
-/// Content of a part.
+/// Decoded content of a part.
 enum PartContent {
     Text(String),
     Bytes(Vec<u8>),
@@ -251,7 +254,7 @@ fn decode_blob(blob: &str) -> Result<PartContent, String> {
     Ok(PartContent::Bytes(bytes))
 }
 
-/// Refuses content of another resource: only the requested one, or one below it, is accepted.
+/// Refuses content of a resource other than the requested one or one below it.
 pub(crate) fn check_origin(asked: &str, own: &str) -> Result<(), String> {
     let below = own.strip_prefix(asked.trim_end_matches('/'));
     let is_below = below.is_some_and(|rest| rest.starts_with('/')) && check_uri(own).is_ok();

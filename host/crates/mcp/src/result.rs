@@ -1,7 +1,7 @@
-//! Turns the result of a call into the output of a tool.
+//! Converts the result of an MCP call into a tool's output.
 //!
-//! Text, images and structured content become parts. Everything else becomes a text that names it:
-//! nothing of a result is written to a file under a name that a server chose.
+//! Text, images and structured content become parts. Anything else becomes a text that describes
+//! it: nothing is written to a file, because the server would choose its name.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,10 +12,10 @@ use rind_lib::message::{Blob, Part};
 use rind_lib::text::clean_line;
 use rind_lib::tool::ToolOutput;
 
-/// Maximum number of parts of a result.
+/// Maximum number of parts in a result.
 const MAX_PARTS: usize = 100;
 
-/// Longest name or address that is quoted, in bytes.
+/// Maximum length of a quoted name or URI, in bytes.
 const MAX_NAME_BYTES: usize = 300;
 
 /// Converts a result.
@@ -81,7 +81,7 @@ impl ResultParts {
         }
     }
 
-    /// Adds an image with its bytes. Other binary data becomes a text that names it.
+    /// Adds an image with its bytes. Other binary data is replaced by a text that describes it.
     fn add_bytes(&mut self, what: &str, data: &str, media_type: &str) {
         let Ok(bytes) = STANDARD.decode(data) else {
             return self.add_text(format!("[{what} that is not base64, left out]"));
@@ -117,7 +117,8 @@ impl ResultParts {
         }
     }
 
-    /// Whether a text of the result already is this value: many servers repeat structured content.
+    /// Whether a text part is the JSON of this value, because many servers repeat structured
+    /// content as text.
     fn has_text_of(&self, value: &Value) -> bool {
         self.parts.iter().any(|part| match part {
             Part::Text { text } => {

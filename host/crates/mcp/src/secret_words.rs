@@ -1,11 +1,11 @@
-//! Finds words that ask for a password, a token, a key or the like, even if they are disguised.
+//! Detects texts that ask for a password, token, key or other secret, even in disguised spelling.
 //!
 //! This is a heuristic that refuses when in doubt. Start from [`asks_for_secret`].
 
 use rind_lib::skill::key;
 
-/// Parts of words that name a secret, which no server may ask for. The words are written in the
-/// letters that [`fold_letter`] returns, so the Russian word starts with Latin letters.
+/// Secrets for which no server may ask; they also match inside a longer word. They are spelled with
+/// the letters that [`fold_letter`] returns, so the Russian word starts with Latin letters.
 const SECRET_PARTS: [&str; 37] = [
     "password",
     "passwd",
@@ -46,18 +46,20 @@ const SECRET_PARTS: [&str; 37] = [
     "비밀번호",
 ];
 
-/// Words for a password that stand within other words, such as `senha` in the Portuguese `resenha`.
+/// Names of a secret that match only a complete word, because they occur inside harmless words,
+/// such as `senha` in the Portuguese `resenha`.
 const PASSWORD_WORDS: [&str; 8] = [
     "senha", "senhas", "haslo", "hasla", "heslo", "hesla", "sifre", "sifreniz",
 ];
 
-/// Words that name a secret only as a whole word.
+/// Names of a secret that match only a complete word, and only in names and labels, not in
+/// sentences.
 const SECRET_WORDS: [&str; 9] = [
     "key", "keys", "pin", "otp", "cvv", "cvc", "ssn", "iban", "pwd",
 ];
 
-/// Whether a text names a password, a token, a key or the like. Names as `apiKey` and letters that
-/// only look different count as well.
+/// Whether a name or label asks for a secret. Also detects names such as `apiKey`, and letters of
+/// other scripts that look like Latin ones.
 pub(crate) fn asks_for_secret(text: &str) -> bool {
     let words = words_of(text);
     words
@@ -66,16 +68,16 @@ pub(crate) fn asks_for_secret(text: &str) -> bool {
         || asks_for_secret_text(text)
 }
 
-/// Whether a sentence asks for a secret. In a sentence, unlike in a name, `key` alone may mean
-/// anything.
+/// Whether a sentence asks for a secret. Unlike in a name, a single word such as `key` is allowed,
+/// because it may have another meaning.
 pub(crate) fn asks_for_secret_text(text: &str) -> bool {
     let words = words_of(text);
     let is_part = |word: &String| {
         PASSWORD_WORDS.contains(&word.as_str())
             || SECRET_PARTS.iter().any(|part| word.contains(part))
     };
-    // Join neighboring words to find `api key` and `one time code`. Two words that join to `token`
-    // do not count.
+    // Join neighboring words to find `api key` and `one time code`. Two or three words that join to
+    // `token`, such as `to ken`, do not count.
     let is_split = |n: usize| {
         let mut groups = words.windows(n).map(<[String]>::concat);
         groups.any(|group| group != "token" && SECRET_PARTS.contains(&group.as_str()))
@@ -83,9 +85,9 @@ pub(crate) fn asks_for_secret_text(text: &str) -> bool {
     words.iter().any(is_part) || is_split(2) || is_split(3)
 }
 
-/// Splits a text into lower-case words; a name such as `apiKey` becomes two. Letters of other
-/// scripts that look like Latin ones are replaced by these, and single letters are joined to one
-/// word.
+/// Splits a text into lowercase words; a name such as `apiKey` becomes two. Letters of other
+/// scripts that look like Latin ones are replaced by the Latin ones, and consecutive single letters
+/// are joined into one word.
 fn words_of(text: &str) -> Vec<String> {
     let mut spaced = String::with_capacity(text.len());
     let mut was_small = false;

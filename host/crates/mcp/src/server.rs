@@ -1,4 +1,4 @@
-//! An MCP server as a session reaches it: its settings, and the program or address with rules and
+//! An MCP server as sessions reach it: its settings, and the program or URL with permissions and
 //! limits.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use rind_lib::tool::FileTracking;
 use rind_lib::tool::builtin::Confining;
 use rind_lib::tool::peer::PeerProgram;
 
-/// Headers of the protocol, which no setting may replace.
+/// Headers that the protocol sets, which settings must not replace.
 const OWN_HEADERS: [&str; 5] = [
     "accept",
     "content-type",
@@ -29,8 +29,8 @@ const OWN_HEADERS: [&str; 5] = [
 /// Header that carries the access token of a login.
 const AUTHORIZATION: &str = "authorization";
 
-/// Time that an HTTP request may take beyond the timeout of its call, because the call's timeout
-/// gives the better message.
+/// Time by which the timeout of an HTTP request exceeds that of its call, because the call's
+/// timeout gives the better message.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A server that can be reached.
@@ -38,43 +38,43 @@ const GRACE: Duration = Duration::from_secs(5);
 pub struct McpServer {
     /// Name in the settings.
     pub name: String,
-    /// Name under which its offer is pinned.
+    /// Name under which the offer is pinned.
     pub pin: String,
-    /// Settings that the server is built from.
+    /// Settings from which the server was built.
     pub settings: ServerSettings,
-    /// Way to reach it.
+    /// Program or URL through which the host reaches the server.
     pub reach: ServerReach,
-    /// Whether it may change files of the workspace.
+    /// Whether the server may change files of the workspace.
     pub changes_workspace: bool,
 }
 
-/// Way to reach a server.
+/// Program or URL through which the host reaches a server.
 #[derive(Clone, Debug)]
 pub enum ServerReach {
-    /// A program that is started for each session.
+    /// A program, started for each session.
     Program(Box<PeerProgram>),
-    /// An address.
+    /// A URL.
     Http(HttpServer),
 }
 
-/// An address, and the egress that requests to it pass.
+/// A URL, and the egress through which requests to it go.
 #[derive(Clone, Debug)]
 pub struct HttpServer {
     /// Absolute URL.
     pub url: String,
-    /// Rules and limits of its requests.
+    /// Permissions and limits of the requests.
     pub egress: Arc<PluginEgress>,
-    /// Login whose token goes with its requests.
+    /// Login whose access token is added to the requests.
     pub(crate) login: Option<Arc<ServerLogin>>,
 }
 
 impl HttpServer {
-    /// Builds the egress of a server: requests reach its host and no other, redirects included.
-    /// The login in the file `login` is used if it is for this address, and the settings set no
-    /// header for authorization themselves.
+    /// Builds the egress of a server: requests, including redirects, reach only the server's host.
+    /// The login in the file `login` is used if it is for the same URL and the settings set no
+    /// `authorization` header.
     ///
     /// # Errors
-    /// A sentence about a setting or a login that is wrong.
+    /// A setting or the login is invalid; the error is a sentence.
     pub fn new(
         name: &str,
         settings: &ServerSettings,
@@ -84,7 +84,8 @@ impl HttpServer {
         let url = settings.url.clone().unwrap_or_default();
         let host = host_of(&url)?;
         let mut capabilities = vec![Capability::Network(host.clone())];
-        // The operator wrote the address; only a name can come to mean another place later.
+        // An IP address that the operator wrote cannot change; a name could later resolve to
+        // another address, so private addresses need the setting `private`.
         if settings.private || host.address().is_some() || host.is_localhost() {
             capabilities.push(Capability::PrivateNetwork(host.clone()));
         }
@@ -116,7 +117,8 @@ impl HttpServer {
     }
 }
 
-/// Whether the login in a file is for the address of the settings.
+/// Whether a login file exists for the URL of the settings and the settings set no `authorization`
+/// header.
 fn has_login(settings: &ServerSettings, file: &Path) -> Result<bool, String> {
     if settings.sets_authorization() {
         return Ok(false);
@@ -125,7 +127,7 @@ fn has_login(settings: &ServerSettings, file: &Path) -> Result<bool, String> {
     Ok(login.is_some_and(|login| Some(&login.url) == settings.url.as_ref()))
 }
 
-/// Returns the host of an address as a pattern that matches nothing else.
+/// Returns a pattern that matches only the host of a URL.
 pub(crate) fn host_of(url: &str) -> Result<HostPattern, String> {
     let wrong = |why: &str| format!("`{}` {why}", url.escape_debug());
     let parsed: Uri = url.parse().map_err(|_| wrong("is not an address"))?;
@@ -145,7 +147,8 @@ pub(crate) fn host_of(url: &str) -> Result<HostPattern, String> {
     Ok(pattern)
 }
 
-/// Turns the headers of the settings into credentials, which are added last and masked in answers.
+/// Converts the headers of the settings into credentials, which the egress adds last and masks in
+/// answers.
 fn credentials(
     host: &HostPattern,
     headers: &BTreeMap<String, String>,
@@ -176,7 +179,7 @@ impl McpServer {
         Duration::from_secs(self.settings.timeout_seconds)
     }
 
-    /// Returns the way in which changes of files by its calls are followed.
+    /// Returns how the host detects files that the server's calls change.
     pub(crate) fn file_tracking(&self) -> FileTracking {
         match self.changes_workspace {
             true => FileTracking::Snapshot,
@@ -190,7 +193,7 @@ impl McpServer {
         self.settings.protocol
     }
 
-    /// Describes the rights of the server, for questions about its calls.
+    /// Describes the permissions of the server, for approval prompts about its calls.
     #[must_use]
     pub fn permissions(&self) -> Vec<String> {
         match &self.reach {
@@ -225,7 +228,7 @@ impl McpServer {
     }
 }
 
-/// Whether programs that run as commands are confined, or not run at all.
+/// Whether commands run in a sandbox or are refused.
 fn is_confined(confining: &Confining) -> bool {
     match confining {
         Confining::Confined(_) | Confining::Retried(_) | Confining::Refused(_) => true,

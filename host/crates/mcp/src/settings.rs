@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use rind_lib::config::{Section, number};
 
-/// Maximum length of a server name. The names of its tools begin with it and have a maximum length
-/// too.
+/// Maximum length of a server's name, in bytes. The names of its tools begin with it, and are
+/// limited too.
 const MAX_NAME_BYTES: usize = 24;
 
 /// Default timeout of a call, in seconds.
 const DEFAULT_TIMEOUT_SECONDS: u64 = 120;
 
-/// Servers by name.
+/// MCP servers, keyed by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct McpConfig(pub BTreeMap<String, ServerSettings>);
 
@@ -21,7 +21,7 @@ impl Section for McpConfig {
     const NAME: &'static str = "mcp";
 }
 
-/// Version of the protocol that a server is asked for.
+/// Protocol version that the host requests from a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum McpProtocol {
     /// 2025-11-25 by `initialize`; if the server refuses that, 2026-07-28.
@@ -160,7 +160,7 @@ impl ServerSettings {
         !self.headers.is_empty() || self.private || is_client || !self.scopes.is_empty()
     }
 
-    /// Whether a header of the settings authorizes requests, so that no login is used.
+    /// Whether the settings set an `authorization` header, so that no login is used.
     #[must_use]
     pub fn sets_authorization(&self) -> bool {
         let mut names = self.headers.keys();
@@ -172,8 +172,9 @@ impl ServerSettings {
         self.network || self.memory_mb.is_some() || lists.iter().any(|list| !list.is_empty())
     }
 
-    /// Returns the digest of all settings that decide which server is reached and its rights.
-    /// A pin holds for these settings only. Limits of time and memory decide about neither.
+    /// Returns the digest of the settings that decide which server is reached and with which
+    /// rights. A pin is valid only for settings with this digest. Timeout, memory limit and client
+    /// registration are not part of it.
     #[must_use]
     pub fn digest(&self) -> String {
         let same = Self {
@@ -185,16 +186,16 @@ impl ServerSettings {
             scopes: Vec::new(),
             ..self.clone()
         };
-        // Settings contain no type that JSON lacks.
+        // Serialization cannot fail, because all types in the settings exist in JSON.
         let text = serde_json::to_vec(&same).unwrap_or_default();
         format!("blake3:{}", blake3::hash(&text).to_hex())
     }
 }
 
-/// Checks the name of a server, which is a part of the names of its tools.
+/// Checks the name of a server, which becomes part of its tools' names.
 ///
 /// # Errors
-/// A sentence about the fault.
+/// The name is invalid; the error is a sentence.
 pub fn check_server_name(name: &str) -> Result<(), String> {
     let is_fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let is_edge = |byte: Option<u8>| byte == Some(b'-');
@@ -211,8 +212,9 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
     ))
 }
 
-/// Creates the name of a server from any text: its letters and digits in small letters, with `-`
-/// instead of everything between them, cut to the longest name. Empty for a text that has none.
+/// Derives a server name from any text: lowercase ASCII letters and digits, `-` in place of other
+/// characters between them, truncated to the maximum length. Empty if the text has no ASCII letters
+/// or digits.
 #[must_use]
 pub fn fit_server_name(text: &str) -> String {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();

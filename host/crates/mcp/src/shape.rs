@@ -1,9 +1,9 @@
-//! Prompts and resources of a server as results of calls, and back: what a client of `rind mcp serve`
-//! gets has passed the hooks as text, and still has its roles, addresses and media types.
+//! Converts prompts and resources of a server into results of calls, and back. So they pass the
+//! hooks as text, and clients of `rind mcp serve` still get their roles, URIs and media types.
 //!
-//! The first part of such a result is JSON with one entry for each further part. Bytes that are text are
-//! a part of text, so that hooks and the masking of secrets see it. Start from [`resource_output`] and
-//! [`resource_result`].
+//! The first part of such a result is JSON with one entry for each further part. Bytes that are
+//! valid UTF-8 become a text part, so that hooks see them and secrets in them are masked. Start
+//! from [`resource_output`] and [`resource_result`].
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -22,13 +22,13 @@ use rind_lib::message::{Blob, Part};
 use rind_lib::secret::{Scanner, run_aside};
 use rind_lib::tool::ToolOutput;
 
-/// Maximum number of parts of one answer.
+/// Maximum number of parts in one answer.
 const MAX_PARTS: usize = 100;
 
-/// Maximum size of the bytes in one answer.
+/// Maximum total size of binary data in one answer, in bytes.
 const MAX_BYTES: usize = 8 << 20;
 
-/// Field of the first part.
+/// Key of the entries in the first part.
 const PIECES: &str = "pieces";
 
 #[derive(Default)]
@@ -143,7 +143,7 @@ impl ShapedParts {
     }
 }
 
-/// Refuses bytes that are no text and have a secret in them: it cannot be masked there.
+/// Refuses binary data that contains a secret, because the secret cannot be masked there.
 fn refuse_secret(bytes: &[u8]) -> Result<(), String> {
     let found = run_aside(bytes.len(), || {
         Scanner::shared().scan(&String::from_utf8_lossy(bytes))
@@ -160,7 +160,7 @@ fn refuse_secret(bytes: &[u8]) -> Result<(), String> {
 /// Converts the content of a resource into the result of a call.
 ///
 /// # Errors
-/// The answer is another resource, or too large; phrased to follow "it".
+/// The answer is empty, too large or for another resource; phrased to follow "it".
 pub(crate) fn resource_output(
     asked: &str,
     contents: Vec<ResourceContents>,
@@ -220,16 +220,16 @@ pub(crate) fn prompt_output(asked: GetPromptResult) -> Result<ToolOutput, String
     Ok(shaped.into_output())
 }
 
-/// Text or bytes of a part, as the hooks left it.
+/// Text, or bytes with their media type, of a part after the hooks.
 enum Left {
     Text(String),
     Bytes(Vec<u8>, String),
 }
 
-/// Reads the parts of a result, each with its facts.
+/// Returns the parts of a result after the hooks, each with its facts.
 fn left_parts(result: OutsideResult) -> Vec<(Piece, Left)> {
     let mut parts: Vec<&Part> = result.content.iter().collect();
-    // A hook may have put it elsewhere.
+    // A hook may have moved the part with the facts, so search for it.
     let facts = parts.iter().enumerate().find_map(|(at, part)| match part {
         Part::Json { value } => Some((at, Vec::<Piece>::deserialize(value.get(PIECES)?).ok()?)),
         _ => None,
@@ -313,7 +313,7 @@ mod tests {
 
     use super::*;
 
-    /// A result as it comes back when no hook changed it.
+    /// Returns the result of a call that no hook changed.
     fn passed(output: ToolOutput) -> OutsideResult {
         OutsideResult {
             content: output.content,
@@ -365,7 +365,7 @@ mod tests {
         assert!(contents(json!(many)).unwrap_err().contains("100 parts"));
     }
 
-    /// A secret in the encoding of the protocol, in a text with this character.
+    /// Returns a text with a secret and this character, as base64 and as bytes.
     fn secret_in(c: &[u8]) -> (String, Vec<u8>) {
         let text = [b"key AKIA".as_slice(), b"IOSFODNN7EXAMPLQ here ", c].concat();
         (STANDARD.encode(&text), text)
@@ -384,7 +384,7 @@ mod tests {
         assert!(output.bytes.is_empty());
         let result = resource_result("a://b", passed(output.clone()));
         assert_eq!(serde_json::to_value(result).unwrap()["contents"], own);
-        // Masking the text masks the bytes.
+        // Masking the text part also masks the bytes that the client gets.
         for part in output.content.iter_mut() {
             if let Part::Text { text } = part {
                 *text = Scanner::shared().masked(text).into_owned();
@@ -396,11 +396,11 @@ mod tests {
         let shown = String::from_utf8(bytes).unwrap();
         assert!(shown.starts_with("key [secret masked"), "{shown}");
         assert_eq!(result["mimeType"], "text/x");
-        // The limit is that of text.
+        // The limit for text applies, not that for binary data.
         let large = STANDARD.encode("x".repeat(MAX_TEXT_BYTES + 1));
         let why = contents(json!([{"uri": "a://b", "blob": large}])).unwrap_err();
         assert!(why.contains("256 KiB of text"), "{why}");
-        // In a prompt, too.
+        // The same applies in a prompt.
         let image = json!({"type": "image", "data": data, "mimeType": "image/png"});
         let asked = json!({"messages": [{"role": "user", "content": image}]});
         let output = prompt_output(serde_json::from_value(asked).unwrap()).unwrap();
@@ -434,7 +434,7 @@ mod tests {
         let long = format!("a://{}", "x".repeat(MAX_URI_BYTES));
         let why = prompt(&long, 1).unwrap_err();
         assert!(why.contains("an address of more than 2 KiB"), "{why}");
-        // Many addresses are a long text.
+        // The total length of the URIs counts towards the text limit.
         let long = &long[..MAX_URI_BYTES];
         assert!(prompt(long, 90).is_ok());
         let messages: Vec<Value> = (0..90)
@@ -447,7 +447,7 @@ mod tests {
         assert!(prompt_output(asked).unwrap_err().contains("256 KiB"));
     }
 
-    /// The roles and texts of a prompt of two messages, after a hook edited the parts.
+    /// Returns the roles and texts of a prompt with two messages, after a hook edited the parts.
     fn edited(edit: impl FnOnce(&mut Vec<Part>)) -> Value {
         let message = |role, text| json!({"role": role, "content": {"type": "text", "text": text}});
         let asked = json!({"messages": [message("user", "ask"), message("assistant", "say")]});
@@ -478,7 +478,7 @@ mod tests {
             edited(|parts| parts[2] = text("edited")),
             json!([["user", "ask"], ["assistant", "edited"]])
         );
-        // Dropped and added: the number of parts is the same.
+        // One part is dropped and another added, so the number of parts is unchanged.
         assert_eq!(
             edited(|parts| {
                 parts.remove(2);
@@ -509,7 +509,7 @@ mod tests {
             result["contents"],
             json!([{"uri": "a://b", "text": "[removed]"}])
         );
-        // Facts without parts are about nothing.
+        // Facts whose parts are gone are ignored.
         let own = contents(json!([{"uri": "a://b/c", "text": "x"}])).unwrap();
         let mut dropped = passed(own);
         dropped.content = vec![dropped.content.iter().next().unwrap().clone()].into();

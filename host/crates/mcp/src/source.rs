@@ -1,4 +1,4 @@
-//! A server as a source of tools for sessions, and the question about its offer.
+//! An MCP server as a source of tools for sessions, and the question whether to approve its offer.
 //!
 //! Start from [`McpSource`].
 
@@ -23,7 +23,7 @@ pub struct McpSource {
 }
 
 impl McpSource {
-    /// Offers the pinned tools of a server. It is started at the first call.
+    /// Creates a source with the pinned tools of a server. The server is started at the first call.
     #[must_use]
     pub fn new(server: McpServer, pinned: ServerOffer) -> Self {
         Self {
@@ -34,8 +34,8 @@ impl McpSource {
         }
     }
 
-    /// Lets clients of `rind mcp serve` fetch the prompts and resources of the server, by calls of two
-    /// further tools.
+    /// Lets clients of `rind mcp serve` fetch the server's prompts and resources, by adding two
+    /// tools for this.
     pub fn pass_on(&mut self) {
         self.is_passed_on = true;
     }
@@ -61,23 +61,24 @@ impl ToolSource for McpSource {
     }
 }
 
-/// A question about the offer of a server.
+/// A question whether to approve the offer of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerQuestion<'a> {
-    /// Server that is asked about.
+    /// Server whose offer is to be approved.
     pub server: &'a McpServer,
-    /// Present offer.
+    /// Current offer of the server.
     pub offer: &'a ServerOffer,
     /// Differences from the pinned offer; `None` if there is no pin.
     pub changes: Option<&'a [OfferChange]>,
 }
 
-/// Asks the user about servers.
+/// Asks the user to approve servers.
 pub trait AskServer: Send + Sync {
-    /// Asks whether a server that was not approved with its settings may be started to list its tools.
-    /// `place` is the file that names it, such as `.mcp.json` or `config.toml`.
+    /// Asks whether a server that was not approved with its current settings may be started to list
+    /// its tools. `place` is the file that defines the server, such as `.mcp.json` or
+    /// `config.toml`.
     fn ask_start<'a>(&'a self, server: &'a McpServer, place: &'a str) -> BoxFuture<'a, bool>;
 
-    /// Asks whether the tools of a server may be used as they are offered.
+    /// Asks whether the current offer of a server may be used.
     fn ask<'a>(&'a self, question: ServerQuestion<'a>) -> BoxFuture<'a, bool>;
 }

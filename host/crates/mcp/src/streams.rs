@@ -1,8 +1,9 @@
-//! Streams of events of one server over HTTP: which of them are answers, how often each was continued,
+//! Event streams of one server over HTTP: which of them are answers, how often each was resumed,
 //! and why one was given up.
 //!
-//! The library asks in the same way for the continuation of an answer and for the stream on which the
-//! server speaks by itself. The ids of the events tell them apart. Start from [`ServerStreams`].
+//! The library sends the same request to resume an answer and to open the standing stream, on which
+//! the server sends messages of its own. The ids of the events tell the two apart. Start from
+//! [`ServerStreams`].
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -15,34 +16,35 @@ use sse_stream::{Error as SseError, Sse};
 use rind_lib::egress::StreamUse;
 use rind_lib::lock::lock;
 
-/// Maximum number of times that one answer is continued, and that the stream on which the server
-/// speaks by itself is opened again soon: a server could end every stream at once.
+/// Maximum number of times that one answer is resumed, and that a short-lived standing stream is
+/// opened again; otherwise a server that ends every stream at once would cause an endless loop.
 pub(crate) const MAX_CONTINUED: u32 = 50;
 
-/// Time for which a stream must stay open so that opening it again does not count.
+/// Time for which the standing stream must stay open so that opening it again does not count.
 const LASTING: Duration = Duration::from_secs(60);
 
-/// Maximum number of answers whose continuation is expected.
+/// Maximum number of answers that are remembered so that they can be resumed.
 const MAX_ANSWERS: usize = 64;
 
-/// Longest id of an event that is kept, in bytes.
+/// Maximum length of an event id, in bytes; events with longer ids are ignored.
 const MAX_ID_BYTES: usize = 1 << 10;
 
 /// Events of a stream.
 pub(crate) type Events = BoxStream<'static, Result<Sse, SseError>>;
 
-/// Streams of one connection. Cheap to clone.
+/// Event streams of one connection. Clones share the data.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServerStreams(Arc<Mutex<StreamLog>>);
 
 #[derive(Debug, Default)]
 struct StreamLog {
-    /// Last event of each answer, with the number of times that the answer was continued.
+    /// Id of the last event of each answer, with the number of times that the answer was resumed.
     answers: VecDeque<(String, u32)>,
-    /// Times that the other stream was opened, since it last stayed open.
+    /// Number of times that the standing stream was opened since it last stayed open for
+    /// [`LASTING`].
     n_standing: u32,
     standing: Option<Instant>,
-    /// Reason why an answer was not continued.
+    /// Reason why an answer was not resumed.
     fault: Option<String>,
 }
 
@@ -51,12 +53,12 @@ struct StreamLog {
 pub(crate) struct NextStream {
     /// Purpose of the stream.
     pub(crate) stream_use: StreamUse,
-    /// Number of times that it was opened before.
+    /// Number of times that the same stream was opened or resumed before.
     pub(crate) n_before: u32,
 }
 
 impl ServerStreams {
-    /// Follows the events of an answer that was continued `n` times.
+    /// Records the events of an answer that was resumed `n` times, so that it can be resumed.
     pub(crate) fn follow_answer(&self, events: Events, n: u32) -> Events {
         let own = self.clone();
         let mut last: Option<String> = None;
@@ -72,7 +74,8 @@ impl ServerStreams {
 
     fn note_event(&self, before: Option<String>, id: String, n: u32) {
         let mut log = lock(&self.0);
-        // The answer may have been asked for again meanwhile, and a server may reuse an id.
+        // The answer may have been resumed meanwhile, and a server may reuse an id, so the count
+        // never decreases.
         let known = log.answers.iter().find(|(own, _)| *own == id);
         let n = known.map_or(n, |(_, known)| n.max(*known));
         log.answers
@@ -83,8 +86,8 @@ impl ServerStreams {
         log.answers.push_back((id, n));
     }
 
-    /// Begins a stream that the library asks for: the continuation of an answer, or the stream on which
-    /// the server speaks by itself. `None` if it was opened too often.
+    /// Decides on a stream that the library is about to open: a resumed answer if `last_event` is
+    /// the last event of one, otherwise the standing stream. `None` if it was opened too often.
     pub(crate) fn begin_stream(&self, last_event: Option<&str>) -> Option<NextStream> {
         let mut log = lock(&self.0);
         let answer = last_event.and_then(|last| {
@@ -92,7 +95,8 @@ impl ServerStreams {
             answers.find(|(id, _)| id == last).map(|(_, n)| n)
         });
         if let Some(n) = answer {
-            // Count here: a stream without an id of an event is never noted.
+            // Count here, because a resumed stream that ends without an event would never be
+            // counted.
             *n = n.saturating_add(1);
             let n_before = *n;
             if n_before > MAX_CONTINUED {
@@ -121,12 +125,12 @@ impl ServerStreams {
         })
     }
 
-    /// Keeps the reason why an answer is not continued.
+    /// Stores the reason why an answer is not resumed.
     pub(crate) fn note_fault(&self, why: String) {
         lock(&self.0).fault = Some(why);
     }
 
-    /// Takes the reason why an answer was not continued, phrased to follow "it".
+    /// Returns and clears the reason why an answer was not resumed, phrased to follow "it".
     pub(crate) fn take_fault(&self) -> Option<String> {
         lock(&self.0).fault.take()
     }
@@ -155,7 +159,7 @@ mod tests {
             n_before,
         };
         assert_eq!(streams.begin_stream(Some("b")), Some(answer(1)));
-        // The answer has gone on since.
+        // `a` is no longer the last event of the answer.
         let other = streams.begin_stream(Some("a")).unwrap();
         assert_eq!(other.stream_use, StreamUse::Standing);
         assert_eq!(streams.take_fault(), None);
@@ -178,7 +182,7 @@ mod tests {
                 assert_eq!(next.n_before, n_continued);
                 assert!(n_continued <= MAX_CONTINUED);
                 read(&streams, next.n_before, ids).await;
-                // A further answer that begins with this id resets nothing.
+                // Another answer with the same first id does not reset the count.
                 read(&streams, 0, &["a"]).await;
             }
             assert_eq!(n_continued, MAX_CONTINUED);

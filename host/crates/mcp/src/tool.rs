@@ -1,7 +1,7 @@
-//! A tool of a server as a tool of the host.
+//! A tool of an MCP server, as a tool of the host.
 //!
-//! Its effect class is `execute`, whatever the server claims about it. A call runs after hooks,
-//! policy and approval like that of any other tool. Start from [`McpTool`].
+//! Its effect class is always `execute`, whatever the server claims. Its calls pass hooks, policy
+//! and approval like those of any other tool. Start from [`McpTool`].
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,10 +20,11 @@ use rind_lib::text::clean_line;
 use rind_lib::tool::registry::MAX_DESCRIPTION_BYTES;
 use rind_lib::tool::{FileTracking, Tool, ToolCtx, ToolOutput};
 
-/// Longest claims that an approval question quotes, in bytes.
+/// Maximum length, in bytes, of the server's claims in an approval question.
 const MAX_CLAIMS_BYTES: usize = 160;
 
-/// Shortest interval at which a call checks again whether the person was being asked.
+/// Minimum interval at which a call checks whether its timeout was extended by a question to the
+/// user.
 const MIN_WAIT: Duration = Duration::from_millis(20);
 
 /// A tool of a server in one session.
@@ -54,7 +55,7 @@ impl McpTool {
         let server = &self.link.server.name;
         let failed = |why: String| ToolOutput::fault(format!("MCP server `{server}`: it {why}"));
         let connection = self.link.ready_connection().await;
-        // The comparison at the start may have held this very tool.
+        // The comparison in `ready_connection` may have withheld this tool.
         if let Some(why) = self.link.held_reason(&self.name) {
             return ToolOutput::error(format!(
                 "not called: the tool differs from the version that the user approved ({why}). Do not try it again; tell the user"
@@ -87,7 +88,8 @@ impl McpTool {
         output
     }
 
-    /// Bounds the time of a call. Time in which the server has the person asked does not count.
+    /// Applies the timeout to a call. Time during which the server asks the user does not count.
+    /// Returns `None` after the timeout.
     async fn within_timeout<T>(
         &self,
         called: impl Future<Output = T>,
@@ -110,7 +112,7 @@ impl McpTool {
     }
 }
 
-/// Describes a tool to the model. A description that is too long is cut.
+/// Describes a tool to the model, with a description that is truncated if it is too long.
 fn spec_of(server: &str, tool: &OfferedTool) -> ToolSpec {
     let mut description = tool.description.clone();
     if description.len() > MAX_DESCRIPTION_BYTES {
@@ -146,7 +148,7 @@ impl Tool for McpTool {
         Box::pin(std::future::ready(held))
     }
 
-    /// If the cancelled call is dropped, the server is notified.
+    /// Runs the tool. A cancelled call is dropped, which notifies the server.
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             tokio::select! {

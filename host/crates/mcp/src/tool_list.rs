@@ -1,6 +1,6 @@
-//! The list of a server's tools, bounded while it is read, page by page.
+//! Lists the tools of a server, with limits that are checked page by page.
 //!
-//! A tool that cannot be read costs only itself: the others are used. Start from
+//! A tool that cannot be parsed is skipped with a reason; the others are used. Start from
 //! [`Connection::list_tools`].
 
 use rmcp::ServiceError;
@@ -14,19 +14,19 @@ use super::listing::within;
 use super::offer::{OfferBudget, OfferedTool};
 use rind_lib::text::clean_line;
 
-/// Longest name or reason of a tool that cannot be read, in bytes.
+/// Maximum length of the name of an unreadable tool, and of the reason, in bytes.
 const MAX_QUOTED_BYTES: usize = 200;
 
-/// A page of the list.
+/// One page of the list.
 struct ToolPage {
     tools: Vec<Tool>,
-    /// Tools that cannot be read, each with the reason.
+    /// Tools that cannot be parsed, each with the reason.
     unread: Vec<String>,
     next_cursor: Option<String>,
 }
 
 impl Connection {
-    /// Lists the tools, and the reasons why others cannot be read.
+    /// Lists the tools, and the reasons why others cannot be parsed.
     ///
     /// # Errors
     /// The server fails or offers too much; phrased to follow "it".
@@ -54,7 +54,7 @@ impl Connection {
         Ok((listed, unread))
     }
 
-    /// Asks for one page.
+    /// Requests one page.
     async fn ask_tools(&self, page: PaginatedRequestParams) -> Result<ToolPage, ServiceError> {
         match self.peer().list_tools(Some(page.clone())).await {
             Ok(page) => Ok(ToolPage {
@@ -62,8 +62,8 @@ impl Connection {
                 unread: Vec::new(),
                 next_cursor: page.next_cursor,
             }),
-            // The library refuses a page for a single tool that does not follow the protocol. Such
-            // a page is requested again as plain JSON.
+            // The library rejects a complete page if a single tool violates the protocol. Such a
+            // page is requested again as plain JSON.
             Err(ServiceError::UnexpectedResponse) => {
                 let asked = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
                 match self.peer().send_request(asked).await? {
@@ -78,7 +78,7 @@ impl Connection {
     }
 }
 
-/// Reads a page tool by tool; `None` if it is not a list of tools.
+/// Parses a page tool by tool; `None` if it is not a list of tools.
 fn read_page(mut page: Value) -> Option<ToolPage> {
     let Value::Array(listed) = page.get_mut("tools")?.take() else {
         return None;

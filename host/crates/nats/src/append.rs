@@ -1,9 +1,10 @@
-//! Appends that end in one of two ways: the message is stored, or the session belongs to another.
+//! Appends to a NATS stream that end either with the message stored or with the writer fenced.
 //!
-//! Every failure of a request is unclear: the message may be stored although the answer was lost.
-//! The leader's last message of the subject decides. If it is ours, the append is done. If nothing
-//! changed, the same message is sent again, which the compare-and-swap makes harmless even if the
-//! first one arrives late. If it is another's, this writer is fenced.
+//! After a failed request it is unknown whether the message was stored, because only the answer may
+//! have been lost. Then the last message of the subject, read from the stream's leader, decides. If
+//! it is this writer's message, the append is done. If nothing changed, the same message is sent
+//! again; the compare-and-swap makes this harmless even if the first one arrives late. If it is
+//! another writer's message, this writer is fenced.
 
 use std::time::{Duration, Instant};
 
@@ -13,18 +14,18 @@ use bytes::Bytes;
 use crate::NatsError;
 use crate::link::{AppendAnswer, NatsLink};
 
-/// Header with the id of the message, by which a writer recognizes its own messages.
+/// Header with a message id that is unique per append, so that a writer recognizes its own message.
 pub(crate) const ID: &str = "Rind-Id";
 
-/// Longest pause before a message is sent again.
+/// Maximum pause between attempts.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// The reason for which nothing more can be appended.
+/// Reason why a message was not appended.
 #[derive(Debug)]
 pub(crate) enum AppendFailure {
-    /// The stream has another message after the expected one.
+    /// Another writer stored a message after the expected one.
     Fenced,
-    /// The servers did not take the message in time; it is unknown whether it is stored.
+    /// No attempt succeeded in time; it is unknown whether the message is stored.
     Failed(NatsError),
 }
 
@@ -36,8 +37,9 @@ pub(crate) struct NewMessage {
     pub(crate) payload: Bytes,
 }
 
-/// Appends a message after the message `expected` of its subject and returns its sequence. Retries
-/// until the message is stored, another message takes its place, or `patience` is over.
+/// Appends a message to its subject, whose last message must have the sequence `expected`. Returns
+/// the new sequence. Retries until the message is stored, another message was stored instead, or
+/// `patience` is over.
 pub(crate) async fn append_message(
     link: &NatsLink,
     stream: &str,

@@ -1,9 +1,9 @@
-//! Large values of sessions, by the hash of their content.
+//! Large values of sessions, named by the hash of their content.
 //!
-//! A value is stored as messages with its parts, followed by one whose subject contains its length;
-//! that last message makes the value visible. So the length of a value is known from subjects
-//! alone. Values are not shared between sessions: copying a session copies them, and removing it
-//! removes them. Files of plugins are values of the tenant.
+//! A value is stored as one message per part, followed by a message whose subject contains the
+//! value's length. This last message makes the value visible, and the length is known from subjects
+//! alone. Sessions do not share values: copying a session copies its values, and removing it
+//! removes them. Files of plugins are stored in the same format, but belong to the tenant.
 
 use std::fmt::{self, Debug};
 use std::path::PathBuf;
@@ -20,21 +20,21 @@ use crate::log::MAX_PART_BYTES;
 use crate::sessions::StoreParts;
 use crate::setup::VALUES;
 
-/// Token before the length, in the subject of the message that makes a value complete.
+/// Token before the length in the subject of the last message, which completes a value.
 const LENGTH: &str = "length";
 
-/// Token before the number of a part.
+/// Token before the part's number in the subject of a part.
 const PART: &str = "part";
 
-/// The values of one kind of one session.
+/// All values of one kind of a session, or all files of a session or of the plugins.
 pub(crate) struct NatsBlobs {
     parts: Arc<StoreParts>,
-    /// Owner of the values, for messages.
+    /// Owner of the values, for error messages.
     owner: String,
     place: ValuePlace,
 }
 
-/// Stream and subjects of the values.
+/// Stream and subject prefix of the values.
 #[derive(Clone)]
 struct ValuePlace {
     stream: String,
@@ -63,7 +63,7 @@ impl NatsBlobs {
         }
     }
 
-    /// Returns the contents of a session's files.
+    /// Returns the store for the contents of a session's files.
     pub(crate) fn of_files(parts: Arc<StoreParts>, at: &SessionAddress) -> Self {
         let names = &parts.streams.names;
         let place = ValuePlace {
@@ -77,7 +77,8 @@ impl NatsBlobs {
         }
     }
 
-    /// Returns the files of plugins of the tenant. No session has an id that begins with `=`.
+    /// Returns the store for files of plugins, which belong to the tenant. Their prefix cannot
+    /// collide with a session, because no session id begins with `=`.
     pub(crate) fn of_plugins(parts: Arc<StoreParts>) -> Self {
         let names = &parts.streams.names;
         let place = ValuePlace {
@@ -91,7 +92,7 @@ impl NatsBlobs {
         }
     }
 
-    /// Stores a value that is not known to be stored.
+    /// Stores a value without checking whether it is already stored.
     pub(crate) fn put_new(&self, name: &str, bytes: &[u8]) -> Result<(), NatsError> {
         let (parts, place) = (self.parts.clone(), self.place.clone());
         let (name, bytes) = (name.to_owned(), Bytes::copy_from_slice(bytes));
@@ -107,7 +108,7 @@ impl NatsBlobs {
         })
     }
 
-    /// Returns names and lengths of all values.
+    /// Returns the names and lengths of all values.
     pub(crate) fn listed(&self) -> Result<Vec<(String, u64)>, NatsError> {
         let filter = format!("{}.*.{LENGTH}.*", self.place.prefix);
         self.find(filter)
@@ -165,7 +166,7 @@ impl Blobs for NatsBlobs {
             let mut value = Vec::new();
             for number in 0..n_parts(length) {
                 let subject = format!("{}.{of_value}.{PART}.{number}", place.prefix);
-                // The length is from a subject, and any number of parts may be missing.
+                // The length comes from a subject and may be false, and parts may be missing.
                 match link.last(&place.stream, &subject).await? {
                     Some(part) if value.len() + part.payload.len() <= length => {
                         value.extend_from_slice(&part.payload);
@@ -202,7 +203,7 @@ impl Blobs for NatsBlobs {
         Ok(names)
     }
 
-    /// A failure only wastes space.
+    /// Removes a value. A failure is only logged, because an unused value just wastes space.
     fn release(&self, name: &str) {
         if !is_hash_name(name) {
             return;
@@ -228,19 +229,20 @@ impl Blobs for NatsBlobs {
     }
 }
 
-/// Returns the number of messages for a value of this length.
+/// Returns the number of parts for a value of this length, in bytes.
 fn n_parts(length: usize) -> usize {
     length.div_ceil(MAX_PART_BYTES)
 }
 
-/// Returns the name and the length of a value from the subject that makes it complete.
+/// Returns the name and the length of a value from the subject of its last message.
 fn name_and_length(subject: &str) -> Option<(String, u64)> {
     let mut tokens = subject.rsplit('.');
     let (length, word, name) = (tokens.next()?, tokens.next()?, tokens.next()?);
     (word == LENGTH).then_some((name.to_owned(), length.parse().ok()?))
 }
 
-/// Stores a message whose content follows from its subject, so that sending it twice is harmless.
+/// Stores a message, and retries until it is stored or `patience` is over. The subject determines
+/// the content, so storing a message twice is harmless.
 async fn store_message(
     parts: &StoreParts,
     subject: String,
@@ -263,7 +265,7 @@ async fn store_message(
     }
 }
 
-/// Whether a text is a BLAKE3 hash as values are named.
+/// Whether a text has the form of a value's name: a BLAKE3 hash in lowercase hex.
 fn is_hash_name(name: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     name.len() == 64 && name.bytes().all(is_digit)

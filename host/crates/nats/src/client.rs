@@ -1,4 +1,4 @@
-//! Connecting to the servers, and refusing those that cannot keep sessions.
+//! Connects to the NATS servers, and refuses a server that cannot keep sessions.
 
 use std::time::Duration;
 
@@ -8,14 +8,15 @@ use crate::error::cleaned_source;
 use crate::log::MAX_PART_BYTES;
 use crate::{NatsConfig, NatsError, ServerVersion};
 
-/// Time for the first connection to one server.
+/// Timeout of the first connection to one server.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Least size of messages that a server must take: a part of a session and its headers.
+/// Smallest `max_payload` of a usable server, in bytes: the largest part of a session and its
+/// headers.
 const MIN_PAYLOAD: usize = MAX_PART_BYTES + (8 << 10);
 
-/// Connects with the credentials and certificates of the settings. `name` is shown by the tools of
-/// the servers' operators.
+/// Connects with the credentials and certificates of the settings. `name` is the name of the client
+/// connection, which the monitoring tools of NATS show.
 pub(crate) async fn connect(config: &NatsConfig, name: &str) -> Result<Client, NatsError> {
     let failed = |source: Box<dyn std::error::Error + Send + Sync>| NatsError::Connect {
         server: config.shown_servers(),
@@ -59,8 +60,8 @@ pub(crate) async fn connect(config: &NatsConfig, name: &str) -> Result<Client, N
     Ok(client)
 }
 
-/// Returns the user name and password of the first address that has them: the client ignores those of
-/// addresses.
+/// Returns the user name and password of the first address that contains them, because the client
+/// library ignores those in addresses.
 fn user_of(servers: &[String]) -> Option<(String, String)> {
     servers.iter().find_map(|server| {
         let address: ServerAddr = server.parse().ok()?;
@@ -69,13 +70,13 @@ fn user_of(servers: &[String]) -> Option<(String, String)> {
     })
 }
 
-/// Decodes a part of an address, in which special characters are written as `%XX`.
+/// Decodes the percent-encoding (`%XX`) of a part of an address.
 fn decode_part(text: &str) -> Option<String> {
     let decoded = percent_encoding::percent_decode_str(text).decode_utf8();
     decoded.ok().map(std::borrow::Cow::into_owned)
 }
 
-/// Refuses a server whose version or setup cannot keep sessions.
+/// Refuses a server whose version or configuration cannot keep sessions.
 pub(crate) fn check_server(
     client: &Client,
     config: &NatsConfig,

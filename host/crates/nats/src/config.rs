@@ -1,4 +1,5 @@
-//! Settings of the store: servers, tenant, credentials, and what only the operator knows.
+//! Settings of the store: servers, tenant, credentials, and facts about the servers that only their
+//! operator knows.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,26 +7,27 @@ use std::time::Duration;
 
 use crate::NatsError;
 
-/// Time after which the lease of a dead writer ends. Longer than the election of a new leader,
-/// which takes up to 9 s in the server.
+/// Default time after which the lease of a dead writer expires. Longer than the election of a new
+/// leader, which takes up to 9 s in the server.
 const LEASE: Duration = Duration::from_secs(20);
 
-/// Time in which a write is tried again before the session is given up.
+/// Default time for which a failing write is retried before the session fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Number of streams over which the sessions of a tenant are spread by default.
+/// Default number of streams over which the sessions of a tenant are distributed.
 const PARTITIONS: u16 = 16;
 
-/// Interval at which the servers sync to their disks. Servers do not report it to clients, so the
-/// operator declares it.
+/// Interval at which the servers sync to their disks, as the operator declares it: servers do not
+/// report it to clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeclaredSync {
-    /// The operator did not declare it.
+    /// The operator did not declare an interval.
     #[default]
     Unknown,
-    /// `sync_interval: always`: an acknowledged message is on the disk.
+    /// `sync_interval: always`: a message is on disk before the server acknowledges it.
     Always,
-    /// Syncs at this interval: a power failure may lose messages of that time.
+    /// The servers sync at this interval. A power failure may lose the messages of the last
+    /// interval.
     Interval(Duration),
 }
 
@@ -45,7 +47,7 @@ pub struct NatsConfig {
 }
 
 impl fmt::Debug for NatsConfig {
-    /// Leaves out the server addresses: one may contain a password.
+    /// Shows the server addresses without user names and passwords, and leaves out the credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NatsConfig")
             .field("servers", &self.shown_servers())
@@ -56,11 +58,12 @@ impl fmt::Debug for NatsConfig {
 }
 
 impl NatsConfig {
-    /// Returns the settings for servers given as `nats://HOST:PORT`, several with commas between,
-    /// and for one tenant, whose sessions are kept apart from those of other tenants.
+    /// Returns settings with defaults. `servers` lists addresses of the form `nats://HOST:PORT`,
+    /// separated by commas. Sessions of `tenant` are kept apart from those of other tenants.
     ///
     /// # Errors
-    /// There is no server, or the tenant's name has more than lower-case letters, digits and `-`.
+    /// The list of servers is empty, or the name of the tenant is not 1 to 32 lower-case letters,
+    /// digits and `-`.
     pub fn new(servers: &str, tenant: &str) -> Result<Self, NatsError> {
         let wrong = |what: String, why: &str| NatsError::Config {
             what,
@@ -96,67 +99,68 @@ impl NatsConfig {
         })
     }
 
-    /// Sets the file with the credentials, as `nsc` writes it (`.creds`).
+    /// Sets the path of the file with the credentials, in the format that `nsc` writes (`.creds`).
     #[must_use]
     pub fn with_credentials(mut self, path: PathBuf) -> Self {
         self.credentials = Some(path);
         self
     }
 
-    /// Requires TLS, with the certificates of this file as roots.
+    /// Requires TLS, and trusts the root certificates in this file.
     #[must_use]
     pub fn with_root_certificates(mut self, path: PathBuf) -> Self {
         self.root_certificates = Some(path);
         self
     }
 
-    /// Sets certificate and key of the client, for servers that verify clients.
+    /// Sets the paths of the client's certificate and key, for servers that verify clients.
     #[must_use]
     pub fn with_client_certificate(mut self, certificate: PathBuf, key: PathBuf) -> Self {
         self.client_certificate = Some((certificate, key));
         self
     }
 
-    /// Sets the number of servers that keep each message: 1, 3 or 5. It holds when the streams are
-    /// created; streams that exist keep theirs.
+    /// Sets the number of servers that keep each message: 1, 3 or 5. It applies when the streams
+    /// are created; existing streams keep their number.
     #[must_use]
     pub fn with_replicas(mut self, replicas: usize) -> Self {
         self.replicas = replicas;
         self
     }
 
-    /// Sets the number of streams over which sessions are spread. It applies when the streams are
-    /// created and can never be changed afterwards.
+    /// Sets the number of streams over which sessions are distributed. It applies when the streams
+    /// are created and can never be changed afterwards.
     #[must_use]
     pub fn with_partitions(mut self, partitions: u16) -> Self {
         self.partitions = partitions.clamp(1, 64);
         self
     }
 
-    /// Declares when the servers write to their disks.
+    /// Declares when the servers sync to their disks.
     #[must_use]
     pub fn with_declared_sync(mut self, sync: DeclaredSync) -> Self {
         self.sync = sync;
         self
     }
 
-    /// Sets the time after which another program may continue the session of one that died. It
-    /// applies when the streams are created; for existing streams, the server's value applies.
+    /// Sets the time after which another program may continue the session of a program that died.
+    /// It applies when the streams are created; for existing streams, the time stored on the server
+    /// applies.
     #[must_use]
     pub fn with_lease(mut self, lease: Duration) -> Self {
         self.lease = lease.clamp(Duration::from_secs(2), Duration::from_secs(600));
         self
     }
 
-    /// Sets how long a write is tried again, such as while servers elect a leader, before the
-    /// session is given up.
+    /// Sets how long a write is retried, for example while the servers elect a leader, before the
+    /// session fails.
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience.max(Duration::from_secs(1));
         self
     }
 
-    /// Returns the servers without user names and passwords.
+    /// Returns the addresses of the servers without user names and passwords.
     pub(crate) fn shown_servers(&self) -> String {
         let shown = self.servers.iter().map(|server| without_user(server));
         shown.collect::<Vec<_>>().join(",")

@@ -1,37 +1,37 @@
 //! Report on durability: which failures of the servers lose acknowledged messages.
 //!
-//! Servers tell clients their version and the replicas of a stream, and not when they write to their
-//! disks: that the operator declares. A report says which failures lose what.
+//! Servers report to clients their version and the replicas of a stream, but not when they sync to
+//! their disks. The operator declares that in the settings ([`DeclaredSync`]).
 
 use serde::Serialize;
 
 use crate::{DeclaredSync, NatsError, NatsSessions, ServerVersion, client};
 
-/// Consequences of the setup for acknowledged messages.
+/// Durability of acknowledged messages with the present setup of the servers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DurabilityReport {
-    /// Version of the server that this program is connected to.
+    /// Version of the server to which this program is connected.
     pub version: String,
     /// Number of servers that keep each message.
     pub replicas: usize,
-    /// Findings, most important first.
+    /// Findings, with the warnings first.
     pub findings: Vec<DurabilityFinding>,
 }
 
-/// A property of the setup.
+/// One property of the setup and what it means for durability.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DurabilityFinding {
     /// Whether the operator should change something.
     pub is_warning: bool,
-    /// The finding as a sentence for people.
+    /// Finding as a sentence for the operator.
     pub text: String,
 }
 
 impl NatsSessions {
-    /// Reports what the setup of the servers means for acknowledged messages.
+    /// Reports how durable acknowledged messages are with the present setup of the servers.
     ///
     /// # Errors
-    /// The program is connected to a server that may not keep sessions.
+    /// The server of the connection cannot keep sessions.
     pub fn durability(&self) -> Result<DurabilityReport, NatsError> {
         let parts = self.parts();
         let version = client::check_server(parts.link.client(), &parts.config)?;

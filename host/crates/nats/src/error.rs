@@ -1,4 +1,4 @@
-//! Errors of the store. Each message says what to do.
+//! Errors of the store. Each message names a remedy where there is one.
 
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use rind_lib::session;
 
 use crate::QuotaRefusal;
 
-/// An error of the server, its settings or its answers.
+/// Error of a server, of the settings, or in data from a server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NatsError {
@@ -18,7 +18,7 @@ pub enum NatsError {
     Connect {
         /// Address of the server, without credentials.
         server: String,
-        /// Error of the client.
+        /// Error of the client library.
         #[source]
         source: Box<dyn StdError + Send + Sync>,
     },
@@ -30,7 +30,7 @@ pub enum NatsError {
     OldServer {
         /// Address of the server.
         server: String,
-        /// Version that the server gave, made printable.
+        /// Version that the server reported, with control characters removed.
         found: String,
     },
     /// The server runs without JetStream.
@@ -41,37 +41,37 @@ pub enum NatsError {
         /// Address of the server.
         server: String,
     },
-    /// A value of the configuration cannot be used.
+    /// A setting cannot be used.
     #[error("{what} cannot be used: {why}")]
     Config {
-        /// Setting and its value.
+        /// Name and value of the setting.
         what: String,
         /// Reason.
         why: String,
     },
-    /// A request was answered with an error of JetStream.
+    /// JetStream answered a request with an error.
     #[error("{what} was refused by the server: {why}")]
     Refused {
-        /// Description of the request.
+        /// Description of the request, as the subject of the message.
         what: String,
-        /// Description that the server gave, made printable.
+        /// Error description of the server, with control characters removed.
         why: String,
-        /// Error code, from the documentation of JetStream.
+        /// Error code of JetStream.
         code: u64,
     },
-    /// A request got no answer.
+    /// A request failed, or was not answered.
     #[error("{what} got no answer from the server")]
     Unanswered {
-        /// Description of the request.
+        /// Description of the request, as the subject of the message.
         what: String,
-        /// Error of the client.
+        /// Error of the client library.
         #[source]
         source: Box<dyn StdError + Send + Sync>,
     },
-    /// Stored messages do not fit each other.
+    /// Stored data is missing, or contradicts other stored data.
     #[error("{what} is damaged in the store: {why}")]
     Damaged {
-        /// Session or value.
+        /// Description of the data, such as the session.
         what: String,
         /// Description of the damage.
         why: String,
@@ -79,12 +79,12 @@ pub enum NatsError {
     /// Files of a session cannot be stored or restored.
     #[error("the files in {folder} cannot be stored or restored: {why}")]
     Files {
-        /// Folder of the worker.
+        /// Path of the folder in which a worker keeps the files of a session.
         folder: String,
         /// Reason.
         why: String,
     },
-    /// Workers gave an input up.
+    /// Workers gave up on an input after its last attempt.
     #[error(
         "the input {input} was given up after {attempts} attempts: {cause}; it is now a dead letter, which can be sent again"
     )]
@@ -93,27 +93,28 @@ pub enum NatsError {
         input: String,
         /// Number of attempts.
         attempts: u32,
-        /// Reason of the last failure, made printable.
+        /// Reason of the last failure, with control characters removed.
         cause: String,
     },
-    /// A set of plugins cannot be used.
+    /// A set of plugins cannot be used or published.
     #[error("the set of plugins of {of} cannot be used: {why}")]
     PluginSet {
-        /// Tenant or class.
+        /// Tenant or class of workers whose set it is.
         of: String,
         /// Reason.
         why: String,
     },
-    /// The tenant has used a quota up.
+    /// The tenant has used up a quota.
     #[error(transparent)]
     OverQuota(QuotaRefusal),
-    /// The connection of the store has ended.
+    /// The threads of the store have ended.
     #[error("the connection to the store has ended; restart the program")]
     Ended,
 }
 
 impl NatsError {
-    /// Returns the time until the quota is free again that this is about; `None` for another error.
+    /// Returns the time until the quota of this refusal is available again; `None` for other
+    /// errors.
     #[must_use]
     pub fn free_in(&self) -> Option<Duration> {
         match self {
@@ -122,7 +123,7 @@ impl NatsError {
         }
     }
 
-    /// Creates the error of a request without an answer.
+    /// Creates the error for a failed or unanswered request.
     pub(crate) fn unanswered(
         what: impl Into<String>,
         source: impl Into<Box<dyn StdError + Send + Sync>>,
@@ -133,7 +134,7 @@ impl NatsError {
         }
     }
 
-    /// Creates the error of a refusal by JetStream.
+    /// Creates the error for a request that JetStream refused.
     pub(crate) fn refused(what: impl Into<String>, code: u64, why: &str) -> Self {
         Self::Refused {
             what: what.into(),
@@ -142,7 +143,7 @@ impl NatsError {
         }
     }
 
-    /// Converts the error into an error of sessions for the store `store`.
+    /// Converts the error into a session error that names the store.
     pub(crate) fn in_store(self, store: &str) -> session::Error {
         session::Error::Store {
             store: store.to_owned(),
@@ -151,7 +152,8 @@ impl NatsError {
     }
 }
 
-/// Returns an error of the client as text that a terminal may show: servers write parts of it.
+/// Returns an error of the client library with control characters removed, because servers supply
+/// parts of its text.
 pub(crate) fn cleaned_source(
     source: Box<dyn StdError + Send + Sync>,
 ) -> Box<dyn StdError + Send + Sync> {

@@ -1,7 +1,7 @@
-//! The journal of a session on the servers.
+//! The journal of a session that is open for writing.
 //!
-//! Owns the frames that wait for the next one, and the end of a session: all appended lines are
-//! stored before the lease is released.
+//! Buffers the frames that are to be stored together with the next one. When a journal is dropped,
+//! it waits until all appended lines are stored, and then releases the lease of the session.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use crate::lease::HeldLease;
 use crate::sessions::StoreParts;
 use crate::writer::LineQueue;
 
-/// Maximum size of the frames that wait, in bytes.
+/// Maximum size of the buffered frames, in bytes.
 const MAX_WAITING_BYTES: usize = 64 << 10;
 
-/// Longest time for which the end of a journal waits until its frames are stored.
+/// Maximum time for which dropping a journal waits until its frames are stored.
 const CLOSE: Duration = Duration::from_secs(10);
 
 /// A session that is open for writing.
@@ -24,7 +24,7 @@ pub(crate) struct NatsJournal {
     queue: Arc<LineQueue>,
     lease: Arc<HeldLease>,
     waiting: Vec<u8>,
-    /// Length of the session without the frames that wait.
+    /// Length of the session in bytes, without the frames in `waiting`.
     len: u64,
 }
 
@@ -97,7 +97,8 @@ impl Journal for NatsJournal {
 
 impl Drop for NatsJournal {
     fn drop(&mut self) {
-        // An error here is ignored: entries that others depend on were waited for.
+        // Ignore an error here: if something depends on an entry, its caller has already waited
+        // until the entry was stored.
         let _ = self.write_waiting();
         let (taken, _) = self.queue.lengths();
         self.queue.wait_stored(taken, Some(Instant::now() + CLOSE));
@@ -114,7 +115,7 @@ impl Drop for NatsJournal {
     }
 }
 
-/// Frames that the servers have not acknowledged.
+/// Frames up to the offset `length` that the servers may not have acknowledged yet.
 struct QueuedFrames {
     queue: Arc<LineQueue>,
     length: u64,
@@ -126,5 +127,6 @@ impl UnsyncedFrames for QueuedFrames {
     }
 }
 
-/// A journal of this program, for its readers.
+/// Weak reference to the queue of an open journal, with which readers in this program wait until
+/// the journal's lines are stored.
 pub(crate) type OpenQueue = Weak<LineQueue>;

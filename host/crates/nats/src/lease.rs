@@ -1,9 +1,9 @@
-//! Leases: which session is being worked on, so that two programs do not do the same work.
+//! Leases: record which program works on a session, so that two programs do not do the same work.
 //!
-//! A lease is a key of a bucket that ends by itself unless it is renewed. Renewals run on a thread
-//! and a connection of their own, so that a busy program does not lose its sessions. A lease decides
-//! nothing about what is written: a program that lost one without knowing it is refused at its next
-//! append. Start from [`LeaseKeeper`].
+//! A lease is a key of a bucket that expires unless it is renewed. Renewals have a thread and a
+//! connection of their own, so that a busy program does not lose its sessions. Correctness does not
+//! depend on leases: if a program has lost a lease without noticing, its next append is refused.
+//! Start from [`LeaseKeeper`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,19 +22,19 @@ use crate::{NatsConfig, NatsError, client};
 use rind_lib::lock::lock;
 use rind_lib::session::SessionAddress;
 
-/// Header by which tools of NATS know that a key was removed.
+/// Header by which the tools of NATS recognize that a key was deleted.
 const OPERATION: &str = "KV-Operation";
 
-/// Keeps the leases of a program.
+/// Acquires, renews and releases the leases of a program.
 #[derive(Debug)]
 pub(crate) struct LeaseKeeper {
     link: NatsLink,
     names: TenantNames,
-    /// Name of the program for other people.
+    /// Name of this program, which other programs see as the holder of its leases.
     writer: String,
     time: Duration,
     held: Arc<Mutex<Vec<Arc<HeldLease>>>>,
-    /// Runs the renewals until this is dropped.
+    /// Runs the renewals until the keeper is dropped.
     _runtime: NatsRuntime,
 }
 
@@ -43,21 +43,22 @@ pub(crate) struct LeaseKeeper {
 pub(crate) struct HeldLease {
     subject: String,
     id: String,
-    /// Name of the program for other people.
+    /// Name of this program, stored in the key.
     writer: String,
-    /// Sequence of the key; 0 once the lease was given back. Locked during a request on the key.
+    /// Sequence of the last message of the key; 0 once the lease was released. Locked during a
+    /// request on the key.
     revision: tokio::sync::Mutex<u64>,
     renewed: Mutex<Instant>,
     is_lost: AtomicBool,
 }
 
 impl HeldLease {
-    /// Whether another program has the lease now.
+    /// Whether another program has acquired the lease since.
     pub(crate) fn is_lost(&self) -> bool {
         self.is_lost.load(Ordering::Acquire)
     }
 
-    /// Returns the time since the servers last knew of this program.
+    /// Returns the time since this program sent the last successful renewal.
     pub(crate) fn age(&self) -> Duration {
         lock(&self.renewed).elapsed()
     }
@@ -68,7 +69,7 @@ impl HeldLease {
 }
 
 impl LeaseKeeper {
-    /// Connects, and starts the thread of the renewals.
+    /// Connects, and starts the thread that renews leases.
     pub(crate) fn start(
         config: &NatsConfig,
         names: TenantNames,
@@ -78,8 +79,8 @@ impl LeaseKeeper {
         let runtime = NatsRuntime::start("rind-leases", 1)?;
         let own = config.clone();
         let name = format!("{writer} leases");
-        // The tasks of this client have a runtime of their own, so that a busy program does not
-        // delay the renewals.
+        // This client runs on a runtime of its own, so that a busy program does not delay the
+        // renewals.
         let link =
             runtime.wait(async move { Ok(NatsLink::new(client::connect(&own, &name).await?)) })?;
         let held: Arc<Mutex<Vec<Arc<HeldLease>>>> = Arc::default();
@@ -100,7 +101,8 @@ impl LeaseKeeper {
         })
     }
 
-    /// Takes the lease of a session; `None` if another program, or another writer here, has it.
+    /// Acquires the lease of a session; `None` if another program, or another writer in this one,
+    /// holds it.
     pub(crate) async fn acquire(
         &self,
         at: &SessionAddress,
@@ -132,7 +134,7 @@ impl LeaseKeeper {
         Ok(Some(lease))
     }
 
-    /// Returns the name of the program that has the lease of a session.
+    /// Returns the name of the program that holds the lease of a session.
     pub(crate) async fn holder(&self, at: &SessionAddress) -> Result<Option<String>, NatsError> {
         let stream = self.names.lease_stream();
         let last = self.link.last(&stream, &self.names.lease(at)).await?;
@@ -158,7 +160,7 @@ impl LeaseKeeper {
         *revision = 0;
     }
 
-    /// Returns the time after which a lease ends.
+    /// Returns the time after which a lease expires if it is not renewed.
     pub(crate) fn time(&self) -> Duration {
         self.time
     }
@@ -168,12 +170,13 @@ impl LeaseKeeper {
     }
 }
 
-/// Whether the last operation on a key says that the lease is free.
+/// Whether the last operation on a key deleted it, so that the lease is free.
 fn is_free(operation: Option<&str>) -> bool {
     matches!(operation, Some("DEL" | "PURGE"))
 }
 
-/// Writes the key of a lease; `None` if it was changed by another.
+/// Writes the key of a lease after its message `expected`, and returns the new sequence; `None` if
+/// another writer has changed the key since.
 async fn put(
     link: &NatsLink,
     stream: &str,
@@ -201,7 +204,7 @@ async fn put(
     }
 }
 
-/// Renews all leases as often as `every` says, until the keeper is gone.
+/// Renews all leases at the interval `every`, until the keeper is dropped.
 async fn renew_all(
     link: NatsLink,
     stream: String,
@@ -223,7 +226,7 @@ async fn renew_all(
     }
 }
 
-/// Renews a lease. A lease that ended is acquired again if no other worker has acquired it.
+/// Renews a lease. An expired lease is acquired again, unless another program has acquired it.
 async fn renew(link: &NatsLink, stream: &str, lease: &HeldLease) {
     let mut revision = lease.revision.lock().await;
     if *revision == 0 || lease.is_lost() {

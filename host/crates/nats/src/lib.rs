@@ -1,11 +1,11 @@
 //! Sessions on NATS JetStream: a store that many machines share.
 //!
-//! The crate owns the mapping of sessions to subjects of JetStream streams, the leases that keep a
-//! session from being worked on twice, and the one property that everything rests on: an append
-//! says which message of the session it follows, and the server refuses it if that message is not
-//! the last one (compare-and-swap). Clocks and leases only save work. Consensus, queues and
-//! replication are the server's. The crate must not know the agent loop, how
-//! plugins are loaded, or the terminal.
+//! The crate maps sessions to subjects of JetStream streams, and keeps leases so that only one
+//! program works on a session. Its correctness rests on one property: an append names the message
+//! of the session that it follows, and the server refuses the append if that message is not the
+//! last one (compare-and-swap). Clocks and leases only avoid duplicate work. Consensus, queues and
+//! replication are left to the server. The crate must not know the agent loop, how plugins are
+//! loaded, or the terminal.
 //!
 //! Start from [`NatsSessions`], which implements [`rind_lib::session::Sessions`].
 

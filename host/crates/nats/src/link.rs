@@ -1,7 +1,7 @@
-//! The few requests to JetStream that the store is made of.
+//! The few requests to JetStream from which the store is built.
 //!
-//! Reads that decide something go to the leader of a stream: replicas may lag behind. The answer to
-//! an append is one of three (stored, refused, unclear), and only `append` may act on the last two.
+//! Single reads go to the leader of a stream, because replicas may lag behind. The answer to an
+//! append is stored, refused or unclear, and only the module `append` may react to the last two.
 //! Start from [`NatsLink`].
 
 use std::time::Duration;
@@ -16,16 +16,16 @@ use serde::Deserialize;
 
 use crate::{NatsError, ServerVersion};
 
-/// Time after which an append without an answer is unclear.
+/// Time after which an unanswered append counts as unclear.
 const ACK: Duration = Duration::from_secs(2);
 
-/// Header by which JetStream compares and swaps: sequence of the last message of the subject.
+/// Header for compare-and-swap: expected sequence of the last message of the subject.
 const EXPECTED: &str = "Nats-Expected-Last-Subject-Sequence";
 
-/// Codes of JetStream for an expected sequence that is not the last one.
+/// Error codes of JetStream for an expected sequence that is not the last one.
 const WRONG_SEQUENCE: [u64; 2] = [10071, 10164];
 
-/// A connection with the requests of the store.
+/// A connection to the servers, with the requests that the store makes.
 #[derive(Clone, Debug)]
 pub(crate) struct NatsLink {
     client: Client,
@@ -38,7 +38,7 @@ pub(crate) struct StoredMessage {
     pub(crate) sequence: u64,
     pub(crate) headers: HeaderMap,
     pub(crate) payload: Bytes,
-    /// Time at which the server stored it, in milliseconds since 1970.
+    /// Time at which the server stored the message, in milliseconds since 1970.
     pub(crate) time_ms: i64,
 }
 
@@ -54,18 +54,18 @@ impl StoredMessage {
     }
 }
 
-/// Answer to an append.
+/// Result of an append.
 #[derive(Debug)]
 pub(crate) enum AppendAnswer {
-    /// The message has this sequence.
+    /// The server stored the message with this sequence.
     Stored(u64),
-    /// The last message of the subject is not the expected one.
+    /// The server refused the message: the last message of the subject is not the expected one.
     Refused,
     /// The message may be stored or not.
     Unclear(NatsError),
 }
 
-/// Answer of JetStream to a published message.
+/// JSON answer of JetStream to a published message.
 #[derive(Deserialize)]
 struct PublishAnswer {
     #[serde(default)]
@@ -97,8 +97,8 @@ impl NatsLink {
         &self.context
     }
 
-    /// Publishes a message that follows the message `expected` of its subject; 0 if it is the
-    /// first.
+    /// Publishes a message that must directly follow the message with the sequence `expected` in
+    /// its subject; 0 if it must be the first message.
     pub(crate) async fn append_at(
         &self,
         subject: &str,
@@ -110,7 +110,7 @@ impl NatsLink {
         self.publish(subject, headers, payload).await
     }
 
-    /// Publishes a message and waits for the answer of its stream.
+    /// Publishes a message and waits for the acknowledgement of its stream.
     pub(crate) async fn publish(
         &self,
         subject: &str,
@@ -118,7 +118,8 @@ impl NatsLink {
         payload: Bytes,
     ) -> AppendAnswer {
         const WHAT: &str = "an append";
-        // A cluster may have an old server, and a client reconnects to any.
+        // Check the version at each append: servers of a cluster may differ in version, and the
+        // client reconnects to any of them.
         let version = self.client.server_info().version;
         if !ServerVersion::parse(&version).is_some_and(ServerVersion::is_supported) {
             return AppendAnswer::Unclear(NatsError::OldServer {
@@ -151,7 +152,7 @@ impl NatsLink {
         }
     }
 
-    /// Returns the last message of a subject, as the leader of the stream has it.
+    /// Returns the last message of a subject, read from the leader of the stream.
     pub(crate) async fn last(
         &self,
         stream: &str,
@@ -162,8 +163,8 @@ impl NatsLink {
         found(WHAT, handle.get_last_raw_message_by_subject(subject).await)
     }
 
-    /// Returns the first message of a subject from a sequence on, as the leader of the stream has
-    /// it.
+    /// Returns the first message of a subject whose sequence is at least `from`, read from the
+    /// leader of the stream.
     pub(crate) async fn next(
         &self,
         stream: &str,
@@ -178,7 +179,7 @@ impl NatsLink {
         )
     }
 
-    /// Returns the subjects of a stream that a filter matches, as its leader has them.
+    /// Returns the subjects of a stream that match a filter, read from the leader of the stream.
     pub(crate) async fn subjects(
         &self,
         stream: &str,
@@ -192,7 +193,7 @@ impl NatsLink {
         listed.try_collect().await.map_err(failed)
     }
 
-    /// Removes all messages of the subjects that a filter matches.
+    /// Removes all messages whose subject matches a filter.
     pub(crate) async fn purge(&self, stream: &str, filter: &str) -> Result<(), NatsError> {
         const WHAT: &str = "a removal";
         let handle = self.stream(stream, WHAT).await?;
@@ -202,7 +203,7 @@ impl NatsLink {
             .map_err(|error| NatsError::unanswered(WHAT, error))
     }
 
-    /// Removes the messages of a subject with a smaller sequence.
+    /// Removes the messages of a subject whose sequence is less than `sequence`.
     pub(crate) async fn purge_before(
         &self,
         stream: &str,
@@ -227,7 +228,7 @@ impl NatsLink {
     }
 }
 
-/// Returns the message that was asked for.
+/// Converts the answer to a read; `None` if there is no such message.
 fn found(
     what: &str,
     answer: Result<StreamMessage, LastRawMessageError>,

@@ -1,8 +1,8 @@
-//! The lines of one session on its subject: creates them, takes them over, reads them.
+//! The lines of one session, as messages on its subject: creates, reads and takes over a session.
 //!
 //! Invariant: each append names the last message of the subject, and fails if another process has
-//! appended since. A process that continues a session appends a message of its own first, so every
-//! later append of the previous writer is refused. Start from [`SessionSubject`].
+//! appended since. A process that continues a session first appends a message of its own, so that
+//! every later append of the previous writer is refused. Start from [`SessionSubject`].
 
 use std::time::Duration;
 
@@ -14,14 +14,15 @@ use crate::append::{AppendFailure, NewMessage, append_message};
 use crate::link::{NatsLink, StoredMessage};
 use crate::replay::{AT, SessionBytes, TAKEN, read_messages};
 
-/// Header with the final length of a copied session. As long as lines are missing, the session does
-/// not exist for readers.
+/// Header with the final length in bytes of a session whose lines are written in several messages.
+/// Readers treat the session as absent until it has this length.
 const WHOLE: &str = "Rind-Whole";
 
-/// Number of times that a session is read again because its writer appended during the read.
+/// Maximum number of attempts to take a session over, each of which fails if its writer appends
+/// during the read.
 const MAX_RACES: usize = 20;
 
-/// Maximum length of the payload of a message.
+/// Maximum length of the payload of a message, in bytes.
 pub(crate) const MAX_PART_BYTES: usize = 512 << 10;
 
 /// The subject with the lines of a session.
@@ -33,12 +34,12 @@ pub(crate) struct SessionSubject {
     pub(crate) patience: Duration,
 }
 
-/// Place at which the next message is appended.
+/// Position at which the next message is appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AppendPlace {
     /// Sequence of the last message of the subject.
     pub(crate) sequence: u64,
-    /// Length of the session.
+    /// Length of the session in bytes.
     pub(crate) offset: u64,
 }
 
@@ -47,19 +48,20 @@ pub(crate) struct AppendPlace {
 pub(crate) struct TakenOverSession {
     pub(crate) place: AppendPlace,
     pub(crate) read: SessionBytes,
-    /// Number of bytes of a truncated last line, which no longer belong to the session.
+    /// Number of bytes of an incomplete last line, which was cut off the session.
     pub(crate) n_cut: usize,
 }
 
 impl SessionSubject {
-    /// Returns the last message of a whole session; `None` if there is no such session.
+    /// Returns the last message of the session; `None` if there is no session, or only an
+    /// incomplete copy.
     pub(crate) async fn last(&self) -> Result<Option<StoredMessage>, NatsError> {
         let last = self.link.last(&self.stream, &self.subject).await?;
         Ok(last.filter(is_whole))
     }
 
-    /// Returns the bytes of the session from the message at `start` on; `None` if there is no such
-    /// session.
+    /// Returns the bytes of the session from a message on, given by its offset and sequence; `None`
+    /// if there is no such session.
     pub(crate) async fn read(
         &self,
         (offset, sequence): (u64, u64),
@@ -73,7 +75,7 @@ impl SessionSubject {
         Ok(Some(read))
     }
 
-    /// Appends a part of the session at a place, and returns the next place.
+    /// Appends a part of the session at a position, and returns the next position.
     pub(crate) async fn append(
         &self,
         place: AppendPlace,
@@ -97,7 +99,7 @@ impl SessionSubject {
         Ok(AppendPlace { sequence, offset })
     }
 
-    /// Creates the session without a line; `None` if there is one.
+    /// Creates the session without lines; `None` if the subject already has messages.
     pub(crate) async fn create(&self) -> Result<Option<AppendPlace>, NatsError> {
         let first = AppendPlace {
             sequence: 0,
@@ -110,8 +112,8 @@ impl SessionSubject {
         }
     }
 
-    /// Creates the session with these lines, all of which become visible at once. Returns whether
-    /// the session did not exist.
+    /// Creates the session with these lines, which become visible all at once. Returns `false` if
+    /// the subject already has messages.
     pub(crate) async fn create_whole(&self, lines: &[u8]) -> Result<bool, NatsError> {
         let mut whole = HeaderMap::new();
         whole.insert(WHOLE, lines.len().to_string());
@@ -139,8 +141,9 @@ impl SessionSubject {
         self.link.purge(&self.stream, &self.subject).await
     }
 
-    /// Reads the session and fences its writer; `None` if there is no such session. `writer` is a
-    /// name for people who inspect the messages.
+    /// Takes the session over: reads it and appends a message, so that the previous writer's
+    /// appends are refused. `None` if there is no such session. `writer` is stored in the message
+    /// for operators who inspect it.
     pub(crate) async fn take(&self, writer: &str) -> Result<Option<TakenOverSession>, NatsError> {
         let mut read = SessionBytes::default();
         let mut from = 1;
@@ -182,8 +185,8 @@ fn with_offset(mut headers: HeaderMap, offset: u64) -> HeaderMap {
     headers
 }
 
-/// Whether the session with this last message exists: a copied session does only once all of it has
-/// arrived.
+/// Whether a session exists, by its last message: a session that is written in several messages
+/// exists once the last of them is stored.
 pub(crate) fn is_whole(last: &StoredMessage) -> bool {
     let Some(whole) = last.number(WHOLE) else {
         return true;
@@ -191,27 +194,27 @@ pub(crate) fn is_whole(last: &StoredMessage) -> bool {
     length_after(last) >= whole
 }
 
-/// Returns the length of a session by its last message.
+/// Returns the length of a session in bytes, by its last message.
 pub(crate) fn length_after(last: &StoredMessage) -> u64 {
     let at = last.number(AT).unwrap_or_default();
     at.saturating_add(last.payload.len() as u64)
 }
 
-/// End of a session's lines as the next writer needs it.
+/// Repair of the end of a session, which the next append requires.
 struct RepairedEnd {
-    /// Number of bytes that stay.
+    /// Number of bytes of the session that stay.
     len: usize,
-    /// Bytes to add.
+    /// Bytes to append after them.
     added: &'static [u8],
 }
 
-/// Decides on the end of a session: a line without its line feed is completed if nothing else is
-/// missing, and cut off otherwise.
+/// Decides how the end of a session is repaired: a last line that only lacks its line feed gets
+/// one, and any other incomplete line is cut off.
 fn repaired_end(bytes: &[u8]) -> RepairedEnd {
     let last = bytes.iter().rposition(|byte| *byte == b'\n');
     let len = last.map_or(0, |at| at + 1);
     let rest = bytes.get(len..).unwrap_or_default();
-    // A JSON object that is cut off at any byte does not parse.
+    // No proper prefix of a JSON object parses as one.
     let is_complete = serde_json::from_slice::<serde_json::Map<_, _>>(rest).is_ok();
     match is_complete {
         true => RepairedEnd {

@@ -1,15 +1,16 @@
 //! Names of streams and subjects.
 //!
-//! Owns how addresses of sessions become subjects: ids are tokens, and the characters `.` in them
-//! become `~`, which no id has. Everything of a session, its subagents among them, is below one
-//! prefix, so that one request removes all of it.
+//! Maps the address of a session to a subject: each id is a token, in which the character `~`,
+//! which no id contains, replaces `.`. In each stream, the subjects of a session and of its
+//! subagents have a common prefix, so that one request removes all of them.
 
 use rind_lib::session::{BlobKind, SessionAddress};
 
-/// Last token of the subject with the lines of a session. Subagents are below the tokens before it.
+/// Last token of the subject with the lines of a session. The subjects of its subagents have the id
+/// of the subagent there.
 const LINES: &str = "_";
 
-/// Names of one tenant.
+/// Names of the streams, buckets and subjects of one tenant.
 #[derive(Clone, Debug)]
 pub(crate) struct TenantNames {
     tenant: String,
@@ -32,32 +33,33 @@ impl TenantNames {
         self.partitions
     }
 
-    /// Returns the name of the stream of a tenant's lines, or with `BLOB` of its values.
+    /// Returns the name of a stream of the tenant: of lines if `kind` is `LOG`, and of large values
+    /// if it is `BLOB`.
     pub(crate) fn stream(&self, kind: &str, partition: u16) -> String {
         format!("RIND-{}-{kind}-{partition}", self.tenant)
     }
 
-    /// Returns the subjects of such a stream.
+    /// Returns the pattern of the subjects that the stream of this kind and partition stores.
     pub(crate) fn stream_subjects(&self, kind: &str, partition: u16) -> String {
         format!("rind.{}.{}.{partition}.>", self.tenant, kind.to_lowercase())
     }
 
-    /// Returns the name of the bucket with the leases.
+    /// Returns the name of the key-value bucket with the leases.
     pub(crate) fn lease_bucket(&self) -> String {
         format!("rind-{}-leases", self.tenant)
     }
 
-    /// Returns the name of the stream of that bucket.
+    /// Returns the name of the stream behind the lease bucket.
     pub(crate) fn lease_stream(&self) -> String {
         format!("KV_{}", self.lease_bucket())
     }
 
-    /// Returns the subject of a session's lease, a key of that bucket.
+    /// Returns the subject of a session's lease, a key of the lease bucket.
     pub(crate) fn lease(&self, at: &SessionAddress) -> String {
         format!("$KV.{}.{}", self.lease_bucket(), tokens(at))
     }
 
-    /// Returns the number of the stream that keeps a session and its subagents.
+    /// Returns the partition, and so the stream, that keeps a session and its subagents.
     pub(crate) fn partition(&self, at: &SessionAddress) -> u16 {
         let hash = fnv_hash(at.root().as_bytes()) % u64::from(self.partitions);
         u16::try_from(hash).unwrap_or_default()
@@ -77,7 +79,7 @@ impl TenantNames {
         format!("{}.{LINES}", self.prefix("log", at))
     }
 
-    /// Returns a filter for the lines of a session and of all subagents below it.
+    /// Returns a filter for the lines of a session and of all subagents below it, at any depth.
     pub(crate) fn all_lines(&self, at: &SessionAddress) -> String {
         format!("{}.>", self.prefix("log", at))
     }
@@ -87,12 +89,12 @@ impl TenantNames {
         format!("{}.*.{LINES}", self.prefix("log", at))
     }
 
-    /// Returns a filter for the lines of all sessions of a stream that are no subagents.
+    /// Returns a filter for the lines of all sessions in a partition, without subagents.
     pub(crate) fn root_lines(&self, partition: u16) -> String {
         format!("rind.{}.log.{partition}.*.{LINES}", self.tenant)
     }
 
-    /// Returns the prefix of the values of a session.
+    /// Returns the prefix of the subjects with a session's values of a kind.
     pub(crate) fn values(&self, at: &SessionAddress, kind: BlobKind) -> String {
         let kind = match kind {
             BlobKind::Content => "=content",
@@ -101,12 +103,12 @@ impl TenantNames {
         format!("{}.{kind}", self.prefix("blob", at))
     }
 
-    /// Returns the prefix of the contents of a session's files.
+    /// Returns the prefix of the subjects with the contents of a session's files.
     pub(crate) fn files(&self, at: &SessionAddress) -> String {
         format!("{}.=files", self.prefix("blob", at))
     }
 
-    /// Returns the prefix of the files of the tenant's plugins.
+    /// Returns the prefix of the subjects with the files of the tenant's plugins.
     pub(crate) fn plugin_files(&self) -> String {
         format!("rind.{}.blob.0.=plugins", self.tenant)
     }
@@ -117,14 +119,14 @@ impl TenantNames {
     }
 }
 
-/// Returns the id in the last token but one of the subject with the lines of a session.
+/// Returns the session id in a subject of lines: its last token but one.
 pub(crate) fn id_in(subject: &str) -> Option<String> {
     let before = subject.strip_suffix(LINES)?.strip_suffix('.')?;
     let token = before.rsplit('.').next()?;
     Some(token.replace('~', "."))
 }
 
-/// Returns an id as a token of a subject.
+/// Converts an id into a token of a subject.
 pub(crate) fn session_token(id: &str) -> String {
     id.replace('.', "~")
 }
@@ -138,13 +140,13 @@ pub(crate) fn last_id(subject: &str) -> String {
         .replace('~', ".")
 }
 
-/// Returns the ids of an address as tokens of a subject.
+/// Converts the ids of an address into tokens of a subject, joined by `.`.
 fn tokens(at: &SessionAddress) -> String {
     let tokens = at.ids().map(session_token);
     tokens.collect::<Vec<_>>().join(".")
 }
 
-/// Hashes a name (FNV-1a). The hash selects the stream of a session, so it must never change.
+/// Hashes a name (FNV-1a). The hash selects the partition of a session, so it must never change.
 fn fnv_hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)

@@ -1,8 +1,8 @@
-//! Reading of a session: its messages in order, put together to its bytes.
+//! Reads a session: fetches its messages in order and joins their payloads.
 //!
-//! Messages come in batches from any replica, which may lag behind; the leader says which message
-//! is the last, and reading continues until it is there. Every message says at which byte of the
-//! session it begins, so that a missing or repeated one is found.
+//! Batches of messages come from any replica, which may lag behind. The leader reports which
+//! message is the last, and reading continues until a replica has returned it. Every message
+//! carries its offset in the session, so that missing and repeated messages are detected.
 
 use std::time::{Duration, Instant};
 
@@ -16,21 +16,22 @@ use crate::link::{NatsLink, StoredMessage};
 /// Header with the offset in the session at which the payload begins.
 pub(crate) const AT: &str = "Rind-At";
 
-/// Header of a message by which a writer took the session over. Bytes behind its offset were cut
-/// off and are no part of the session.
+/// Header of the message with which a writer takes the session over. The session is truncated to
+/// the offset of this message: earlier bytes from there on no longer belong to it.
 pub(crate) const TAKEN: &str = "Rind-Taken";
 
-/// Header of a message without bytes that names the snapshot of the files of the session: those at the
-/// end of the lines before it.
+/// Header of an empty message with the name of a snapshot of the session's files. The snapshot has
+/// the files as they were after the lines before this message.
 pub(crate) const SNAPSHOT: &str = "Rind-Snapshot";
 
-/// Number of messages in a batch.
+/// Maximum number of messages in a batch.
 const BATCH: u64 = 512;
 
-/// Time in which a replica must have what its leader has.
+/// Time within which a replica must catch up with the leader.
 const CATCH_UP: Duration = Duration::from_secs(20);
 
-/// Time without a message after which a batch is asked for again.
+/// Time without a message after which a batch counts as ended; missing messages are requested
+/// again.
 const SILENCE: Duration = Duration::from_secs(3);
 
 #[derive(Serialize)]
@@ -40,20 +41,21 @@ struct BatchRequest<'a> {
     next_by_subj: &'a str,
 }
 
-/// Bytes of a session from an offset on.
+/// Bytes of a session, from an offset to its end.
 #[derive(Debug, Default)]
 pub(crate) struct SessionBytes {
     /// Offset in the session at which `bytes` begins.
     pub(crate) start: u64,
     pub(crate) bytes: Vec<u8>,
-    /// Offset and sequence of each message with bytes.
+    /// Offset and sequence of each message that has a payload.
     pub(crate) places: Vec<(u64, u64)>,
-    /// Name of the last snapshot of the files, and the length of the session when it was recorded.
+    /// Name of the last snapshot of the files, and the length of the session in bytes when it was
+    /// recorded.
     pub(crate) snapshot: Option<(String, u64)>,
 }
 
 impl SessionBytes {
-    /// Begins at a message that is known to begin at `start`.
+    /// Creates an empty value for a session that is read from the offset `start`.
     pub(crate) fn from_offset(start: u64) -> Self {
         Self {
             start,
@@ -61,12 +63,12 @@ impl SessionBytes {
         }
     }
 
-    /// Returns the length of the session.
+    /// Returns the length of the session in bytes.
     pub(crate) fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }
 
-    /// Adds the next message.
+    /// Adds the payload of the next message, after checking its offset.
     fn add(&mut self, message: &StoredMessage, subject: &str) -> Result<(), NatsError> {
         let damaged = |why: String| NatsError::Damaged {
             what: format!("the session of {subject}"),
@@ -102,7 +104,7 @@ impl SessionBytes {
     }
 }
 
-/// Reads the messages of a subject from sequence `from` up to `last` into `into`.
+/// Reads the messages of a subject from sequence `from` through `last`, and adds them to `into`.
 pub(crate) async fn read_messages(
     link: &NatsLink,
     stream: &str,
@@ -137,7 +139,7 @@ pub(crate) async fn read_messages(
     Ok(())
 }
 
-/// Returns the messages of a batch, in order of arrival.
+/// Requests a batch of messages, and returns them in the order of arrival.
 async fn read_batch(
     link: &NatsLink,
     stream: &str,
@@ -164,7 +166,8 @@ async fn read_batch(
         .map_err(|error| NatsError::unanswered(WHAT, error))?;
     let mut messages = Vec::new();
     while let Ok(Some(answer)) = tokio::time::timeout(SILENCE, answers.next()).await {
-        // A status message ends the batch: all messages were sent, or there are none (yet).
+        // A status message ends the batch: all messages were sent, or the replica has no more
+        // (yet).
         if answer.status.is_some_and(|status| status.as_u16() != 100) {
             break;
         }

@@ -1,8 +1,7 @@
 //! The threads on which the store talks to its servers.
 //!
-//! The traits of stores block, and may be called within an async runtime, where blocking on a
-//! future is forbidden. So requests run on a runtime of the store's own, and the caller waits on a
-//! channel.
+//! The methods of stores block, and may be called within an async runtime, where blocking on a
+//! future is not allowed. So requests run on a separate runtime, and the caller waits on a channel.
 
 use std::future::Future;
 use std::sync::mpsc;
@@ -13,23 +12,24 @@ use tokio::sync::oneshot;
 
 use crate::NatsError;
 
-/// Runs a call that waits for the servers. On a thread that runs tasks of the program, the other tasks
-/// go on with another thread meanwhile: the end of a session waits up to ten seconds for servers that do
-/// not answer, and neither timers nor other sessions may wait with it.
+/// Runs a call that blocks until the servers answer. On a worker thread of a Tokio runtime, the
+/// other tasks move to another thread for that time, because closing a session may wait up to ten
+/// seconds for servers that do not answer, and must not delay timers and other sessions.
 pub(crate) fn blocking<T>(call: impl FnOnce() -> T) -> T {
     let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
     match flavor {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(call),
-        // A runtime of one thread has none to go on with.
+        // Outside of a runtime, or on one with a single thread, there is no other thread for the
+        // tasks.
         _ => call(),
     }
 }
 
-/// A runtime on threads of its own. It ends when the value is dropped.
+/// A runtime on its own threads. It ends when the value is dropped.
 pub(crate) struct NatsRuntime {
     handle: Handle,
-    /// Dropping it ends the thread that owns the runtime: a runtime must not be dropped within
-    /// another one.
+    /// Ends the thread that owns the runtime when it is dropped. That thread drops the runtime,
+    /// because a runtime must not be dropped within another one.
     _stop: oneshot::Sender<()>,
 }
 
@@ -40,7 +40,8 @@ impl std::fmt::Debug for NatsRuntime {
 }
 
 impl NatsRuntime {
-    /// Starts a runtime with this number of threads, besides the one that owns it.
+    /// Starts a runtime with this number of worker threads, and one more thread that owns the
+    /// runtime.
     pub(crate) fn start(name: &str, n_threads: usize) -> Result<Self, NatsError> {
         let failed = |source: std::io::Error| NatsError::Unanswered {
             what: "the start of a thread".to_owned(),
@@ -67,7 +68,7 @@ impl NatsRuntime {
         })
     }
 
-    /// Runs a future on the runtime and blocks until it is done.
+    /// Runs a future on the runtime, and blocks until it completes.
     pub(crate) fn wait<T: Send + 'static>(
         &self,
         future: impl Future<Output = Result<T, NatsError>> + Send + 'static,

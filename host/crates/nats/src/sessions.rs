@@ -1,7 +1,7 @@
 //! The store of sessions on NATS JetStream.
 //!
-//! Owns how creating, opening, copying and removing are put together from leases, lines and values,
-//! in an order in which a reader finds all of a session or nothing. Start from [`NatsSessions`].
+//! Creates, opens, copies and removes sessions from leases, lines and values, in an order in which
+//! a reader finds a complete session or none. Start from [`NatsSessions`].
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -29,17 +29,17 @@ use crate::setup::{LINES, TenantStreams, VALUES, create_streams};
 use crate::writer::{LineQueue, store_lines};
 use crate::{NatsConfig, NatsError, TenantQuotas, client};
 
-/// Sessions on NATS JetStream, which many machines share. Cheap to clone.
+/// Store of sessions on NATS JetStream, which many machines share. Cheap to clone.
 ///
-/// All methods block and may be called from any thread, within an async runtime too.
+/// All methods block, and may be called from any thread, even within an async runtime.
 #[derive(Clone)]
 pub struct NatsSessions {
     parts: Arc<StoreParts>,
 }
 
-/// Parts of the store, shared by all that it hands out.
+/// Shared state of the store and of everything that it creates.
 pub(crate) struct StoreParts {
-    /// Name of the store for messages.
+    /// Name of the store, for messages.
     pub(crate) name: String,
     pub(crate) config: NatsConfig,
     pub(crate) streams: TenantStreams,
@@ -47,13 +47,13 @@ pub(crate) struct StoreParts {
     pub(crate) leases: LeaseKeeper,
     pub(crate) runtime: NatsRuntime,
     pub(crate) patience: Duration,
-    /// Name of this program for other people.
+    /// Name of this program, which other programs see as the writer of its sessions.
     writer: String,
-    /// Facts about the quotas of the tenant that are believed for a moment.
+    /// Answers about the quotas of the tenant that are cached for a moment.
     pub(crate) quotas: Mutex<KnownQuotas>,
-    /// Held while the use of the tenant is changed.
+    /// Locked while this program changes the usage of the tenant.
     pub(crate) quota_change: tokio::sync::Mutex<()>,
-    /// Sessions that are open here.
+    /// Sessions that this program has open for writing.
     open: Mutex<HashMap<SessionAddress, (OpenQueue, Arc<HeldLease>)>>,
 }
 
@@ -62,17 +62,17 @@ impl StoreParts {
         lock(&self.open)
     }
 
-    /// Returns the name of this program for others, which is new in each program.
+    /// Returns the name of this program, which no other program and no other run has.
     pub(crate) fn writer(&self) -> &str {
         &self.writer
     }
 
-    /// Whether this program has a session open.
+    /// Whether this program has a session open for writing.
     pub(crate) fn is_open(&self, at: &SessionAddress) -> bool {
         self.lock_open().contains_key(at)
     }
 
-    /// Forgets a session that is closed.
+    /// Removes the session with this queue from the open ones.
     pub(crate) fn forget(&self, queue: &Arc<LineQueue>) {
         let of_queue = Arc::downgrade(queue);
         self.lock_open()
@@ -128,8 +128,8 @@ impl NatsSessions {
         &self.parts
     }
 
-    /// Returns the time since the servers last confirmed that this program works on a session, and
-    /// whether another program has taken the session over; `None` if it is not open here.
+    /// Returns the time since this program last renewed its lease of a session, and whether another
+    /// program has acquired the lease; `None` if the session is not open in this program.
     #[must_use]
     pub fn lease_age(&self, at: &SessionAddress) -> Option<(Duration, bool)> {
         let open = self.parts.lock_open();
@@ -137,33 +137,33 @@ impl NatsSessions {
             .map(|(_, lease)| (lease.age(), lease.is_lost()))
     }
 
-    /// Whether another program holds a session, according to the servers.
+    /// Whether another program holds the lease of a session, according to the servers.
     pub(crate) async fn is_held_elsewhere(&self, at: &SessionAddress) -> Result<bool, NatsError> {
         let holder = self.parts.leases.holder(at).await?;
         Ok(holder.is_some_and(|holder| holder != self.parts.writer))
     }
 
-    /// Returns the time after which the session of a program that died is free.
+    /// Returns the time after which other programs may continue the session of a program that died.
     #[must_use]
     pub fn lease_time(&self) -> Duration {
         self.parts.leases.time()
     }
 
-    /// Records a snapshot of the files of a session that is open here, after all of its lines.
+    /// Records a snapshot of the files of an open session, after all of the session's lines.
     pub(crate) fn record_snapshot(&self, at: &SessionAddress, name: &str) -> Result<(), Error> {
         let open = self.parts.lock_open().get(at).cloned();
         let queue = open.and_then(|(queue, _)| queue.upgrade());
         queue.ok_or_else(|| self.unknown(at))?.record(name)
     }
 
-    /// Returns the length of a session that is open here, with lines that are not stored yet.
+    /// Returns the length of an open session in bytes, including lines that are not stored yet.
     pub(crate) fn open_length(&self, at: &SessionAddress) -> Option<u64> {
         let open = self.parts.lock_open().get(at).cloned();
         let queue = open.and_then(|(queue, _)| queue.upgrade());
         queue.map(|queue| queue.length())
     }
 
-    /// Returns all of a session; `None` if there is none of this address.
+    /// Reads the complete session; `None` if there is no session with this address.
     pub(crate) fn read_all(&self, at: &SessionAddress) -> Result<Option<SessionBytes>, NatsError> {
         let subject = self.subject(at);
         let read = async move { subject.read((0, 1)).await };
@@ -198,14 +198,14 @@ impl NatsSessions {
         error.in_store(&self.parts.name)
     }
 
-    /// Whether there is a session of this address.
+    /// Whether there is a session with this address.
     fn exists(&self, at: &SessionAddress) -> Result<bool, Error> {
         let subject = self.subject(at);
         let last = self.wait(async move { subject.last().await })?;
         Ok(last.is_some())
     }
 
-    /// Runs a request on the store's own threads.
+    /// Runs a request on the store's runtime, and blocks until it completes.
     fn wait<T: Send + 'static>(
         &self,
         future: impl Future<Output = Result<T, NatsError>> + Send + 'static,
@@ -227,7 +227,7 @@ impl NatsSessions {
         });
     }
 
-    /// Runs a part of an operation, and gives the lease back if it fails.
+    /// Runs a function, and releases the lease if the function fails.
     fn with_lease<T>(
         &self,
         lease: &Arc<HeldLease>,
@@ -240,7 +240,8 @@ impl NatsSessions {
         done
     }
 
-    /// Begins to store the lines of a session that this program holds.
+    /// Creates the journal of a session whose lease this program holds, and starts the task that
+    /// stores its lines.
     fn journal(
         &self,
         at: &SessionAddress,
@@ -257,7 +258,8 @@ impl NatsSessions {
         Box::new(NatsJournal::new(self.parts.clone(), queue, lease))
     }
 
-    /// Removes lines and values of a session and of its subagents, lines first.
+    /// Removes lines and values of a session and of its subagents. Lines come first, so that the
+    /// session does not exist from then on.
     fn remove_all(&self, at: &SessionAddress) -> Result<(), Error> {
         let (link, names, at) = (
             self.parts.link.clone(),
@@ -273,7 +275,8 @@ impl NatsSessions {
         })
     }
 
-    /// Returns the bytes of a session from a position on.
+    /// Reads a session from the last known message boundary at or before a position, or from its
+    /// beginning. Blocks until lines that this program has appended are stored.
     fn read_from(&self, at: &SessionAddress, from: u64) -> Result<SessionBytes, Error> {
         let subject = self.subject(at);
         let open = self
@@ -282,14 +285,15 @@ impl NatsSessions {
             .get(at)
             .and_then(|(queue, _)| queue.upgrade());
         let place = open.and_then(|queue| {
-            // Wait until the appends of this process are stored, so that it reads its own writes.
+            // Wait until the lines that this program has appended are stored, so that it reads its
+            // own writes.
             let (taken, _) = queue.lengths();
             queue.wait_stored(taken, Some(Instant::now() + self.parts.patience));
             queue.place_before(from)
         });
         let read = self.wait(async move {
-            // If another process has truncated the log below the position that this process knows,
-            // read from the beginning.
+            // If another program has truncated the session before this position, read it from the
+            // beginning.
             match place {
                 Some(place) => match subject.read(place).await {
                     Err(NatsError::Damaged { .. }) => subject.read((0, 1)).await,
@@ -301,7 +305,7 @@ impl NatsSessions {
         read.ok_or_else(|| self.unknown(at))
     }
 
-    /// Copies values of one session to another.
+    /// Copies the values of one session to another.
     fn copy_values(&self, from: &SessionAddress, to: &SessionAddress) -> Result<(), Error> {
         for kind in [BlobKind::Content, BlobKind::State] {
             let (old, new) = (self.blobs(from, kind), self.blobs(to, kind));
@@ -312,7 +316,7 @@ impl NatsSessions {
         Ok(())
     }
 
-    /// Copies the session of a subagent with those below it.
+    /// Copies the session of a subagent, and those of the subagents below it.
     fn copy_tree(
         &self,
         from: &SessionAddress,
@@ -324,7 +328,7 @@ impl NatsSessions {
         };
         let lines = match self.read_from(&from, 0) {
             Ok(read) => read.bytes,
-            // The subagent may have been removed; the entries that mention it stay.
+            // The subagent may have been removed, while entries of its parent still mention it.
             Err(Error::Unknown { .. }) => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -344,7 +348,7 @@ impl NatsSessions {
             if subject.last().await?.is_some() {
                 return Ok(false);
             }
-            // An interrupted copy may have left half a session, which is in no list.
+            // Remove the remains of an interrupted copy: some lines, but no complete session.
             subject.remove().await?;
             subject.create_whole(&lines).await
         });
@@ -387,8 +391,8 @@ impl Sessions for NatsSessions {
     }
 
     fn create(&self, at: &SessionAddress) -> Result<Box<dyn Journal>, Error> {
-        // If another process holds the lease of a session that does not exist yet, it is about to
-        // create that session.
+        // If another program holds the lease of a session that does not exist yet, it is about to
+        // create the session.
         let Some(lease) = self.acquire(at)? else {
             return Err(at.exists_error());
         };
@@ -397,15 +401,15 @@ impl Sessions for NatsSessions {
             let quotas = TenantQuotas::of(self);
             let is_root = at.as_str() == at.root();
             let created = self.wait(async move {
-                // Subagents are parts of their session.
-                if is_root {
+                // Only new root sessions count: subagents belong to a session that was counted.
+                if is_root && subject.last().await?.is_none() {
                     quotas.count_session().await?;
                 }
                 let created = subject.create().await?;
                 if created.is_some() || subject.last().await?.is_some() {
                     return Ok(created);
                 }
-                // An interrupted copy may have left half a session, which is in no list.
+                // Remove the remains of an interrupted copy: some lines, but no complete session.
                 subject.remove().await?;
                 subject.create().await
             });
@@ -454,7 +458,7 @@ impl Sessions for NatsSessions {
         Ok(read.bytes.get(skipped..).unwrap_or_default().to_vec())
     }
 
-    /// If the servers do not answer, the session counts as absent.
+    /// Returns `false` also if the servers do not answer.
     fn contains(&self, at: &SessionAddress) -> bool {
         self.exists(at).unwrap_or_default()
     }
@@ -528,7 +532,7 @@ impl Sessions for NatsSessions {
         let forked = match self.exists(to) {
             Err(error) => Err(error),
             Ok(true) => Err(to.exists_error()),
-            // An interrupted copy may have left half a session under this name.
+            // Remove the remains of an interrupted copy under this address.
             Ok(false) => self.remove_all(to).and_then(|()| {
                 self.copy_values(from, to)?;
                 for agent in agents {

@@ -1,7 +1,8 @@
-//! The streams of a tenant: created once, and then taken as they are.
+//! The streams of a tenant: created once, and used with the configuration that they have.
 //!
-//! Nothing may ever drop a message of its own accord, so every stream refuses new messages when it
-//! is full. The number of partitions is a property of the first stream, which every client reads.
+//! No stream may drop messages on its own, so every stream refuses new messages when it is full.
+//! The number of partitions is stored in the metadata of the first stream, from which every client
+//! reads it.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -12,29 +13,29 @@ use crate::link::NatsLink;
 use crate::names::TenantNames;
 use crate::{NatsConfig, NatsError};
 
-/// Key of the number of partitions in the metadata of the first stream.
+/// Metadata key of the first stream for the number of partitions.
 const PARTITIONS: &str = "rind-partitions";
 
 /// Error code of JetStream for a stream that does not exist.
 pub(crate) const NO_STREAM: u64 = 10059;
 
-/// Kind of the streams with the lines of sessions, in their names.
+/// Kind of the streams with the lines of sessions, as part of their names.
 pub(crate) const LINES: &str = "LOG";
 
-/// Kind of the streams with large values.
+/// Kind of the streams with large values, as part of their names.
 pub(crate) const VALUES: &str = "BLOB";
 
-/// Facts about streams that exist.
+/// Properties of the tenant's streams, as they exist on the servers.
 #[derive(Clone, Debug)]
 pub(crate) struct TenantStreams {
     pub(crate) names: TenantNames,
     /// Number of servers that keep each message.
     pub(crate) replicas: usize,
-    /// Time after which a lease ends.
+    /// Time after which a lease expires if it is not renewed.
     pub(crate) lease: Duration,
 }
 
-/// Creates the streams of the tenant that are not there.
+/// Creates the streams of the tenant that do not exist yet.
 pub(crate) async fn create_streams(
     link: &NatsLink,
     config: &NatsConfig,
@@ -79,8 +80,8 @@ fn lines_config(names: &TenantNames, partition: u16, replicas: usize) -> stream:
         num_replicas: replicas,
         allow_direct: true,
         deny_delete: true,
-        // Message ids for deduplication are not used, and remembering them costs memory on the
-        // server.
+        // The shortest window for deduplication: it is not used, and message ids in it cost memory
+        // on the server.
         duplicate_window: Duration::from_secs(1),
         metadata: HashMap::new(),
         ..stream::Config::default()
@@ -91,13 +92,14 @@ fn values_config(names: &TenantNames, partition: u16, replicas: usize) -> stream
     stream::Config {
         name: names.stream(VALUES, partition),
         subjects: vec![names.stream_subjects(VALUES, partition)],
-        // Storing the same part again replaces the message.
+        // Storing a part again replaces the stored message.
         max_messages_per_subject: 1,
         ..lines_config(names, partition, replicas)
     }
 }
 
-/// The stream of a key-value bucket, so that the tools of NATS show the leases.
+/// Returns the configuration of the stream with the leases. It is that of a key-value bucket, so
+/// that the tools of NATS can show the leases.
 fn lease_config(names: &TenantNames, replicas: usize, lease: Duration) -> stream::Config {
     let bucket = names.lease_bucket();
     stream::Config {
@@ -115,8 +117,8 @@ fn lease_config(names: &TenantNames, replicas: usize, lease: Duration) -> stream
     }
 }
 
-/// Returns the stream of this name, and creates it if there is none. Waits for a cluster that has
-/// no leader yet.
+/// Returns the configuration of the stream with this name, and creates the stream if it does not
+/// exist. Retries for the time `patience`, for example while a cluster has no leader.
 pub(crate) async fn ensure_stream(
     link: &NatsLink,
     wanted: stream::Config,
@@ -164,8 +166,8 @@ fn refusal(what: String, answer: &jetstream::Error) -> NatsError {
     NatsError::refused(what, answer.error_code().0, &answer.to_string())
 }
 
-/// Whether an error passes by itself: no answer, no leader yet, or another client that creates the
-/// same stream.
+/// Whether a retry may succeed: there was no answer, there is no leader yet, or another client
+/// creates the same stream.
 fn is_passing(error: &NatsError) -> bool {
     const NO_LEADER: u64 = 10008;
     const NAME_IN_USE: u64 = 10058;

@@ -1,24 +1,24 @@
-//! Versions of the server: which ones keep sessions safely.
+//! Versions of the NATS server, and which of them can keep sessions safely.
 
 use std::fmt;
 
-/// Oldest server that may keep sessions. Before 2.11 a cluster checks the expected sequence only
-/// before it proposes a message, so that several writers win a race; before 2.14 the check of
-/// replicas was not measured.
+/// Oldest supported server. Before 2.11, a cluster checks the expected sequence only before it
+/// proposes a message, so that several writers can win a race. From 2.11 to before 2.14, the check
+/// with replicas was not measured.
 const OLDEST: ServerVersion = ServerVersion {
     major: 2,
     minor: 14,
     patch: 0,
 };
 
-/// Server that is advised: its appends with replicas and a sync for each are a third faster.
+/// Recommended server: with replicas and a sync for each append, its appends are a third faster.
 const ADVISED: ServerVersion = ServerVersion {
     major: 2,
     minor: 15,
     patch: 0,
 };
 
-/// Version of a NATS server.
+/// Version of a NATS server, without a suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServerVersion {
     major: u64,
@@ -41,13 +41,13 @@ impl ServerVersion {
         })
     }
 
-    /// Whether sessions may be kept by a server of this version.
+    /// Whether a server of this version can keep sessions.
     #[must_use]
     pub fn is_supported(self) -> bool {
         self >= OLDEST
     }
 
-    /// Whether an update of the server is advised.
+    /// Whether an update to the recommended version is advised.
     #[must_use]
     pub fn is_behind(self) -> bool {
         self < ADVISED

@@ -1,8 +1,8 @@
 //! The queue between a journal and the servers, and the task that empties it.
 //!
-//! A single message is in flight for each session; lines that arrive meanwhile go into the next one
-//! together. Once an append fails for good, nothing more is sent: it is unknown what is stored.
-//! Start from [`LineQueue`].
+//! Only one message per session is in flight; lines that are appended meanwhile go into the next
+//! message together. Once an append fails for good, nothing more is sent, because it is unknown
+//! what is stored. Start from [`LineQueue`].
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,13 +18,13 @@ use crate::log::{AppendPlace, MAX_PART_BYTES, SessionSubject};
 use crate::replay::SNAPSHOT;
 use crate::runtime::blocking;
 
-/// Number of bytes in the queue from which on an append blocks.
+/// Number of queued bytes above which an append blocks.
 const MAX_QUEUED_BYTES: usize = 8 << 20;
 
-/// Maximum number of messages of a session whose position is remembered.
+/// Maximum number of messages of a session whose positions are kept in memory.
 const MAX_PLACES: usize = 100_000;
 
-/// Lines of one session on their way to the servers.
+/// Lines of one session that are to be sent to the servers.
 #[derive(Debug)]
 pub(crate) struct LineQueue {
     /// Id of the session, for messages.
@@ -32,38 +32,39 @@ pub(crate) struct LineQueue {
     /// Name of the store, for messages.
     store: String,
     state: Mutex<QueueState>,
-    /// Signaled when lines are stored, and when storing has failed.
+    /// Notified when a message was stored, and when storing failed.
     changed: Condvar,
-    /// Signaled when there are lines, and at the end.
+    /// Wakes the task that stores lines: when something is queued, and when the queue is closed.
     wake: Notify,
 }
 
 #[derive(Debug)]
 struct QueueState {
     queued: BytesMut,
-    /// Name of a snapshot that is recorded after the lines.
+    /// Name of a snapshot that is to be recorded after the queued lines.
     note: Option<String>,
-    /// Number of snapshots that were recorded.
+    /// Number of snapshots that are stored.
     n_noted: u64,
-    /// Length of the session with every accepted message, stored or not.
+    /// Length of the session in bytes, including the queued lines.
     taken: u64,
-    /// Length of the stored part of the session.
+    /// Length of the stored part of the session, in bytes.
     stored: u64,
     failure: Option<QueueFailure>,
     is_closed: bool,
-    /// Offset and sequence of messages, by which a reader finds its place.
+    /// Offset and sequence of stored messages, from which a reader can start.
     places: Vec<(u64, u64)>,
 }
 
 #[derive(Debug)]
 enum QueueFailure {
     Fenced,
-    /// The error, until it was returned once.
+    /// Storing failed with this error; `None` once the error was returned.
     Failed(Option<Error>),
 }
 
 impl LineQueue {
-    /// Returns the queue of a session that is stored up to a length.
+    /// Creates the queue of a session whose first `stored` bytes are stored. `places` has the
+    /// offsets and sequences of their messages.
     pub(crate) fn new(id: &str, store: &str, stored: u64, places: Vec<(u64, u64)>) -> Self {
         Self {
             id: id.to_owned(),
@@ -87,7 +88,7 @@ impl LineQueue {
         lock(&self.state)
     }
 
-    /// Puts lines into the queue. Blocks while the queue is full.
+    /// Queues lines. Blocks while the queue is full.
     pub(crate) fn push(&self, lines: &[u8]) -> Result<(), Error> {
         let mut state = self.lock();
         while state.failure.is_none() && state.queued.len() > MAX_QUEUED_BYTES {
@@ -101,12 +102,12 @@ impl LineQueue {
         Ok(())
     }
 
-    /// Returns the length of the session with the lines that are not stored yet.
+    /// Returns the length of the session in bytes, including lines that are not stored yet.
     pub(crate) fn length(&self) -> u64 {
         self.lock().taken
     }
 
-    /// Records a snapshot after all lines. Blocks until it is stored.
+    /// Records a snapshot after all queued lines. Blocks until the record is stored.
     pub(crate) fn record(&self, snapshot: &str) -> Result<(), Error> {
         let mut state = self.lock();
         self.check_state(&mut state)?;
@@ -130,7 +131,7 @@ impl LineQueue {
         })
     }
 
-    /// Returns the error that ended the queue.
+    /// Fails if storing has failed.
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.check_state(&mut self.lock())
     }
@@ -148,14 +149,14 @@ impl LineQueue {
         }
     }
 
-    /// Returns the length of all lines, and the length of those that are stored.
+    /// Returns the length of the session with all accepted lines, and of its stored part, in bytes.
     pub(crate) fn lengths(&self) -> (u64, u64) {
         let state = self.lock();
         (state.taken, state.stored)
     }
 
-    /// Blocks until the session is stored up to a length or storing has failed, at most until
-    /// `until`.
+    /// Blocks until `length` bytes of the session are stored, storing fails, or the time `until` is
+    /// reached.
     pub(crate) fn wait_stored(&self, length: u64, until: Option<Instant>) {
         if self.lengths().1 < length {
             blocking(|| self.block_until_stored(length, until));
@@ -182,21 +183,22 @@ impl LineQueue {
         }
     }
 
-    /// Ends the task once the queue is empty.
+    /// Closes the queue: the task that stores lines ends once the queue is empty.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
         self.wake.notify_one();
     }
 
-    /// Returns offset and sequence of the last message that begins at `offset` or before.
+    /// Returns offset and sequence of the last message that begins at or before `offset`.
     pub(crate) fn place_before(&self, offset: u64) -> Option<(u64, u64)> {
         let state = self.lock();
         let n_before = state.places.partition_point(|(start, _)| *start <= offset);
         state.places.get(n_before.checked_sub(1)?).copied()
     }
 
-    /// Takes the bytes of the next message: whole lines, unless one is longer than a message. A snapshot
-    /// has a message of its own, without bytes.
+    /// Removes the payload of the next message from the queue: complete lines, except if one line
+    /// is longer than a message. Once the queue is empty, a snapshot gets an empty message with its
+    /// name in a header.
     fn take_part(&self) -> Option<(Bytes, HeaderMap)> {
         let mut state = self.lock();
         if state.failure.is_some() {
@@ -247,7 +249,7 @@ impl LineQueue {
     }
 }
 
-/// Stores the lines of a queue until it is closed or an append fails for good.
+/// Stores the lines of a queue until the queue is closed and empty, or an append fails for good.
 pub(crate) async fn store_lines(
     queue: Arc<LineQueue>,
     subject: SessionSubject,

@@ -1,16 +1,16 @@
-//! Settings of the chat: its appearance, and how it notifies a user who looks elsewhere.
+//! Settings of the chat: its colors, and how it notifies a user who is looking at another window.
 //!
 //! Start from [`ChatConfig`].
 
 use rind_lib::config::Section;
 use serde::Deserialize;
 
-/// Colors of code.
+/// Color theme of code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChatTheme {
-    /// Colors that fit the background which the terminal reports; if it reports none, the sixteen
-    /// colors of the terminal.
+    /// Colors for the background that the terminal reports; if it reports none, the sixteen colors
+    /// of the terminal.
     #[default]
     Auto,
     /// Colors for a dark background.
@@ -19,18 +19,18 @@ pub enum ChatTheme {
     Light,
 }
 
-/// Signal to a person whose terminal is not in front when a turn ends or asks.
+/// Notification of the user when a turn ends or asks while the terminal is not focused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChatNotify {
-    /// The bell of the terminal.
+    /// Bell of the terminal.
     #[default]
     Bell,
-    /// A notification by the sequence OSC 9, which iTerm2, WezTerm, Ghostty and kitty know.
+    /// Notification with the escape sequence OSC 9, for iTerm2, WezTerm, Ghostty and kitty.
     Osc9,
-    /// A notification by the sequence OSC 777, which foot, Ghostty, WezTerm and urxvt know.
+    /// Notification with the escape sequence OSC 777, for foot, Ghostty, WezTerm and urxvt.
     Osc777,
-    /// None.
+    /// No notification.
     Off,
 }
 

@@ -1,7 +1,9 @@
-//! Third-party components that the operator names: their permissions, from flags and policy files.
+//! Third-party components that the operator names: reads their permissions from flags and policy
+//! files.
 //!
-//! A component has no manifest, so one is made here that requests exactly the permissions that the operator gives.
-//! Policy files have the form of wassette's. Start from [`read_component`].
+//! A component has no manifest, so this module generates one that requests exactly the permissions
+//! that the operator gives. Policy files have the format of wassette. Start from
+//! [`read_component`].
 
 use std::path::{Component as PathPart, Path, PathBuf};
 
@@ -18,19 +20,19 @@ use rind_lib::plugin::component::ForeignComponent;
 use rind_lib::plugin::manifest::Manifest;
 use rind_mcp::fit_server_name;
 
-/// Largest policy file, in bytes.
+/// Maximum size of a policy file, in bytes.
 const MAX_POLICY_BYTES: u64 = 1 << 20;
 
-/// A component that the operator names.
+/// A component file that the operator names, and its policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComponentFile {
-    /// Path of the file.
+    /// Path of the component.
     pub path: PathBuf,
-    /// Policy file with its permissions.
+    /// Path of the policy file with the component's permissions.
     pub policy: Option<PathBuf>,
 }
 
-/// Permissions of a component.
+/// Permissions that the operator gives a component.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct GivenPermissions {
     read: Vec<String>,
@@ -41,10 +43,11 @@ struct GivenPermissions {
     memory: Option<String>,
 }
 
-/// Reads the permissions of a component: from a policy file, and from flags that name it.
+/// Generates the manifest of a component. Its permissions come from the policy file and from the
+/// flags that name the component.
 ///
 /// # Errors
-/// There is no such file, or a permission cannot be given to a component.
+/// A file does not exist or is invalid, or a permission cannot be given to a component.
 pub fn read_component(
     setup: &OperatorSetup,
     file: &ComponentFile,
@@ -88,7 +91,8 @@ pub fn read_component(
     });
     let environment = environment.collect::<Result<Vec<_>, _>>()?;
     let text = given.manifest_text(&name, file_name);
-    // The person did not write the manifest: its faults are those of the name or of a permission.
+    // The operator did not write the manifest. If even one without permissions is invalid, the name
+    // is at fault; otherwise a permission is.
     let plain = GivenPermissions::default().manifest_text(&name, file_name);
     Manifest::parse(&plain, &path).with_context(|| {
         format!("the component {shown} is called `{name}`, after its file; rename the file")
@@ -109,8 +113,8 @@ pub fn read_component(
     })
 }
 
-/// Returns the name of a component: its file name, converted to the characters that names of
-/// servers may have.
+/// Returns the name of a component: its file name up to the first `.`, converted to a valid name of
+/// a server.
 #[must_use]
 pub fn name_of(file_name: &str) -> String {
     let stem = file_name.split('.').next().unwrap_or(file_name);
@@ -140,7 +144,7 @@ impl GivenPermissions {
         Ok(())
     }
 
-    /// Writes the manifest that requests these permissions and nothing else.
+    /// Returns the text of a manifest that requests these permissions and nothing else.
     fn manifest_text(&self, name: &str, file_name: &str) -> String {
         let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
         let list = |items: &[String]| {
@@ -180,8 +184,8 @@ impl GivenPermissions {
     }
 }
 
-/// Reads a policy file in the form of wassette's: `permissions.storage`, `network`, `environment`,
-/// each with `allow`, and `resources.limits.memory`.
+/// Reads a policy file in the format of wassette: the `allow` lists of `storage`, `network` and
+/// `environment` in `permissions`, and `permissions.resources.limits.memory`.
 fn read_policy(path: &Path, workspace: &Path) -> anyhow::Result<GivenPermissions> {
     let read = read_if_present(path, MAX_POLICY_BYTES);
     let read = read.with_context(|| format!("read the policy {}", path.display()))?;
@@ -258,7 +262,7 @@ fn given_by(policy: &Value, workspace: &Path) -> Result<GivenPermissions, String
         .and_then(|own| own.get("limits"));
     if let Some(memory) = limits.and_then(|limits| limits.get("memory")) {
         let memory = memory.as_str().unwrap_or_default();
-        // As Kubernetes writes it: `512Mi`.
+        // Kubernetes notation, such as `512Mi`.
         let digits = memory
             .strip_suffix("Mi")
             .filter(|digits| digits.parse::<u32>().is_ok());
@@ -286,7 +290,8 @@ fn text_of<'e>(entry: &'e Value, section: &str, key: &str) -> Result<&'e str, St
     text.ok_or_else(|| format!("an entry of `permissions.{section}.allow` has no `{key}`"))
 }
 
-/// Returns the folder that an address of a policy names: it must be the workspace or in it.
+/// Converts a `fs://` address of a policy into a folder of a manifest. The folder must be the
+/// workspace or below it.
 fn folder_of(uri: &str, workspace: &Path) -> Result<String, String> {
     let Some(path) = uri.strip_prefix("fs://") else {
         return Err(format!(

@@ -1,4 +1,4 @@
-//! Builds the confinement of commands from the settings and the environment, and checks that it
+//! Builds the confinement of commands from the settings and the environment, and tests whether it
 //! works on this machine.
 
 use std::path::{Path, PathBuf};
@@ -21,26 +21,25 @@ use rind_lib::tool::process::confine::{
 use rind_lib::tool::repository::judge_interrupted;
 use rind_lib::tool::sandbox::{MechanismChoice, SandboxConfig, SandboxNeed, confined_commands};
 
-/// The way in which commands of `bash` are confined on this machine, or the reason why they are
-/// not.
+/// Confinement of `bash` commands on this machine, or the reason why there is none.
 #[derive(Debug)]
 pub struct CommandConfinement {
     /// Settings of the confinement.
     pub config: SandboxConfig,
-    /// Confinement of commands, or the reason why there is none.
+    /// Confinement that works on this machine, or the reason why none does.
     pub detected: Result<Detected, Obstacle>,
-    /// Confinement that each call tries to set up again, where that has failed.
+    /// Confinement that each call tries to set up again, if the first attempt failed.
     retried: Option<Retried>,
     environment: Arc<OperatorEnvironment>,
 }
 
-/// A search for the mechanism that confines commands, which can be repeated.
+/// A search for the mechanism that confines commands. It can be repeated.
 #[derive(Clone)]
 struct MechanismSearch {
     wanted: Confinement,
     choice: MechanismChoice,
     bwrap: Option<PathBuf>,
-    /// Rind's own folders, and the one among them that the trial must not be able to read.
+    /// Rind's own folders, and the one of them that the trial process must not be able to read.
     own: Vec<PathBuf>,
     forbidden: PathBuf,
     /// Canonical path of the workspace.
@@ -59,7 +58,8 @@ impl MechanismSearch {
                  in a folder below, or move Rind's folders with {HOME_VARIABLE}"
             ))
         };
-        // Handle every mechanism but `Missing`: with `Missing`, commands could run unconfined.
+        // Accept only a mechanism that can hide folders. Even `Missing` becomes `Failed`, because
+        // with `Missing` commands could run unconfined.
         match self.detect_mechanism().await {
             Ok(detected) if detected.confinement.mechanism.is_apart() => Ok(detected),
             Ok(detected) => Err(failed(
@@ -72,7 +72,8 @@ impl MechanismSearch {
         }
     }
 
-    /// Creates the folders to hide, and checks that each can be hidden.
+    /// Creates the folders that are to be hidden if they do not exist, and checks that each can be
+    /// hidden.
     fn check_hidden(&self) -> Result<(), String> {
         if self.workspace == Path::new("/") {
             return Err(
@@ -117,7 +118,7 @@ impl MechanismSearch {
         .await
     }
 
-    /// Repeats the search at each call.
+    /// Converts the search into one that is repeated at each call.
     fn into_retried(self) -> Retried {
         Retried::new(self.wanted.clone(), move || {
             let search = self.clone();
@@ -126,8 +127,8 @@ impl MechanismSearch {
     }
 }
 
-/// Detects how commands can be confined. Done once per process, because it starts a trial process.
-/// First checks the files that interrupted commands of an earlier process left.
+/// Finds the confinement of commands. Starts a trial process, so call it once per process. First
+/// judges the files that interrupted commands of an earlier process left.
 ///
 /// # Errors
 /// A setting is wrong.
@@ -138,7 +139,7 @@ pub async fn find(setup: &OperatorSetup) -> anyhow::Result<CommandConfinement> {
     find_with(environment, paths, setup.config.section()?, &own).await
 }
 
-/// Renames files that git would run and that interrupted commands left, and warns of each.
+/// Renames files of interrupted commands that git would run, and warns about each.
 async fn warn_interrupted(environment: &OperatorEnvironment, records: PathBuf) {
     let judged = tokio::task::spawn_blocking(move || judge_interrupted(&records)).await;
     for line in judged.into_iter().flatten() {
@@ -146,8 +147,8 @@ async fn warn_interrupted(environment: &OperatorEnvironment, records: PathBuf) {
     }
 }
 
-/// Detects how commands run, with settings that may differ from those of the files. `own` are the
-/// folders that no command may see.
+/// Finds the confinement of commands with the given settings, which may differ from those of the
+/// settings files. `own` are the folders that no command may see.
 ///
 /// # Errors
 /// A setting is wrong.
@@ -167,7 +168,7 @@ pub async fn find_with(
         });
     }
     let mut wanted = build_confinement(environment, paths, &config, own)?;
-    // These programs run unconfined.
+    // Use only programs that no command could have replaced, because they run unconfined.
     let folders: Vec<PathBuf> = not_writable(path_folders(environment), &wanted.write).collect();
     wanted.git_settings = git_settings(&folders).await;
     let search = MechanismSearch {
@@ -188,7 +189,7 @@ pub async fn find_with(
 }
 
 impl CommandConfinement {
-    /// Returns the way in which commands of `bash` run.
+    /// Returns how commands of `bash` run, without a warning.
     #[must_use]
     pub fn quiet_commands(&self) -> Commands {
         confined_commands(
@@ -199,13 +200,14 @@ impl CommandConfinement {
         )
     }
 
-    /// Returns the reason why commands are refused, or would be where they must run confined.
+    /// Returns the reason why commands cannot be confined. If the settings require confinement,
+    /// commands are refused for this reason.
     #[must_use]
     pub fn why_refused(&self) -> Option<&str> {
         self.detected.as_ref().err().map(Obstacle::why)
     }
 
-    /// Returns the way in which commands run, and warns when they run unconfined or are refused.
+    /// Returns how commands run, and warns if they run unconfined or are refused.
     #[must_use]
     pub fn commands(&self) -> Commands {
         let commands = self.quiet_commands();
@@ -226,7 +228,7 @@ impl CommandConfinement {
     }
 }
 
-/// Warns that nothing confines commands, for this reason.
+/// Warns that commands run unconfined, and gives the reason.
 pub fn warn_unconfined(environment: &OperatorEnvironment, why: &str) {
     environment.warn(&format!(
         "commands of bash run unconfined: {why}; see `rind doctor`"
@@ -239,7 +241,7 @@ pub fn own_folders(paths: &Paths) -> Vec<PathBuf> {
     paths.own_folders().to_vec()
 }
 
-/// Returns a symlink inside the workspace on the way to one of these folders.
+/// Returns a symlink inside the workspace on the path to one of Rind's own folders.
 fn link_to_own(workspace: &Path, own: &[PathBuf]) -> Option<PathBuf> {
     let is_inside = |path: &Path| {
         let parent = path.parent().map(real_path);
@@ -254,8 +256,8 @@ fn link_to_own(workspace: &Path, own: &[PathBuf]) -> Option<PathBuf> {
     link.map(Path::to_owned)
 }
 
-/// Returns the folders that tools of the agent may write in: the workspace, and those that the
-/// settings open to commands.
+/// Returns the folders in which tools of the agent may write: the workspace, and the folders that
+/// the settings make writable for commands.
 ///
 /// # Errors
 /// A setting is wrong.
@@ -314,11 +316,11 @@ fn build_confinement(
     })
 }
 
-/// Returns the folders that any confined program may read: the system and the usual tools. None of
-/// those that the settings open to commands is among them.
+/// Returns the folders that any confined program may read: those of the system and of common tools,
+/// but not those that the settings make readable for commands.
 ///
 /// # Errors
-/// The program itself is not known.
+/// The path of this program is not known.
 pub fn peer_folders(
     environment: &OperatorEnvironment,
     paths: &Paths,
@@ -340,9 +342,9 @@ fn add_programs(read: &mut Vec<PathBuf>, home: &Path, own: &[PathBuf], folders: 
     }
 }
 
-/// Returns the folder in which git keeps the data of a linked worktree, if the workspace is one.
-/// The workspace names that folder and could name any, so the folder must name the workspace in
-/// turn.
+/// Returns the folder with the shared git data, if the workspace is a linked worktree. The `.git`
+/// file of the workspace could name any folder, so the named folder must refer back to the
+/// workspace.
 fn worktree_folder(workspace: &Path) -> Option<PathBuf> {
     let line = |path: PathBuf| std::fs::read_to_string(path).ok();
     let own = workspace.join(".git");
@@ -360,7 +362,8 @@ fn worktree_folder(workspace: &Path) -> Option<PathBuf> {
     is_worktree.then_some(shared)
 }
 
-/// Folders in which no command can have placed a program: programs from there run unconfined.
+/// Returns the folders that are outside of the writable ones. No command can have placed a program
+/// there, so programs from there may run unconfined.
 fn not_writable(folders: Vec<PathBuf>, write: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let write: Vec<PathBuf> = write.iter().map(|path| real(path)).collect();
@@ -375,7 +378,7 @@ fn path_folders(environment: &OperatorEnvironment) -> Vec<PathBuf> {
     folders.filter(|folder| folder.is_absolute()).collect()
 }
 
-/// A path that the settings open to commands.
+/// Resolves a path that the settings make accessible to commands, and refuses Rind's own folders.
 fn open_writable(text: &str, home: &Path, own: &[PathBuf]) -> anyhow::Result<PathBuf> {
     let path = expand_home(text, home)?;
     check_apart(&path, own).with_context(|| {
@@ -386,7 +389,7 @@ fn open_writable(text: &str, home: &Path, own: &[PathBuf]) -> anyhow::Result<Pat
     Ok(path)
 }
 
-/// A path of the settings, `~` at its beginning being the home folder.
+/// Resolves a path of the settings, which is absolute or begins with `~` for the home folder.
 fn expand_home(text: &str, home: &Path) -> anyhow::Result<PathBuf> {
     let path = match text.strip_prefix("~/") {
         Some(rest) => home.join(rest),

@@ -1,8 +1,8 @@
-//! The environment of the operator's program, read once: variables, home folder, own binary,
-//! carried plugins.
+//! The environment of the operator's program: variables, home folder, its own binary, and embedded
+//! plugins.
 //!
-//! The program fills it; nothing in this layer asks the process. So a server or a test decides
-//! which values the rules see.
+//! The program fills it once; nothing in this crate reads the environment of the process. So a
+//! server or a test decides which values the operator's rules see.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -19,27 +19,28 @@ use rind_lib::paths::{HOME_VARIABLE, Paths};
 /// Function that shows one warning to the operator.
 pub type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// The surroundings that a program hands to the operator's rules.
+/// Environment that a program passes to the operator's rules.
 ///
-/// The default is an empty environment: no variables, no home folder, no carried plugins, and
-/// warnings that are dropped.
+/// The default is empty: no variables, no home folder, no embedded plugins, and warnings are
+/// dropped.
 #[derive(Clone)]
 pub struct OperatorEnvironment {
-    /// Variables.
+    /// Environment variables.
     pub variables: HashMap<OsString, OsString>,
     /// Home folder of the user, according to the system.
     pub home: Option<PathBuf>,
-    /// The program itself, which is started again as a helper of sandboxes and compilers.
+    /// Path of the program itself, which is started again as a helper for sandboxes and
+    /// compilation.
     pub program: Option<PathBuf>,
-    /// Plugins that the program carries.
+    /// Plugins that are embedded in the program.
     pub carried: Option<CarriedPlugins>,
     /// Function that shows warnings.
     pub on_warning: OnWarning,
-    /// Warnings that are not repeated.
+    /// Warnings that were shown once and are not repeated.
     pub said: ShownWarnings,
 }
 
-/// Warnings that were shown [once](OperatorEnvironment::warn_once); empty at first.
+/// Warnings that were shown by [`warn_once`](OperatorEnvironment::warn_once); empty at first.
 #[derive(Clone, Debug, Default)]
 pub struct ShownWarnings(Arc<Mutex<HashSet<String>>>);
 
@@ -66,7 +67,7 @@ impl Default for OperatorEnvironment {
 }
 
 impl OperatorEnvironment {
-    /// Returns a variable that is set to text and not empty.
+    /// Returns the value of a variable; `None` if it is unset, empty or not UTF-8.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<String> {
         let value = self.variables.get(OsStr::new(name))?.to_str()?;
@@ -78,22 +79,23 @@ impl OperatorEnvironment {
         (self.on_warning)(text);
     }
 
-    /// Shows a warning unless it was shown this way before. Use it for faults of files and settings,
-    /// which a program that opens several sessions finds again for each.
+    /// Shows a warning, unless this method has shown the same text before. Use it for faults of
+    /// files and settings, which a program that opens several sessions finds again for each
+    /// session.
     pub fn warn_once(&self, text: &str) {
         if lock(&self.said.0).insert(text.to_owned()) {
             self.warn(text);
         }
     }
 
-    /// Returns the home folder, or an empty path where there is none.
+    /// Returns the home folder, or an empty path if there is none.
     #[must_use]
     pub fn home_or_empty(&self) -> PathBuf {
         self.home.clone().unwrap_or_default()
     }
 
-    /// Returns the home folder, where other programs keep skills; with `RIND_HOME` it is that
-    /// folder.
+    /// Returns the folder in which other programs keep skills: `RIND_HOME` if it is set, and
+    /// otherwise the home folder.
     #[must_use]
     pub fn user_home(&self) -> Option<PathBuf> {
         let home = self.variable(HOME_VARIABLE).map(PathBuf::from);
@@ -113,13 +115,13 @@ impl OperatorEnvironment {
         Ok(Paths::new(&home, |name| self.variable(name), workspace))
     }
 
-    /// Lists the folders of `PATH`.
+    /// Returns the folders of `PATH`.
     pub fn path_folders(&self) -> impl Iterator<Item = PathBuf> {
         let path = self.variables.get(OsStr::new("PATH"));
         std::env::split_paths(path.map_or(OsStr::new(""), OsString::as_os_str))
     }
 
-    /// Finds the program of this name in `PATH`; none for a path.
+    /// Finds the program of this name in the folders of `PATH`; `None` if `name` is a path.
     #[must_use]
     pub fn find_program(&self, name: &OsStr) -> Option<PathBuf> {
         if Path::new(name).components().count() > 1 {
@@ -130,20 +132,21 @@ impl OperatorEnvironment {
             .find(|path| is_program(path))
     }
 
-    /// Returns Rind's own binary, which ends processes that unconfined commands leave running.
+    /// Returns the path of Rind's own binary as the keeper, a helper that ends processes which
+    /// unconfined commands leave running.
     #[must_use]
     pub fn keeper(&self) -> Option<PathBuf> {
-        // Only on Linux can a process other than the first adopt orphaned processes.
+        // Only Linux lets a process other than the first one adopt orphaned processes.
         self.program.clone().filter(|_| cfg!(target_os = "linux"))
     }
 }
 
-/// Joins folders to the value of `PATH`; empty when one of their names cannot be in it.
+/// Joins folders to a value of `PATH`; empty if the name of a folder cannot be part of it.
 pub(super) fn join_folders(folders: &[PathBuf]) -> OsString {
     std::env::join_paths(folders).unwrap_or_default()
 }
 
-/// Whether a file can be executed.
+/// Whether a path is a file that can be executed.
 pub(super) fn is_program(path: &Path) -> bool {
     access(path, Access::EXEC_OK).is_ok() && path.is_file()
 }

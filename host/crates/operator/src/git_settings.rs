@@ -1,5 +1,5 @@
-//! Git settings for confined commands. The user's own file may contain passwords and commands, so
-//! only the keys for the commit author and method are passed on.
+//! Git settings for confined commands. The user's own settings may contain passwords and commands,
+//! so confined commands get only harmless keys such as the commit author.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +10,8 @@ use super::environment::join_folders;
 use rind_lib::tool::process::confine::program_in;
 use rind_lib::tool::process::{Ending, Process, base_environment};
 
-/// Keys without a secret or a program in them. `safe.directory` may be there more than once.
+/// Keys whose values contain neither a secret nor a program. `safe.directory` may occur several
+/// times.
 const PASSED: &[&str] = &[
     "core.autocrlf",
     "core.eol",
@@ -30,9 +31,9 @@ const DEADLINE: Duration = Duration::from_secs(5);
 
 const CAPTURE_BYTES: usize = 256 * 1024;
 
-/// The settings in the form of git's own file; empty when there is nothing to pass on, or no git in
-/// these folders. Nothing else is run: git is not confined here, and a command may have put one of
-/// its own into a folder of `PATH`.
+/// Returns the passed settings in the format of a git configuration file; empty if there are none,
+/// or if `folders` contain no git. Uses only git from these folders: it runs unconfined, and a
+/// command may have placed another git into a folder of `PATH`.
 pub(super) async fn git_settings(folders: &[PathBuf]) -> String {
     let Some(git) = program_in("git", folders.iter().cloned()) else {
         return String::new();
@@ -48,7 +49,7 @@ pub(super) async fn git_settings(folders: &[PathBuf]) -> String {
         env,
         deadline: DEADLINE,
         capture_bytes: CAPTURE_BYTES,
-        // Run outside any repository: only the user's and the system's settings apply there.
+        // Run outside of any repository, so that the settings of a repository do not apply.
         ..Process::bare(git, "/")
     };
     match process.run(&CancellationToken::new()).await {
@@ -59,7 +60,8 @@ pub(super) async fn git_settings(folders: &[PathBuf]) -> String {
     }
 }
 
-/// Keeps those of the `key\nvalue\0` settings that are passed on.
+/// Converts the passed ones of the `key\nvalue\0` settings to the format of a git configuration
+/// file.
 fn passed_list(list: &str) -> String {
     let mut text = String::new();
     for (key, value) in list.split('\0').filter_map(|entry| entry.split_once('\n')) {

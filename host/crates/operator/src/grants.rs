@@ -1,8 +1,7 @@
-//! The operator's decisions on permissions of plugins: policy files, remembered answers, and the
-//! person who is asked.
+//! The operator's decisions on permissions of plugins: from policy files, remembered answers, and a
+//! question to the operator.
 //!
-//! The only way to a grant other than the files: no function that a model or a plugin can call
-//! leads here.
+//! No function that a model or a plugin can call leads here, so they cannot grant permissions.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use rind_lib::grant::policy::Policy;
 use rind_lib::paths::{ADMIN_POLICY, Paths};
 
 /// Returns the options for granting permissions to plugins. `session` is the id of a resumed
-/// session; without `ask` no question is asked.
+/// session. Without `ask`, no question is asked.
 ///
 /// # Errors
 /// A policy or the remembered answers cannot be read.

@@ -1,4 +1,4 @@
-//! Creates the host of a run: policy, scripts, confinement and settings of agents.
+//! Creates the host of a run with the operator's policy, scripts, confinement and agent settings.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,35 +22,35 @@ use rind_lib::tool::approval::Approver;
 use rind_lib::tool::builtin::Commands;
 use rind_lib::tool::policy::{ModeSwitch, Policy, PolicyMode, ToolPolicy};
 
-/// Parts of a host that a run has chosen.
+/// Parts from which the host of a run is built.
 pub struct HostParts {
-    /// Model that was selected, with its provider.
+    /// Selected model, with its provider.
     pub provider: Selected,
-    /// Plugins that were loaded, with every guard among them.
+    /// Loaded plugins, among which every guard runs.
     pub plugins: StartableSet,
-    /// Skills that were found.
+    /// Skills that sessions can use.
     pub skills: Arc<Skills>,
-    /// Files of presets of subagents that were found.
+    /// Presets of subagents that sessions can use.
     pub presets: Arc<Skills>,
-    /// Way in which the policy decides.
+    /// Flags of the run that modify the policy's decisions.
     pub mode: PolicyMode,
-    /// Mode of approval, which may be switched while sessions run.
+    /// Approval mode, which may be switched while sessions run.
     pub switch: ModeSwitch,
-    /// Asked about tool calls.
+    /// Approver that is asked about tool calls.
     pub approver: Arc<dyn Approver>,
-    /// Way in which commands run.
+    /// Confinement and environment of commands and scripts.
     pub commands: Commands,
     /// Sources of further tools: MCP servers.
     pub sources: Vec<Arc<dyn ToolSource>>,
-    /// Store of the sessions; the files of this machine without it.
+    /// Store of the sessions; without it, they are files on this machine.
     pub store: Option<SessionStore>,
-    /// Set of plugins that was loaded, whose rules hold besides those of the settings.
+    /// Set of plugins that was loaded. Its rules apply in addition to those of the settings.
     pub set: Option<Arc<GivenSet>>,
 }
 
-/// A host, the policy for its tool calls, and its scripts.
+/// Host of a run, with the policy for its tool calls and its scripts.
 pub struct OperatorHost {
-    /// Host that sessions are opened on.
+    /// Host on which sessions are opened.
     pub host: Host,
     setup: OperatorSetup,
     policy: Arc<ToolPolicy>,
@@ -59,7 +59,7 @@ pub struct OperatorHost {
 }
 
 impl OperatorHost {
-    /// Creates a host of these parts.
+    /// Creates a host from these parts.
     ///
     /// # Errors
     /// A setting is wrong, or the parts do not fit together.
@@ -78,7 +78,7 @@ impl OperatorHost {
         }
         let agent_config = AgentConfig {
             own_context_files: own_context_files(&setup.environment, &setup.paths),
-            // In a store that programs share, another one may have the session next.
+            // Another program may continue the session if programs share the store.
             keeps_approvals: parts.store.is_some(),
             plugin_set: parts.set.as_ref().map(|set| set.digest().to_owned()),
             ..setup.agent_config()?
@@ -108,10 +108,10 @@ impl OperatorHost {
         })
     }
 
-    /// Opens a session, or resumes the one with a complete id.
+    /// Opens a new session, or resumes the session with the complete id in `choice`.
     ///
     /// # Errors
-    /// The session cannot be written, its id is taken, or the resumed one cannot be read.
+    /// The session cannot be written, its id is taken, or the resumed session cannot be read.
     pub fn session(&self, choice: &SessionChoice) -> anyhow::Result<Session> {
         let session = match choice {
             SessionChoice::Resume(id) => self.host.session().resume(id)?,
@@ -122,14 +122,14 @@ impl OperatorHost {
         Ok(session)
     }
 
-    /// Returns the operator's policy as it holds for this run.
+    /// Returns the operator's policy with the modes of this run.
     #[must_use]
     pub fn policy(&self) -> Arc<dyn Policy> {
         self.policy.clone()
     }
 
-    /// Returns the operator's policy for sessions whose questions a person answers elsewhere than at
-    /// the terminal.
+    /// Returns the operator's policy for sessions whose questions a person answers elsewhere than
+    /// at the terminal, so questions are possible without one.
     #[must_use]
     pub fn asking_policy(&self) -> Arc<dyn Policy> {
         let mut policy = ToolPolicy::clone(&self.policy);
@@ -137,8 +137,8 @@ impl OperatorHost {
         Arc::new(policy)
     }
 
-    /// Returns the policy for calls that another agent judges and runs itself: rules that deny or ask
-    /// hold, and nothing else is decided.
+    /// Returns the policy for calls that another agent judges and runs: rules that deny or ask
+    /// apply, and everything else is allowed.
     #[must_use]
     pub fn guarding_policy(&self) -> Arc<dyn Policy> {
         Arc::new(self.policy.to_guard_policy())
@@ -158,7 +158,7 @@ impl OperatorHost {
     }
 }
 
-/// Paths of the user's own context files, Rind's and that of Claude Code.
+/// Returns the paths of the user's own context files: one of Rind and one of Claude Code.
 fn own_context_files(environment: &OperatorEnvironment, paths: &Paths) -> Vec<PathBuf> {
     let claude = environment.home.clone().filter(|home| home.is_absolute());
     let claude = claude.map(|home| home.join(".claude/CLAUDE.md"));

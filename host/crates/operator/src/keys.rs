@@ -1,7 +1,7 @@
-//! Looks up model API keys as configured by the operator: variables, `secrets.toml`, commands,
-//! files.
+//! Looks up API keys of models where the operator configured them: in variables, `secrets.toml`,
+//! the output of commands, and files.
 //!
-//! A project cannot influence the lookup: its settings cannot have the sections `provider` and
+//! A project cannot influence the lookup: its settings cannot contain the sections `provider` and
 //! `providers`, and nothing here depends on the current folder. Start from [`OperatorKeys`].
 
 use std::os::unix::fs::PermissionsExt;
@@ -23,10 +23,10 @@ use rind_lib::tool::process::{Ending, Process};
 /// Timeout of a key command, which may open a window to ask the user.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Size limit of a key file.
+/// Maximum size of a key file, in bytes.
 const MAX_FILE_BYTES: u64 = 64 << 10;
 
-/// Key lookup for the user who runs the program.
+/// Looks up keys for the user who runs the program.
 pub struct OperatorKeys<'a> {
     environment: &'a OperatorEnvironment,
     paths: &'a Paths,
@@ -34,10 +34,10 @@ pub struct OperatorKeys<'a> {
 }
 
 impl<'a> OperatorKeys<'a> {
-    /// Reads `secrets.toml`. All other sources are read when a provider needs them.
+    /// Reads `secrets.toml`. The other sources are read when a provider needs them.
     ///
     /// # Errors
-    /// The file is wrong, or others can read it.
+    /// `secrets.toml` is invalid, or other users can access it.
     pub fn new(setup: &'a OperatorSetup) -> anyhow::Result<Self> {
         Ok(Self {
             environment: &setup.environment,
@@ -49,7 +49,7 @@ impl<'a> OperatorKeys<'a> {
 
 impl Keys for OperatorKeys<'_> {
     fn variable(&self, name: &str) -> Option<String> {
-        // A URL is not a secret, so read it from the environment directly.
+        // A URL is not a secret, so read it only from the environment.
         match name.ends_with("_URL") {
             true => self.environment.variable(name),
             false => self.secrets.variable(name),
@@ -67,8 +67,8 @@ impl Keys for OperatorKeys<'_> {
     }
 }
 
-/// Resolves a path in the settings: a relative path is resolved from the folder of `config.toml`,
-/// and `~/` is the home folder.
+/// Resolves a path in the settings. A relative path is relative to the folder of `config.toml`, and
+/// `~/` stands for the home folder.
 #[must_use]
 pub fn resolve_path(environment: &OperatorEnvironment, paths: &Paths, path: &Path) -> PathBuf {
     match (path.strip_prefix("~"), environment.user_home()) {
@@ -79,9 +79,9 @@ pub fn resolve_path(environment: &OperatorEnvironment, paths: &Paths, path: &Pat
 
 /// Runs a command and returns the first line of its output.
 ///
-/// It runs in the folder of `config.toml`, not in the workspace, so `./key.sh` is a file of the
-/// operator and never one of a project. It gets the whole environment of the operator, because
-/// password managers need much of it.
+/// The command runs in the folder of `config.toml`, not in the workspace, so `./key.sh` is a file
+/// of the operator and never one of a project. It gets the complete environment of the operator,
+/// because password managers need many of the variables.
 fn run_key_command(
     environment: &OperatorEnvironment,
     paths: &Paths,
@@ -103,7 +103,7 @@ fn run_key_command(
     process.args = args.iter().map(Into::into).collect();
     process.env = environment.variables.clone().into_iter().collect();
     process.deadline = DEADLINE;
-    // Uses its own thread: the caller may be an async task, where blocking on a runtime is not
+    // Run on another thread: the caller may be an async task, in which blocking on a runtime is not
     // allowed.
     let ran = std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -129,7 +129,7 @@ fn run_key_command(
 /// Reads the first line of a file that only its owner can access.
 fn read_key_file(path: &Path) -> anyhow::Result<String> {
     let shown = path.display();
-    // Opening a named pipe would block, so stat the path first, and the open file again.
+    // Opening a named pipe would block, so check the path first, and the opened file again.
     let is_file = std::fs::metadata(path).is_ok_and(|about| about.is_file());
     if path.exists() && !is_file {
         bail!("{shown} is not a file");

@@ -1,11 +1,12 @@
-//! Rules of the operator: from a run's settings to a host that obeys them.
+//! Rules of the operator: turns the settings of a run into a host that obeys them.
 //!
 //! A program resolves its arguments and environment once, into
 //! [`RunSettings`](settings::RunSettings) and an
-//! [`OperatorEnvironment`](environment::OperatorEnvironment). From these, the layer reads the
-//! operator's files, decides on trust, policy, secrets and confinement, loads the plugins and makes
-//! the host. It knows no command line and no terminal: questions go to traits that the program
-//! implements, warnings to its function, and the process environment is not read here.
+//! [`OperatorEnvironment`](environment::OperatorEnvironment). From these, the crate reads the
+//! operator's files, decides on trust, policy, secrets and confinement, loads the plugins, and
+//! creates the host. It knows no command line and no terminal: it asks questions through traits
+//! that the program implements, shows warnings with a function of the program, and does not read
+//! the process environment.
 
 pub mod chat;
 pub mod component;

@@ -1,5 +1,5 @@
-//! Loads plugins by the operator's rules: the folders that are searched, the installed plugins, the
-//! grants of each.
+//! Loads plugins by the operator's rules: from which folders, which installed ones, and with which
+//! grants.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,8 +27,8 @@ use rind_lib::plugin::protected;
 use rind_package::installed;
 use rind_package::lock_file::{LockEntry, LockedEntries};
 
-/// Deadline of compiling a component for its author, who waits for it, often beside builds: CPython
-/// took more than the usual two minutes beside two busy compilers.
+/// Time limit for compiling a component for its author, often on a busy machine. CPython took
+/// longer than the default of two minutes beside two busy compilers.
 const AUTHOR_COMPILE_TIME: Duration = Duration::from_secs(600);
 
 /// Plugins to load, with all decisions of the operator about them.
@@ -40,11 +40,11 @@ pub struct PluginLoad {
 }
 
 impl PluginLoad {
-    /// Collects the plugins of a run: those of the installation, the user, the trusted project and
-    /// the selection.
+    /// Collects the plugins of a run: those of the installation, of the user and of the trusted
+    /// project, and those that `selection` names.
     ///
     /// # Errors
-    /// A folder, the lock file, the secrets or a setting is wrong.
+    /// A folder, a component, the lock file, the secrets or a setting is wrong.
     pub fn new(
         setup: &OperatorSetup,
         selection: &PluginSelection,
@@ -53,7 +53,8 @@ impl PluginLoad {
         let components = selection.components.iter();
         let components = components.map(|file| read_component(setup, file, &selection.grants));
         let components = components.collect::<anyhow::Result<Vec<ForeignComponent>>>()?;
-        // Grant all that the manifest requests: it was generated from the operator's policy.
+        // Grant all permissions that the generated manifest requests: they are those that the
+        // operator gave.
         let flags = components
             .iter()
             .filter(|own| !own.manifest.requested().is_empty());
@@ -92,7 +93,8 @@ impl PluginLoad {
             Source::new(Trust::Local, path)
         };
         sources.extend(selection.local.iter().map(local));
-        // Leave out the settings of the project: a project must not decide which keys are trusted.
+        // Leave out the settings of the project: a project must not decide which signing keys are
+        // trusted.
         let written = config.without(&paths.project_config());
         let installed = if let Some(set) = &selection.set {
             set.installed()
@@ -116,8 +118,8 @@ impl PluginLoad {
             without: [selection.without.clone(), selection.unsuited.clone()].concat(),
             expects_installed: !selection.is_local_only && selection.set.is_none(),
             compiler: Compiler {
-                // Without a path to this program, components are compiled on a thread and not in a
-                // child process.
+                // Without the path of this program, components are compiled on a thread instead of
+                // in a child process.
                 helper: environment.program.clone(),
                 precompiled: carried.map_or_else(Default::default, |own| own.precompiled.clone()),
                 ..Compiler::default()
@@ -141,10 +143,11 @@ impl PluginLoad {
         })
     }
 
-    /// Collects only the plugin in a folder, with this trust and without the operator's settings.
+    /// Collects only the plugin in `folder`, with the given trust and without the operator's
+    /// settings.
     ///
     /// # Errors
-    /// As those of [`new`](Self::new).
+    /// See [`new`](Self::new).
     pub fn alone(
         setup: &OperatorSetup,
         folder: &Path,
@@ -165,8 +168,8 @@ impl PluginLoad {
         Ok(load)
     }
 
-    /// Compiles as for the author of the plugin, who compiles it again and again: keeps functions of
-    /// its component for the next time, and waits longer.
+    /// Compiles for the author of a plugin, who compiles it repeatedly: caches functions of the
+    /// component for the next time, and has a longer time limit.
     #[must_use]
     pub fn for_author(mut self) -> Self {
         let compiler = &mut self.options.compiler;
@@ -174,8 +177,8 @@ impl PluginLoad {
         self
     }
 
-    /// Searches only these folders, as those of the installation. Plugins that the settings mention
-    /// may be missing.
+    /// Searches only these folders for plugins, and trusts them like those of the installation.
+    /// Plugins that the settings mention may be missing.
     #[must_use]
     pub fn only_in(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         let folders = folders.into_iter();
@@ -185,8 +188,8 @@ impl PluginLoad {
         self
     }
 
-    /// Keeps data that plugins store in the data folder of `paths`, and sets its workspace as
-    /// theirs.
+    /// Sets the folder of the plugins' own data to the one in `paths`, and their workspace to that
+    /// of `paths`.
     #[must_use]
     pub fn at(mut self, paths: &Paths) -> Self {
         self.options.data = paths.data.join("plugins");
@@ -194,15 +197,15 @@ impl PluginLoad {
         self
     }
 
-    /// Calls a function before a component is compiled.
+    /// Sets a function that is called before a component is compiled.
     #[must_use]
     pub fn on_compile(mut self, on_compile: Option<OnCompile>) -> Self {
         self.options.on_compile = on_compile;
         self
     }
 
-    /// Switches every plugin on. Returns the places that switched one off, by its name and whether
-    /// it is of the project.
+    /// Enables every plugin. Returns the location of each disabling setting, by the plugin's name
+    /// and whether the setting is for the project's own plugins.
     pub fn switch_all_on(&mut self) -> BTreeMap<(String, bool), String> {
         self.options.switch_all_on()
     }
@@ -219,7 +222,7 @@ impl PluginLoad {
         &self.setup
     }
 
-    /// Returns the files that were read before and that plugins and skills are taken from.
+    /// Returns the files in memory from which plugins and skills are read.
     #[must_use]
     pub fn held_folder(&self) -> Option<&Arc<HeldFolder>> {
         self.options.held.as_ref()
@@ -228,18 +231,19 @@ impl PluginLoad {
     /// Loads the plugins.
     ///
     /// # Errors
-    /// The engine or the cache cannot be used. A plugin that cannot be loaded is in the set.
+    /// The engine or the cache cannot be used. A plugin that cannot be loaded is no error: the set
+    /// contains it with the reason.
     pub async fn load(&self) -> Result<PluginSet, plugin::Error> {
         PluginSet::load(&self.options).await
     }
 
-    /// Checks the selection against the loaded plugins, and warns of settings for plugins that have
-    /// no effect: of those that only the administrator can switch off, and of hooks that do not
-    /// exist. The help of `--no-plugins` says that it leaves the former loaded.
+    /// Checks that the plugins which the selection names were loaded. Warns about settings without
+    /// effect: those that switch off a plugin which only the administrator can switch off, and
+    /// those for hooks that do not exist.
     ///
     /// # Errors
-    /// The selection names a plugin that does not exist, or one that lacks the role for which it is
-    /// named.
+    /// The selection names a plugin that does not exist, or that cannot be used as the flag
+    /// requires.
     pub fn check(&self, plugins: &PluginSet) -> anyhow::Result<()> {
         let config = &self.setup.config;
         plugin_flags::check(&self.selection, config, plugins)?;

@@ -1,4 +1,4 @@
-//! The programs and variables of this machine, for skills that need some.
+//! Programs and variables of this machine, for skills that require some.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -8,17 +8,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::environment::{OperatorEnvironment, is_program};
 use rind_lib::skill::Available;
 
-/// The machine that the program runs on.
+/// Machine on which the program runs, as skills see it.
 #[derive(Debug)]
 pub struct OperatorMachine {
     environment: Arc<OperatorEnvironment>,
     folders: Vec<PathBuf>,
-    /// Cache of programs that were looked up, because many skills need the same ones.
+    /// Cache of the looked-up programs, because many skills need the same ones.
     programs: Mutex<HashMap<String, bool>>,
 }
 
 impl OperatorMachine {
-    /// Looks for programs and variables in this environment.
+    /// Creates a machine with the programs and variables of this environment.
     #[must_use]
     pub fn new(environment: &Arc<OperatorEnvironment>) -> Self {
         Self {

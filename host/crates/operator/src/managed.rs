@@ -1,4 +1,4 @@
-//! Plugins that come with the installation: those that the program carries, and the folders of the
+//! Plugins of the installation: those embedded in the program, and those in folders of the
 //! administrator.
 
 use std::path::{Path, PathBuf};
@@ -13,28 +13,28 @@ use rind_lib::paths::{HOME_VARIABLE, file_name};
 use rind_lib::plugin::discover::{Source, discover};
 use rind_lib::plugin::precompiled::Precompiled;
 
-/// Variable that names a folder of plugins to use instead of those that the program carries. No
-/// other variable does: a folder that was set for another purpose must not remove guards.
+/// Variable that names a folder of plugins to use instead of the embedded ones. No other variable
+/// does this: a folder that was set for another purpose must not remove guards.
 pub const MANAGED_VARIABLE: &str = "RIND_MANAGED";
 
-/// Plugins that a program carries.
+/// Plugins that are embedded in a program.
 #[derive(Clone, Debug)]
 pub struct CarriedPlugins {
-    /// Files of the plugins, as the program holds them.
+    /// Files of the plugins, in memory.
     pub files: HeldFolder,
-    /// Folder among the files with those that every session loads.
+    /// Folder in `files` with the plugins that every session loads.
     pub core: PathBuf,
-    /// Native code of their components.
+    /// Native code of the plugins' components.
     pub precompiled: Precompiled,
 }
 
 impl OperatorEnvironment {
-    /// Returns the folders of plugins that ship with this installation: the ones embedded in the
-    /// program, then its share folder or the folder `managed` in `RIND_HOME`. If `RIND_MANAGED` is
+    /// Returns the folders of the installation's plugins: first the embedded folder, and then the
+    /// share folder of the program, or the folder `managed` in `RIND_HOME`. If `RIND_MANAGED` is
     /// set, returns only the folder that it names.
     ///
     /// # Errors
-    /// `RIND_MANAGED` names no folder that can be read.
+    /// `RIND_MANAGED` does not name a readable folder.
     pub fn managed_folders(&self) -> anyhow::Result<Vec<PathBuf>> {
         let Some(named) = self.named_managed_folder() else {
             let core = self.carried.as_ref().map(|carried| carried.core.clone());
@@ -49,7 +49,8 @@ impl OperatorEnvironment {
         Ok(vec![named])
     }
 
-    /// Returns the names of the carried plugins that `RIND_MANAGED` removes, which is all of them.
+    /// Returns the names of the embedded plugins that `RIND_MANAGED` replaces: all of them if it is
+    /// set.
     #[must_use]
     pub fn replaced_plugins(&self) -> Vec<String> {
         let carried = self.carried.as_ref();
@@ -61,7 +62,7 @@ impl OperatorEnvironment {
         found.map(|found| file_name(&found.folder)).collect()
     }
 
-    /// Returns the folder on the disk among them.
+    /// Returns the folder of the installation's plugins that is on disk.
     #[must_use]
     pub fn installed_folder(&self) -> Option<PathBuf> {
         if let Some(named) = self.named_managed_folder() {

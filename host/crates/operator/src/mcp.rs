@@ -1,8 +1,9 @@
-//! MCP servers of the settings: their places and rights, and whether the operator said yes to their
-//! offers.
+//! MCP servers of a run: their programs, addresses and permissions, and the operator's approval of
+//! their offers.
 //!
-//! Settings of a project never name a server: the section `[mcp]` is not one of a project's. Files of
-//! other agents in a trusted project may (`project_servers`), without rights.
+//! Settings of a project cannot name servers, because the section `[mcp]` is not allowed there.
+//! Files of other agents in a trusted project can (`project_servers`), but give the servers no
+//! permissions.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -28,37 +29,39 @@ use rind_mcp::{
 /// Word in the settings that denotes the workspace.
 const WORKSPACE: &str = "workspace";
 
-/// File with the servers of the settings, as questions name it.
+/// Name of the file with the servers of the settings, as questions show it.
 const SETTINGS: &str = "config.toml";
 
-/// Reason why a server is not used, at the end of the warning, when the question about it was not
-/// answered with yes.
+/// End of the warning about a server that is not used because the operator did not approve its
+/// tools.
 pub const NO_YES: &str = "its tools were not approved";
 
-/// A server that another program names for a session, such as the editor that shows it.
+/// A server of the run: from the settings, from a file of the project, or from the program that
+/// shows the session, such as an editor.
 ///
-/// It is asked about and pinned like those of the settings, and has no rights beyond its own
-/// environment: no folders and no network, unless the operator's settings give some to a server of a
-/// project. Settings of the operator for the name go first.
+/// All need approval, and are then pinned. A server of a program has no permissions: no folders, no
+/// network, and no variables but its own. A server of a project has only those that the operator's
+/// settings give it. A server of the settings takes precedence over others of the same name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedServer {
     /// Name of the server.
     pub name: String,
     /// Settings of the server: its program or address.
     pub settings: ServerSettings,
-    /// Variables of the program with their values.
+    /// Environment variables of the server's program, with their values.
     pub env: Vec<(String, String)>,
-    /// Arguments of the program after their variables were replaced; without this, those of the
-    /// settings.
+    /// Arguments of the program with their variables replaced; `None` for the arguments in
+    /// `settings`.
     pub args: Option<Vec<String>>,
-    /// File of the project that names it; `None` for a server of the settings or of a program.
+    /// Name of the project's file that names the server; `None` for a server of the settings or of
+    /// a program.
     pub place: Option<&'static str>,
 }
 
-/// Returns the servers of the settings, switched off or not.
+/// Returns the servers of the settings, including disabled ones.
 ///
 /// # Errors
-/// Settings do not fit, with their line.
+/// A setting is wrong. The message has its location.
 pub fn settings(setup: &OperatorSetup) -> anyhow::Result<McpConfig> {
     let config: McpConfig = setup.config.section()?;
     for (name, settings) in &config.0 {
@@ -70,16 +73,16 @@ pub fn settings(setup: &OperatorSetup) -> anyhow::Result<McpConfig> {
     Ok(config)
 }
 
-/// Returns the place of the settings of a server, with a colon after it.
+/// Returns the location of a server's settings, followed by a colon.
 fn place(setup: &OperatorSetup, name: &str) -> String {
     let place = setup.config.places(&[McpConfig::NAME, name]).pop();
     place.map_or_else(String::new, |place| format!("{place}: "))
 }
 
-/// Creates a server of its settings. Its program runs by the same means as commands.
+/// Creates a server from its settings. Its program is confined like commands.
 ///
 /// # Errors
-/// A sentence about a setting that does not fit this machine.
+/// A setting is wrong, or cannot be used on this machine.
 pub fn server(
     setup: &OperatorSetup,
     name: &str,
@@ -193,7 +196,8 @@ fn program(
     })
 }
 
-/// Resolves a folder of the settings: absolute, below `~/`, or the workspace and folders in it.
+/// Resolves a folder of the settings: an absolute path, a path below `~/`, the word `workspace`, or
+/// a path below `workspace/`.
 fn resolve_folder(setup: &OperatorSetup, text: &str) -> anyhow::Result<PathBuf> {
     let home = setup.environment.home_or_empty();
     let below = |root: &Path, rest: &str| {
@@ -217,17 +221,17 @@ fn resolve_folder(setup: &OperatorSetup, text: &str) -> anyhow::Result<PathBuf> 
     Ok(path)
 }
 
-/// Servers that the operator approved.
+/// Servers that the operator approved, and which the run uses.
 #[derive(Default)]
 pub struct UsedServers {
-    /// Servers by name, as sources of tools.
+    /// Sources of tools, with the names of their servers.
     pub sources: Vec<(String, McpSource)>,
-    /// Prompts of those that have some.
+    /// Prompts of the servers that offer some.
     pub prompts: Vec<ServerPrompts>,
 }
 
 impl UsedServers {
-    /// Returns the sources of tools.
+    /// Converts the servers into sources of tools.
     #[must_use]
     pub fn into_sources(self) -> Vec<Arc<dyn ToolSource>> {
         let sources = self.sources.into_iter();
@@ -237,11 +241,11 @@ impl UsedServers {
     }
 }
 
-/// Returns the servers of the settings that can be used as sources of tools. Asks about servers
-/// that the operator has not approved, and warns about servers that are left out.
+/// Returns the approved servers of the settings, of the program (`named`) and of the project. Asks
+/// about servers that are not approved yet, and warns about servers that are not used.
 ///
 /// # Errors
-/// Settings do not fit, or pins cannot be read or stored.
+/// A setting is wrong, or pins cannot be read or stored.
 pub async fn sources(
     setup: &OperatorSetup,
     commands: &Commands,
@@ -285,8 +289,8 @@ pub async fn sources(
         let pinned = match pins.find(&server.pin, &server.settings) {
             Some(pin) => Some(pin.offer.clone()),
             None => {
-                // Settings may have been imported, or changed by another program: what they start
-                // starts after a yes only.
+                // Settings may have been imported or changed by another program, so ask before a
+                // program that they name is started.
                 let is_program = matches!(server.reach, ServerReach::Program(_));
                 let is_of_settings = n < n_of_settings && is_program;
                 let place = own.place.or(is_of_settings.then_some(SETTINGS));
@@ -307,8 +311,8 @@ pub async fn sources(
     Ok(used)
 }
 
-/// Returns the servers that the files of the trusted project name, with the rights that the
-/// settings give them. Prints a notice about those that are not used.
+/// Returns the servers that files of the trusted project name, with the permissions that the
+/// settings give them. Warns about those that are not used.
 ///
 /// # Errors
 /// The secrets cannot be read.
@@ -342,8 +346,8 @@ pub fn project_servers(
     Ok(servers)
 }
 
-/// Returns the name under which the offer of a project's server is pinned. Servers of two projects
-/// may have one name.
+/// Returns the name under which the approval of a project's server is pinned. It contains a hash of
+/// the workspace, because servers of two projects may have the same name.
 #[must_use]
 pub fn project_pin(setup: &OperatorSetup, name: &str) -> String {
     let workspace = setup.paths.workspace.as_os_str().as_encoded_bytes();
@@ -351,8 +355,8 @@ pub fn project_pin(setup: &OperatorSetup, name: &str) -> String {
     format!("{name}@{}", hash.get(..16).unwrap_or_default())
 }
 
-/// Leaves out servers of another program that the settings know already, or that are wrong, and says
-/// so.
+/// Returns the usable servers of another program. Warns about those that are invalid, or whose name
+/// the settings or an earlier server already use.
 fn usable_servers(
     setup: &OperatorSetup,
     config: &McpConfig,
@@ -378,10 +382,10 @@ fn usable_servers(
     usable
 }
 
-/// Creates a server, with the values of variables that another program or a project gave.
+/// Creates a server with the arguments and variables that `own` has in addition to its settings.
 ///
 /// # Errors
-/// A setting does not fit this machine, or the server of a project cannot be confined here.
+/// A setting cannot be used on this machine, or a server of a project cannot be confined here.
 pub fn named_server(
     setup: &OperatorSetup,
     own: &NamedServer,
@@ -395,7 +399,8 @@ pub fn named_server(
         ..own.settings.clone()
     };
     let mut made = server(setup, &own.name, &settings, commands)?;
-    // Questions and pins show the names of variables in arguments, never their values.
+    // Restore the unreplaced arguments: questions and pins show the names of variables, never their
+    // values.
     made.settings.args.clone_from(&own.settings.args);
     if let Some(place) = own.place {
         made.pin = project_pin(setup, &own.name);
@@ -415,14 +420,15 @@ pub fn named_server(
         for (name, value) in &own.env {
             program.env.retain(|(known, _)| known != name.as_str());
             program.env.push((name.into(), value.into()));
-            // The question and the pin name the variable, never its value.
+            // Questions and pins show the name of the variable, never its value.
             made.settings.env.push(name.clone());
         }
     }
     Ok(made)
 }
 
-/// Asks about a server that has no pin for its settings.
+/// Asks the operator to approve a server whose settings are not pinned. Returns the offer of the
+/// server; `None` if the server is not used.
 async fn ask_about(
     setup: &OperatorSetup,
     server: &McpServer,
@@ -471,7 +477,7 @@ async fn ask_about(
     Ok(Some(offer))
 }
 
-/// Creates a pin for an approval that is given now.
+/// Creates the pin that records an approval made now.
 #[must_use]
 pub fn pin_of(server: &McpServer, offer: rind_mcp::ServerOffer) -> ServerPin {
     ServerPin {

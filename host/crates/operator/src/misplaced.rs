@@ -1,6 +1,6 @@
-//! Finds settings without effect: for a hook that a plugin does not have, a deadline that is not
-//! used, a tool that does not exist. A guard that was meant to refuse at a misspelled point would
-//! not refuse, so each is reported with its line.
+//! Finds settings without effect: for a hook that a plugin does not have, a timeout above the
+//! limit, a tool that does not exist. A guard with a misspelled hook point would not refuse
+//! anything, so each such setting is reported with its location.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use rind_lib::script::Script;
 use rind_lib::skill::{self, Skills};
 use rind_lib::tool::policy::ToolPolicy;
 
-/// Reports settings of plugins that have no effect, with the line of each.
+/// Returns a message with the location for each setting of a plugin that has no effect.
 ///
 /// # Errors
 /// The settings of plugins are wrong.
@@ -31,11 +31,11 @@ pub fn of_plugins(config: &Config, plugins: &PluginSet) -> anyhow::Result<Vec<St
     Ok(found)
 }
 
-/// Files of the operator that name tools.
+/// Settings, scripts and skills of a run, which may contain names of tools.
 pub struct ToolNames<'a> {
-    /// Settings.
+    /// Settings of the run.
     pub config: &'a Config,
-    /// Rules of the settings.
+    /// Policy with the rules of the settings.
     pub policy: &'a ToolPolicy,
     /// Scripts of the settings.
     pub scripts: &'a [Script],
@@ -44,7 +44,8 @@ pub struct ToolNames<'a> {
 }
 
 impl ToolNames<'_> {
-    /// Reports rules, scripts and skills that are about none of these tools, with the line of each.
+    /// Returns a message with the location for each rule, script and skill that names none of these
+    /// tools.
     #[must_use]
     pub fn without(&self, tools: &[Arc<ToolSpec>]) -> Vec<String> {
         let tools: Vec<&ToolSpec> = tools.iter().map(|spec| &**spec).collect();
@@ -59,7 +60,7 @@ impl ToolNames<'_> {
     }
 }
 
-/// Reports rules that match no call of these tools, with the line of each.
+/// Returns a message with the location for each rule that matches no call of these tools.
 fn of_rules(config: &Config, policy: &ToolPolicy, tools: &[&ToolSpec]) -> Vec<String> {
     let places = config.element_places(&[ToolPolicy::NAME, "rules"]);
     let faults = policy.faults(tools).into_iter();
@@ -73,7 +74,7 @@ fn of_rules(config: &Config, policy: &ToolPolicy, tools: &[&ToolSpec]) -> Vec<St
         .collect()
 }
 
-/// Reports matchers of scripts that name no tool, with the place of each script.
+/// Returns a message with the script's location for each matcher that matches no tool.
 fn of_matchers(scripts: &[Script], known: &[(Option<&str>, &str)]) -> Vec<String> {
     let told = scripts.iter().filter_map(|script| {
         let why = script.unmatched_matcher(known)?;
@@ -82,8 +83,8 @@ fn of_matchers(scripts: &[Script], known: &[(Option<&str>, &str)]) -> Vec<String
     told.collect()
 }
 
-/// Reports tool names in skills that are nearly the name of a known tool, with the position of
-/// each. Other unknown names may belong to tools of other programs.
+/// Returns a message with the position for each tool name in a skill that nearly equals the name of
+/// a known tool. Other unknown names are not reported: they may be tools of other programs.
 fn of_skills(skills: &Skills, known: &[(Option<&str>, &str)]) -> Vec<String> {
     let told = skills.iter().flat_map(|skill| {
         let faults = skill::misspelt_tools(skill, known).into_iter();
@@ -92,7 +93,7 @@ fn of_skills(skills: &Skills, known: &[(Option<&str>, &str)]) -> Vec<String> {
     told.collect()
 }
 
-/// Deadlines that are longer than hooks may have.
+/// Returns a message for each timeout that is above the limit of its hook.
 fn too_long(config: &Config, plugin: &LoadedPlugin, settings: &PluginSettings) -> Vec<String> {
     let name = plugin.manifest.name.as_str();
     let hooks = inspect(plugin).hooks;
@@ -127,7 +128,7 @@ fn too_long(config: &Config, plugin: &LoadedPlugin, settings: &PluginSettings) -
     found
 }
 
-/// Settings for hooks that the plugin does not have.
+/// Returns a message for each setting of a hook that the plugin does not have.
 fn without_hook(config: &Config, plugin: &LoadedPlugin, settings: &PluginSettings) -> Vec<String> {
     let manifest = &plugin.manifest;
     let has_none = |point: &&String| {

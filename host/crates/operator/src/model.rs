@@ -7,11 +7,11 @@ use super::setup::OperatorSetup;
 use rind_lib::provider::{Choice, ProviderConfig, ProvidersConfig, Selected, scripted};
 use rind_lib::session::Resolved;
 
-/// Selects another model for an open session. Keys that were added to the secrets since its start
-/// count.
+/// Selects another model for an open session. Reads the secrets again, so that keys that were added
+/// since the start of the run are used.
 ///
 /// # Errors
-/// As those of [`select`].
+/// See [`select`].
 pub fn select_in_session(
     setup: &OperatorSetup,
     model: &ModelSelection,
@@ -19,12 +19,12 @@ pub fn select_in_session(
     select(&setup.clone().with_secrets_unread(), model, None)
 }
 
-/// Selects the provider that the run's settings, the resumed session, the settings or the
-/// environment name, in this order. A session that a script played cannot be continued with a
-/// model.
+/// Selects the model that `model`, the resumed session, the settings or the environment name, in
+/// this order of precedence. Ignores the model of a session that was run with the scripted
+/// provider.
 ///
 /// # Errors
-/// The named one is unknown, or lacks a key or a model.
+/// The named provider or model is unknown, or a key or a model is missing.
 pub fn select(
     setup: &OperatorSetup,
     model: &ModelSelection,
@@ -35,7 +35,7 @@ pub fn select(
     let is_chosen = model.provider.is_some() || model.script.is_some();
     let resumed = resumed.filter(|session| !is_chosen && session.provider != scripted::NAME);
     if let Some(session) = resumed {
-        // The address and key in the settings are those of the provider that they name.
+        // The address and key in the settings belong to the provider that the settings name.
         if section
             .name
             .as_ref()

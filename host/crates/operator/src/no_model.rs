@@ -1,4 +1,4 @@
-//! A provider for hosts without a model, which refuses every request.
+//! A provider that refuses every request, for hosts without a model.
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use rind_lib::provider::{Error, Images, Provider, Request, Response, StreamEvent};
 
-/// No model.
+/// Provider without a model.
 pub(crate) struct NoModel;
 
 impl Provider for NoModel {

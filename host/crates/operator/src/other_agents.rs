@@ -1,9 +1,9 @@
-//! Settings of other agents in a project, which this program does not use where they are.
+//! Warns about settings of other agents in a project, which Rind does not use in place.
 //!
-//! Ensures that the notice for a project is shown once, and again when its list of files changes.
-//! Files that are used in place (context files, skills, presets of subagents, slash commands) are
-//! not among them, but parts of commands that have no effect are. Reads no content of the others.
-//! Start from [`report_unused`].
+//! The warning is shown once for each project, and again when its list of files changes. The list
+//! has no files that Rind does use in place (context files, skills, presets of subagents, slash
+//! commands). Parts of slash commands that have no effect are reported too. The content of other
+//! files is not read. Start from [`report_unused`].
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ use super::setup::OperatorSetup;
 use rind_lib::disk::private_folder;
 use rind_lib::script::HooksConfig;
 
-/// A place in a project that is not used, the agent whose import takes it over, and the reason.
+/// Path in a project that is not used, the agent to import its content from, and the reason.
 type UnusedPlace = (&'static str, &'static str, &'static str);
 
 const OF_SETTINGS: &str = "its rules would judge your calls, and the project can change them at any time; its hooks can be used in place, after a question";
 
-/// The reason for settings whose hooks are called.
+/// Reason for a file of settings whose hooks are called.
 const OF_OTHER_SETTINGS: &str = "all but its hooks: its rules would judge your calls, and the project can change them at any time";
 
 const PLACES: &[UnusedPlace] = &[
@@ -39,7 +39,7 @@ pub fn report_unused(setup: &OperatorSetup) {
     let hooks: HooksConfig = setup.config.section().unwrap_or_default();
     let is_used = |place: &str| {
         let whole = workspace.join(place);
-        // Relative names are those of files beside the settings.
+        // Relative names in the settings are relative to the folder of the settings.
         let named = |own: &String| setup.paths.config.join(own) == whole;
         hooks.claude.iter().any(named)
     };
@@ -74,7 +74,7 @@ pub fn report_unused(setup: &OperatorSetup) {
     ));
 }
 
-/// Names the places, each reason once.
+/// Lists the paths with their reasons; consecutive paths with the same reason share it.
 fn with_reasons(found: &[UnusedPlace]) -> String {
     let groups = found.chunk_by(|(_, _, one), (_, _, other)| one == other);
     let groups = groups.map(|group| {
@@ -104,8 +104,8 @@ fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Writes a marker file, and returns whether it was missing. If the file cannot be written, the
-/// notice is shown every time.
+/// Whether a marker file is missing. Creates the file; if that fails, the notice is shown again
+/// next time.
 pub(super) fn is_new(mark: &Path) -> bool {
     if is_there(mark) {
         return false;

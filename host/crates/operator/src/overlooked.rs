@@ -1,7 +1,7 @@
-//! Faults of the operator's settings and variables that no reader of them notices: lists that
-//! another file replaces, variables that are misspelt.
+//! Faults in the operator's settings and variables that would otherwise go unnoticed: lists that
+//! another file replaces, and misspelled variables.
 //!
-//! Findings are reported at the start of a run and by `rind doctor`.
+//! They are reported at the start of a run and by `rind doctor`.
 
 use super::environment::OperatorEnvironment;
 use rind_lib::config::Config;
@@ -10,7 +10,7 @@ use rind_lib::near::nearest;
 /// Prefix of the names of variables that belong to Rind.
 const PREFIX: &str = "RIND_";
 
-/// Variables of Rind that the program reads.
+/// Environment variables that Rind reads.
 const VARIABLES: &[&str] = &[
     "RIND_COMPLETE",
     "RIND_GUARD_START",
@@ -20,8 +20,8 @@ const VARIABLES: &[&str] = &[
     "RIND_PLAIN",
 ];
 
-/// Reports environment variables whose names are nearly those that Rind reads. Other unknown names
-/// may belong to programs that start Rind.
+/// Returns a message for each environment variable whose name nearly equals one that Rind reads.
+/// Other unknown names may belong to programs that start Rind.
 #[must_use]
 pub fn of_variables(environment: &OperatorEnvironment) -> Vec<String> {
     let names = environment.variables.keys();
@@ -41,7 +41,7 @@ pub fn of_variables(environment: &OperatorEnvironment) -> Vec<String> {
     told.collect()
 }
 
-/// Reports lists of settings that another file of the same folder replaces.
+/// Returns a message for each list in the settings that another file of the same folder replaces.
 #[must_use]
 pub fn of_settings(config: &Config) -> Vec<String> {
     config.replaced_lists()

@@ -1,5 +1,5 @@
-//! Flags that name plugins: one that cannot be honored is an error, so that no user relies on a
-//! guard that a typing mistake left out.
+//! Checks flags that name plugins. A flag that cannot be applied is an error, so that no user
+//! relies on a guard that is missing because of a typo.
 
 use std::path::Path;
 
@@ -13,10 +13,10 @@ use rind_lib::plugin::load::{DecidedPlugin, LeftOut, PluginSet, Why};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 use rind_lib::plugin::{Error, protected};
 
-/// Checks that every `--plugin PATH` leads to a plugin.
+/// Checks that the folder of every `--plugin PATH` contains a plugin.
 ///
 /// # Errors
-/// One leads to none.
+/// A folder contains none.
 pub fn check_places(selection: &PluginSelection) -> Result<(), Usage> {
     for path in &selection.local {
         let why = match path.metadata() {
@@ -41,10 +41,10 @@ fn holds_plugins(path: &Path) -> bool {
     folders.any(|folder| folder.join(FILE_NAME).is_file())
 }
 
-/// Checks that every plugin named by a flag has the role that the flag requires.
+/// Checks that every plugin that a flag names exists, and that the flag applies to it.
 ///
 /// # Errors
-/// A named plugin does not exist, or lacks the role for which it is named.
+/// A named plugin does not exist, or the flag cannot be applied to it.
 pub fn check(
     selection: &PluginSelection,
     config: &Config,
@@ -54,7 +54,8 @@ pub fn check(
     for flag in &selection.grants {
         check_grant(flag, plugins)?;
     }
-    // Check also names of plugins that do not exist but have settings: those settings rely on them.
+    // Accept the name of a missing plugin that has settings: without this flag, the settings would
+    // keep the run from starting.
     let PluginsConfig(settings) = config.section()?;
     for name in &selection.without {
         if protected::is_protected(name) {
@@ -70,8 +71,8 @@ pub fn check(
     Ok(())
 }
 
-/// A plugin that `--plugin` names itself must not be switched off, or give way to another of its
-/// name. One of a folder of plugins may.
+/// Checks that a plugin whose own folder `--plugin` names is neither disabled nor replaced by
+/// another one of the same name. Plugins in a folder of plugins may be.
 fn check_local(selection: &PluginSelection, plugins: &PluginSet) -> Result<(), Usage> {
     let is_named = |left: &&LeftOut| {
         let folder = &left.found.folder;
@@ -82,7 +83,7 @@ fn check_local(selection: &PluginSelection, plugins: &PluginSet) -> Result<(), U
     for left in plugins.left_out.iter().filter(is_named) {
         let (name, folder) = (&left.name, left.found.folder.display());
         let todo = match &left.why {
-            // The same folder was found through two sources: nothing is wrong.
+            // Two sources led to the same folder, which is no fault.
             Why::Shadowed { by } if is_same(by, &left.found.folder) => continue,
             Why::Shadowed { .. } => format!(
                 "a more trusted plugin has the same name; rename this one in {FILE_NAME}, or remove the other"
@@ -105,7 +106,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
     of(one).is_some_and(|one| Some(one) == of(other))
 }
 
-/// An approval that is given for a name must apply to exactly one plugin.
+/// Checks that a `--grant` flag applies to exactly one plugin, which requests the permissions.
 fn check_grant(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> {
     let name = flag.plugin();
     if names(plugins).filter(|found| *found == name).count() > 1 {
@@ -127,7 +128,7 @@ fn check_grant(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> {
         return Err(unknown_plugin("--grant", name, plugins));
     };
     match &left.why {
-        // A named plugin that cannot run keeps the run from starting.
+        // A plugin that waits for permissions keeps the run from starting anyway.
         Why::Held(plugin) => idle(plugin),
         Why::Failed(_) => Ok(()),
         why => bail_usage!(
@@ -136,14 +137,15 @@ fn check_grant(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> {
     }
 }
 
-/// Lists the names of plugins that run and of those that do not.
+/// Returns the names of all plugins, whether they run or not.
 pub fn names(plugins: &PluginSet) -> impl Iterator<Item = &str> {
     let loaded = plugins.plugins.iter().map(|p| p.manifest.name.as_str());
     loaded.chain(plugins.left_out.iter().map(|left| left.name.as_str()))
 }
 
-/// Refuses a name that no plugin has. A plugin whose manifest cannot be read has the name of its
-/// folder, and may be the one that is meant: then the message is about the fault of the manifest.
+/// Returns the error for a name that no plugin has. A plugin with an unreadable manifest is known
+/// only by the name of its folder and may be the one that is meant, so the message then reports its
+/// fault.
 fn unknown_plugin(flag: &str, name: &str, plugins: &PluginSet) -> Usage {
     let unreadable = plugins.left_out.iter().filter_map(|left| match &left.why {
         Why::Failed(

@@ -1,9 +1,10 @@
-//! A set of plugins that was chosen elsewhere, such as for all machines of a fleet: its plugins run
-//! with exactly the permissions that the set grants, or no session begins.
+//! A set of plugins that was selected elsewhere, for example for all machines of a fleet. Its
+//! plugins run with exactly the permissions that the set grants; otherwise no session starts.
 //!
-//! The module must not know where a set comes from nor who signed it: its maker has checked both. The
-//! operator of this machine stays above the set: what a policy here denies refuses the set, and rules
-//! of the set can only deny; one that asks would loosen a default that denies. Start from [`GivenSet`].
+//! The module must not know where a set comes from and who signed it: its creator has checked both.
+//! The policy of this machine's operator has precedence: if it denies a permission of the set, the
+//! set is refused. Rules of the set can only deny, because a rule that asks would loosen a default
+//! that denies. Start from [`GivenSet`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,14 +19,14 @@ use rind_lib::plugin::installed::Installed;
 use rind_lib::plugin::load::PluginSet;
 use rind_lib::tool::policy::{PolicyRule, ToolPolicy};
 
-/// Name under which messages show the settings of a set.
+/// Name of the set's settings in messages.
 const PLACE: &str = "the settings of the set of plugins";
 
-/// Key of the rules in their section, and of the decision in a rule.
+/// Key of the list of rules in the section of the policy, and key of the decision in a rule.
 const RULES: &str = "rules";
 const DECISION: &str = "decision";
 
-/// A set of plugins, with the settings and rules that go with it.
+/// A set of plugins, with the settings of its plugins and its rules.
 #[derive(Clone, Debug)]
 pub struct GivenSet {
     digest: String,
@@ -37,24 +38,25 @@ pub struct GivenSet {
 /// A plugin of a set.
 #[derive(Clone, Debug)]
 pub struct GivenPlugin {
-    /// Name, which its manifest must have.
+    /// Name, which must equal the one in the manifest.
     pub name: String,
-    /// Version, which its manifest must have.
+    /// Version, which must equal the one in the manifest.
     pub version: String,
-    /// Folder of its files.
+    /// Folder of the plugin's files.
     pub folder: PathBuf,
-    /// Files, which were compared with the set.
+    /// Files of the plugin, which were compared with the set.
     pub files: Arc<HeldFolder>,
-    /// Permissions in their text form.
+    /// Permissions that the set grants to the plugin, in their text form.
     pub grants: Vec<String>,
 }
 
 impl GivenSet {
-    /// Creates a set from its digest, its plugins, and its settings as [`settings_text`] writes them.
+    /// Creates a set from its digest, its plugins, and its settings as [`settings_text`] writes
+    /// them.
     ///
     /// # Errors
-    /// Two plugins have one name, or the settings have more than settings of these plugins and rules
-    /// that deny.
+    /// Two plugins have the same name, or the settings contain anything but settings of these
+    /// plugins and rules that deny.
     pub fn new(digest: &str, plugins: Vec<GivenPlugin>, settings: &str) -> anyhow::Result<Self> {
         let names: BTreeSet<&str> = plugins.iter().map(|own| own.name.as_str()).collect();
         ensure!(
@@ -97,13 +99,13 @@ impl GivenSet {
         &self.digest
     }
 
-    /// Returns rules for tool calls, which deny.
+    /// Returns the rules of the set, all of which deny tool calls.
     #[must_use]
     pub fn rules(&self) -> &[PolicyRule] {
         &self.rules
     }
 
-    /// Adds the settings of the set's plugins, which decide over those of this machine.
+    /// Adds the settings of the set's plugins, which take precedence over those of this machine.
     ///
     /// # Errors
     /// A setting is unknown or wrong.
@@ -116,7 +118,7 @@ impl GivenSet {
         Ok(config)
     }
 
-    /// Returns the folders of the plugins.
+    /// Returns the folders of the plugins, as results of a search.
     pub(crate) fn found(&self) -> Vec<Found> {
         let plugins = self.plugins.iter();
         let found = plugins.map(|own| Found {
@@ -126,7 +128,7 @@ impl GivenSet {
         found.collect()
     }
 
-    /// Returns the plugins with the bytes from which they are loaded.
+    /// Returns the plugins as installed ones, with the files in memory from which they are loaded.
     pub(crate) fn installed(&self) -> Vec<Installed> {
         let plugins = self.plugins.iter();
         let installed = plugins.map(|own| Installed {
@@ -139,7 +141,7 @@ impl GivenSet {
         installed.collect()
     }
 
-    /// Returns the permissions by plugin.
+    /// Returns the permissions that the set grants, by the name of the plugin.
     pub(crate) fn grants(&self) -> BTreeMap<String, Vec<String>> {
         let plugins = self.plugins.iter();
         plugins
@@ -147,11 +149,12 @@ impl GivenSet {
             .collect()
     }
 
-    /// Checks that every plugin of the set runs, as the set names it and with exactly its permissions.
+    /// Checks that every plugin of the set runs, has the stated name and version, and has all
+    /// permissions that the set grants. The grants of the set already exclude further permissions.
     ///
     /// # Errors
-    /// A plugin does not run, has another name or version, or a policy of this machine denies one of its
-    /// permissions.
+    /// A plugin does not run, has another name or version, or lacks a permission because a policy
+    /// of this machine denies it or the plugin does not request it.
     pub(crate) fn check(&self, loaded: &PluginSet) -> anyhow::Result<()> {
         for own in &self.plugins {
             let (name, version) = (&own.name, &own.version);
@@ -189,7 +192,7 @@ impl GivenSet {
     }
 }
 
-/// Takes the rules out of the settings of a set.
+/// Removes the rules from the settings of a set, and returns them.
 fn take_rules(table: &mut toml::Table) -> anyhow::Result<Vec<PolicyRule>> {
     let Some(tools) = table.remove(ToolPolicy::NAME) else {
         return Ok(Vec::new());
@@ -217,11 +220,11 @@ fn is_denial(decision: &toml::Value) -> bool {
     decision.as_str() == Some("deny")
 }
 
-/// Writes the settings for a set of these plugins: their sections, and the rules that deny. The
-/// second value is the number of other rules, which a set cannot have.
+/// Returns the settings for a set of these plugins, as TOML: their sections, and the rules that
+/// deny. The second value is the number of rules that were left out because a set can only deny.
 ///
 /// # Errors
-/// The rules are wrong.
+/// The settings or the rules are wrong.
 pub fn settings_text(config: &Config, plugins: &[&str]) -> anyhow::Result<(String, usize)> {
     let mut table = toml::Table::new();
     let mut own = config.table(PluginsConfig::NAME);

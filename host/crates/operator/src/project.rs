@@ -1,8 +1,8 @@
 //! Decides whether a project's settings and plugins in `.rind` are used.
 //!
-//! The folder is read once. The question shows the content as it was read, its digest is kept, and
-//! settings and plugins are taken from it: a change while the person thinks about the answer has no
-//! effect.
+//! The files are read once. The trust question shows the content that was read, its digest is
+//! remembered, and settings and plugins are taken from it. So a change while the person thinks
+//! about the answer has no effect.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,12 +26,12 @@ use rind_lib::plugin::manifest::Manifest;
 use rind_lib::plugin::prompts;
 use rind_lib::skill;
 
-/// Sections that a project's settings may have. The others decide where keys and commands go: those
-/// are the user's.
+/// Sections that the settings of a project may have. Only the user's settings may have the others,
+/// which determine for example the destination of keys and how commands run.
 pub const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagents"];
 
-/// Folders of a project outside `.rind` that other programs read too: skills, presets of subagents,
-/// and slash commands. They are trusted together with it.
+/// Folders of a project outside `.rind` with skills, presets of subagents and slash commands, which
+/// other programs read too. They are trusted together with `.rind`.
 const OTHER_FOLDERS: [&str; 4] = [
     ".claude/skills",
     ".agents/skills",
@@ -39,66 +39,68 @@ const OTHER_FOLDERS: [&str; 4] = [
     COMMANDS,
 ];
 
-/// Files of a project outside `.rind` that other programs read too: those that name MCP servers.
+/// Returns the files of a project outside `.rind` that may name MCP servers, with their names.
+/// Other programs read them too.
 fn server_files(paths: &Paths) -> impl Iterator<Item = (&'static str, PathBuf)> + '_ {
     let names = project_servers::FILES.iter();
     names.map(|(name, _)| (*name, paths.workspace.join(name)))
 }
 
-/// Contents of a project, as the trust question shows them. Templates are read from the project's
-/// files.
+/// Contents of a project, as the trust question shows them. It shows templates from the project's
+/// files instead.
 #[derive(Debug, Default)]
 pub struct ProjectContents {
-    /// Folders of the project that contain files for Rind.
+    /// Folders and files of the project that Rind would use.
     pub places: Vec<&'static str>,
-    /// Names and descriptions of plugins.
+    /// Name and description of each plugin.
     pub plugins: Vec<(String, String)>,
-    /// Names and descriptions of skills.
+    /// Name and description of each skill.
     pub skills: Vec<(String, String)>,
-    /// Names and descriptions of presets of subagents.
+    /// Name and description of each preset of subagents.
     pub presets: Vec<(String, String)>,
-    /// Names and descriptions of MCP servers.
+    /// Name and description of each MCP server.
     pub servers: Vec<(String, String)>,
-    /// Text of its settings.
+    /// Text of the project's settings.
     pub settings: String,
 }
 
-/// The question whether a project is trusted.
+/// Question to a person whether a project is trusted.
 pub struct ProjectQuestion<'a> {
-    /// Folders, among them the workspace.
+    /// Folders of Rind, and the workspace.
     pub paths: &'a Paths,
-    /// Earlier answer.
+    /// Earlier answer about this project, if there is one.
     pub trust: &'a ProjectTrust,
-    /// Files of the project that are used if the answer is yes.
+    /// Files of the project that are used if it is trusted.
     pub files: &'a HeldFolder,
     /// Plugins, skills, settings and other things that the project contains.
     pub contents: ProjectContents,
 }
 
-/// Lifetime of the trust in a project.
+/// Validity of an approval of a project, or of its hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProjectYes {
-    /// Lasts for this run.
+    /// The approval is valid for this run.
     Once,
-    /// Lasts until the project changes.
+    /// The approval is valid until the approved files change.
     UntilChanged,
 }
 
 /// Asks a person whether a project is trusted.
 pub trait AskProject: Send + Sync {
-    /// Asks, and waits for the answer without a timeout. `None` counts as no.
+    /// Asks whether the project is trusted, and waits for the answer without a timeout. `None`
+    /// means no.
     fn ask<'a>(&'a self, question: &'a ProjectQuestion<'a>) -> BoxFuture<'a, Option<ProjectYes>>;
 
-    /// Asks whether the hooks of a project are called, in the same way.
+    /// Asks whether the hooks of a project may be called, in the same way as [`ask`](Self::ask).
     fn ask_hooks<'a>(&'a self, question: &'a HookQuestion<'a>)
     -> BoxFuture<'a, Option<ProjectYes>>;
 }
 
-/// Whether the content of a project may be used.
+/// Result of the decision whether a project is trusted.
 pub enum ProjectAnswer {
-    /// The project has nothing to trust.
+    /// The project contains nothing that needs trust.
     Nothing,
-    /// The project is trusted; holds its files.
+    /// The project is trusted. Contains the files that were read.
     Trusted(Arc<HeldFolder>),
     /// The project is not trusted, or cannot be read.
     NotTrusted,
@@ -115,11 +117,13 @@ impl ProjectAnswer {
     }
 }
 
-/// Decides whether the project's folder is used in its present state. Asks where nothing is
-/// known and there is `ask`; otherwise warns that the project is not used, and how to change that.
+/// Decides whether the present content of a project is used. If there is no valid answer yet, asks
+/// with `ask`; without `ask`, warns that the project is not used, and how to change that. `by_flag`
+/// trusts the project without a question.
 ///
 /// # Errors
-/// The flag cannot be applied, or the remembered answers cannot be read or written.
+/// The project cannot be read although `by_flag` is set, or the remembered answers cannot be read
+/// or written.
 pub async fn trusted(
     environment: &OperatorEnvironment,
     paths: &Paths,
@@ -158,8 +162,8 @@ pub async fn trusted(
             _ => "is not trusted",
         };
         let places = project_places(paths, &held);
-        // If the project only has MCP servers of other agents, warn only once: many projects have
-        // them.
+        // If the project contains nothing but MCP servers of other agents, warn only once: many
+        // projects do.
         let of_others = !brings_folders(paths);
         if of_others && !other_agents::is_new(&paths.told_mark(&places)) {
             return Ok(ProjectAnswer::NotTrusted);
@@ -199,7 +203,7 @@ pub async fn trusted(
     Ok(ProjectAnswer::Trusted(held))
 }
 
-/// Returns the place of the project's plugins.
+/// Returns the folder of the project's plugins, as a source of plugins.
 #[must_use]
 pub fn source(paths: &Paths) -> Source {
     Source::new(Trust::Project, paths.project().join("plugins"))
@@ -208,9 +212,9 @@ pub fn source(paths: &Paths) -> Source {
 /// Returns the settings of a trusted project.
 ///
 /// # Errors
-/// They are not text, wrong, or set something that only the user may set.
+/// The settings are not UTF-8 or wrong, or contain something that only the user may set.
 pub fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Layer>> {
-    // An empty folder is not among the files that were read, so look at the disk as well.
+    // An empty folder is not among the files that were read, so check the disk as well.
     if let Some(path) = file_names(paths).into_iter().find(|path| path.is_dir()) {
         bail_usage!(
             "{} is a folder, but must be a settings file; move it away",
@@ -240,7 +244,8 @@ pub fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Layer>> {
     Ok(layers)
 }
 
-/// Reads the project's `.rind`, and the folders that other programs read too.
+/// Reads the content of a project that needs trust: `.rind`, the folders [`OTHER_FOLDERS`], and
+/// files that name MCP servers.
 fn read_project(
     environment: &OperatorEnvironment,
     paths: &Paths,
@@ -303,7 +308,7 @@ fn read_project(
             Ok((held, servers.is_empty()))
         });
         match read {
-            // Settings of another agent without servers are not used, and need no trust.
+            // A file without servers is not used, and needs no trust.
             Ok((_, true)) => {}
             Ok((held, false)) => others.push(held),
             Err(why) => environment.warn_once(&format!(
@@ -314,7 +319,7 @@ fn read_project(
     Ok(own.with_others(others))
 }
 
-/// The project's MCP servers, each with what it runs or where it is.
+/// Returns the name of each of the project's MCP servers, with its command or address.
 fn described_servers(paths: &Paths, held: &HeldFolder) -> Vec<(String, String)> {
     let servers = project_servers::servers_of(paths, held).into_iter();
     servers
@@ -333,7 +338,7 @@ fn folder_kind(folder: &Path) -> &'static str {
     }
 }
 
-/// The project's skills, each with its place and description.
+/// Returns the id and the description of each skill of the project.
 fn project_skills(paths: &Paths, held: &Arc<HeldFolder>) -> Vec<(String, String)> {
     let roots = skill::project_roots(&paths.workspace, held);
     let skills = skill::discover(&roots, &[], &skill::AllAvailable);
@@ -343,7 +348,7 @@ fn project_skills(paths: &Paths, held: &Arc<HeldFolder>) -> Vec<(String, String)
     described.collect()
 }
 
-/// The project's presets of subagents, each with its name and description.
+/// Returns the id and the description of each preset of subagents of the project.
 fn project_presets(paths: &Paths, held: &Arc<HeldFolder>) -> Vec<(String, String)> {
     let roots = project_preset_roots(&paths.workspace, held);
     let presets = skill::discover(&roots, &[], &skill::AllAvailable);
@@ -358,11 +363,12 @@ fn has_project_content(paths: &Paths) -> bool {
     brings_folders(paths) || files.any(|(_, path)| path.symlink_metadata().is_ok())
 }
 
-/// Whether there is something besides files that may name MCP servers.
+/// Whether the project contains something that needs trust, besides files that may name MCP
+/// servers.
 fn brings_folders(paths: &Paths) -> bool {
-    // A symlink counts too: it is not followed, and a warning reports it.
+    // Count symlinks too: they may not be followed, and a warning reports them.
     let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
-    // A file where the folder should be counts as well.
+    // Count a file with the name of the folder too.
     (is_there(paths.project()) && !paths.project().is_dir())
         || is_there(paths.project().join("plugins"))
         || is_there(paths.project().join(prompts::FOLDER))
@@ -382,7 +388,8 @@ fn project_places(paths: &Paths, held: &HeldFolder) -> Vec<&'static str> {
     folders.filter(is_there).chain(files).collect()
 }
 
-/// Names and descriptions, as written by the project, of each plugin that would be loaded.
+/// Returns the name and the description, as the project states them, of each plugin that would be
+/// loaded.
 fn project_plugins(paths: &Paths, held: &HeldFolder) -> Vec<(String, String)> {
     let found = discover(&[source(paths)], Some(held)).into_iter();
     let mut plugins: Vec<(String, String)> = found
@@ -398,13 +405,14 @@ fn project_plugins(paths: &Paths, held: &HeldFolder) -> Vec<(String, String)> {
     plugins
 }
 
-/// The files of settings, the weaker first, as [`Layer::files`] has them.
+/// Returns the paths of the settings files, the one with lower precedence first, as
+/// [`Layer::files`] does.
 fn file_names(paths: &Paths) -> [PathBuf; 2] {
     let file = paths.project_config();
     [file.with_extension("json"), file]
 }
 
-/// Returns the settings files that existed, with their contents.
+/// Returns the settings files that existed when the project was read, with their contents.
 fn setting_files<'a>(paths: &Paths, held: &'a HeldFolder) -> Vec<(PathBuf, &'a [u8])> {
     let names = file_names(paths).into_iter();
     names

@@ -1,7 +1,7 @@
-//! Slash commands of Claude Code in a trusted project, as templates.
+//! Converts slash commands of Claude Code in a trusted project to templates.
 //!
-//! The files are read with the rest of the project, so that one approval covers them. A fault of a
-//! template is reported once, with the file. Start from [`read_commands`].
+//! The files are read with the rest of the project, so that one approval covers them. Faults in
+//! them are reported once, with the file. Start from [`read_commands`].
 
 use std::path::{Path, PathBuf};
 
@@ -10,19 +10,19 @@ use rind_lib::grant::held::HeldFolder;
 use rind_lib::paths::file_stem;
 use rind_lib::plugin::prompts::{self, PromptFile};
 
-/// Folder of the commands in a project.
+/// Folder of a project with the slash commands of Claude Code.
 pub const COMMANDS: &str = ".claude/commands";
 
-/// Maximum depth of its folders.
+/// Maximum depth of subfolders of [`COMMANDS`].
 const MAX_DEPTH: usize = 4;
 
 /// Slash commands of a project.
 #[derive(Debug, Default)]
 pub struct ProjectCommands {
-    /// Templates. The file name of each is that of its command: folders stand before it, with `-`
-    /// between them.
+    /// Templates. The file name of each is the name of its command, which begins with the
+    /// subfolders of the file, joined by `-`.
     pub templates: Vec<PromptFile>,
-    /// Parts of files that have no effect, each with the file and the reason.
+    /// Messages about parts of the files that have no effect, each with the file and the reason.
     pub unused: Vec<String>,
 }
 
@@ -78,8 +78,8 @@ fn read_folder(
     }
 }
 
-/// Returns the path under which messages and the list of commands show a file: its own where that
-/// has the name of the command.
+/// Returns the path of a template: the path of the file if it has the name of the command, and
+/// otherwise a path with that name.
 fn shown_path(root: &Path, path: &Path, name: &str) -> PathBuf {
     match file_stem(path) == name {
         true => path.to_owned(),

@@ -1,10 +1,10 @@
 //! Hooks of Claude Code in the settings of a project.
 //!
-//! A person is asked about them, apart from the trust in the project: they judge its calls and run
-//! programs. The answer covers the hooks and the files of the project that they run, as they were
-//! when the question was shown. What has changed since is asked about again at the next start, and
-//! is not called in the meantime. The hooks run like commands and read no more than these; only
-//! those of the operator's own settings may read other files that they name.
+//! They need an approval of their own besides the trust in the project, because they judge its tool
+//! calls and run programs. The approval covers the hooks, and the files of the project that they
+//! run, as the question showed them. After a change, the question is asked again at the next start,
+//! and the hooks are not called until then. They run like commands and can read no more than
+//! commands; only hooks of the operator's own settings may also read other files that they name.
 //!
 //! Start from [`allowed_hooks`].
 
@@ -21,33 +21,34 @@ use rind_lib::grant::project::{ProjectTrust, Projects};
 use rind_lib::paths::Paths;
 use rind_lib::script::{Base, ClaudeHooks, HooksConfig, PinnedFile, Script, read_project_claude};
 
-/// Files of a project that can have hooks.
+/// Files of a project that may contain hooks.
 pub(super) const FILES: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
 
 /// Hooks of a project, as read from its files.
 #[derive(Debug)]
 pub struct ProjectHooks {
-    /// Hooks, in the order of their files.
+    /// Hooks as scripts, in the order of the files.
     pub scripts: Vec<Script>,
-    /// Files that contain them.
+    /// Files that contain hooks.
     pub places: Vec<&'static str>,
-    /// Entries that have no effect, each with the reason.
+    /// Messages about entries that have no effect, each with the reason.
     unsupported: Vec<String>,
 }
 
-/// The question whether the hooks of a project are called.
+/// Question to a person whether the hooks of a project may be called.
 pub struct HookQuestion<'a> {
-    /// Folders, among them the workspace.
+    /// Folders of Rind, and the workspace.
     pub paths: &'a Paths,
-    /// Earlier answer.
+    /// Earlier answer about the hooks of this project, if there is one.
     pub trust: &'a ProjectTrust,
-    /// Hooks that are called if the answer is yes.
+    /// Hooks that are called if they are approved.
     pub hooks: &'a ProjectHooks,
 }
 
-/// Returns the project's hooks that a person has allowed in their present state. Asks where nothing
-/// is known and there is `ask`; otherwise warns that they are not called, once for each state. Files
-/// that the operator's settings name are left out: their hooks are called in any case.
+/// Returns the project's hooks, if a person has approved them in their present state. If there is
+/// no valid answer yet, asks with `ask`; without `ask`, warns once for each state that they are not
+/// called. Hooks in files that the operator's settings name are left out here, because they are
+/// called without this approval.
 ///
 /// # Errors
 /// The settings of hooks are wrong, or the remembered answers cannot be read or written.
@@ -101,7 +102,7 @@ pub async fn allowed_hooks(
     Ok(hooks.scripts)
 }
 
-/// Returns the files of hooks that the operator's settings name.
+/// Returns the files of Claude Code hooks that the operator's settings name.
 fn named_files(setup: &OperatorSetup) -> anyhow::Result<Vec<PathBuf>> {
     let HooksConfig { claude, .. } = setup.config.section()?;
     let home = setup.environment.home_or_empty();
@@ -112,8 +113,8 @@ fn named_files(setup: &OperatorSetup) -> anyhow::Result<Vec<PathBuf>> {
     Ok(claude.iter().map(|file| base.path(file)).collect())
 }
 
-/// Reads the hooks of a project without those of `named` files; `None` where there are none, or a
-/// file turns all of them off.
+/// Reads the hooks of a project, except those in `named` files; `None` if there are none, or if a
+/// file disables all hooks.
 fn read_hooks(workspace: &Path, named: &[PathBuf]) -> Result<Option<ProjectHooks>, String> {
     let mut all = ProjectHooks {
         scripts: Vec::new(),
@@ -148,7 +149,7 @@ fn read_hooks(workspace: &Path, named: &[PathBuf]) -> Result<Option<ProjectHooks
 }
 
 impl ProjectHooks {
-    /// Returns the digest of everything that an answer covers, as hexadecimal digits.
+    /// Returns a hash of everything that an approval covers, in hexadecimal digits.
     fn digest(&self) -> String {
         let hooks = self.scripts.iter().map(|script| {
             let pins = script.pins.iter().map(|pin| (pin.path(), pin.digest()));
@@ -164,7 +165,8 @@ impl ProjectHooks {
         blake3::hash(text.as_bytes()).to_hex().to_string()
     }
 
-    /// Returns the files of the project that the answer covers, by their paths in it, each once.
+    /// Returns the files of the project that an approval covers, sorted and relative to the
+    /// workspace.
     #[must_use]
     pub fn pinned_files(&self, workspace: &Path) -> Vec<String> {
         let pins = self.scripts.iter().flat_map(|script| &script.pins);

@@ -1,9 +1,9 @@
-//! MCP servers in the files of a project: `.mcp.json`, and the settings of Codex.
+//! MCP servers in files of a project: `.mcp.json`, and the settings of Codex.
 //!
-//! The files are read with the project and trusted with it, so a change of them is asked about again.
-//! A server of a project gets no rights from its file: no folders, no network and no variables but
-//! those that the operator's own settings give it, under its name and with `project = true`.
-//! References to variables in its file are replaced for the names in `env` of those settings alone.
+//! The files are read and trusted together with the project, so a change needs a new approval. A
+//! file gives its servers no permissions: they have only the folders, network and variables that
+//! the operator's own settings give to a server of this name with `project = true`. References to
+//! variables in a file are replaced only for the names in `env` of those settings.
 //!
 //! Start from [`servers_of`].
 
@@ -16,33 +16,33 @@ use rind_lib::grant::held::HeldFolder;
 use rind_lib::paths::Paths;
 use rind_mcp::{McpConfig, ServerSettings};
 
-/// Files of a project that name servers, and the agent whose format they have. The first file that
-/// names a server goes first.
+/// Files of a project that may name servers, each with the agent whose format it has. If two name
+/// the same server, the first one applies.
 pub(super) const FILES: [(&str, ImportedAgent); 2] = [
     (".mcp.json", ImportedAgent::ClaudeCode),
     (".codex/config.toml", ImportedAgent::Codex),
 ];
 
-/// Largest file, in bytes.
+/// Maximum size of a file, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Maximum number of servers of one file.
+/// Maximum number of servers in a file.
 const MAX_SERVERS: usize = 50;
 
-/// A server as a project's file names it.
+/// A server that a file of a project names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectServer {
-    /// Name here.
+    /// Name of the server, converted to a valid one.
     pub name: String,
-    /// File of the project that names it.
+    /// File of the project that names the server, such as `.mcp.json`.
     pub place: &'static str,
     foreign: ForeignServer,
 }
 
-/// Reads the servers in the text of one of [`FILES`].
+/// Parses the servers in the content of the file `place`, one of [`FILES`].
 ///
 /// # Errors
-/// The file is not in its format, too large, or a name is invalid.
+/// The file is too large or not in its format, or the name of a server is invalid.
 pub(super) fn read_file(place: &'static str, bytes: &[u8]) -> Result<Vec<ProjectServer>, String> {
     if bytes.len() > MAX_BYTES {
         return Err(format!(
@@ -75,8 +75,8 @@ pub(super) fn read_file(place: &'static str, bytes: &[u8]) -> Result<Vec<Project
     Ok(servers)
 }
 
-/// Returns the servers in the held files of a project. Files that cannot be read are skipped here,
-/// and reported when the project is read.
+/// Returns the servers in the files of a project that were read. Skips invalid files, because
+/// reading the project reports them.
 #[must_use]
 pub fn servers_of(paths: &Paths, held: &HeldFolder) -> Vec<ProjectServer> {
     let mut all: Vec<ProjectServer> = Vec::new();
@@ -93,7 +93,7 @@ pub fn servers_of(paths: &Paths, held: &HeldFolder) -> Vec<ProjectServer> {
 }
 
 impl ProjectServer {
-    /// Describes the server for the question about its project.
+    /// Describes the server for the question whether the project is trusted.
     #[must_use]
     pub fn describe(&self) -> String {
         let foreign = &self.foreign;
@@ -123,11 +123,11 @@ impl ProjectServer {
         )
     }
 
-    /// Creates the server with the rights that the operator gives to its name.
+    /// Creates the server with the permissions that the operator's settings give to its name.
     ///
     /// # Errors
-    /// Reason for which it is not used: a variable that the operator does not allow, or a server
-    /// that is wrong.
+    /// The server is invalid, or needs a variable that the operator has not allowed or that is not
+    /// set.
     pub(super) fn with_rights(
         &self,
         config: &McpConfig,
@@ -173,7 +173,7 @@ impl ProjectServer {
                 args: foreign.args.clone(),
                 url: foreign.url.clone(),
                 headers: headers.collect::<Result<_, String>>()?,
-                // The names of variables are added with their values.
+                // Creating the server adds the names of the variables in `env` here.
                 env: Vec::new(),
                 project: false,
                 ..rights.clone()
@@ -185,7 +185,7 @@ impl ProjectServer {
     }
 }
 
-/// Refuses names of variables that no program can have.
+/// Refuses a name that no environment variable can have.
 fn check_variable(name: &str) -> Result<(), String> {
     let is_fine = !name.is_empty() && !name.contains(['=', '\0']);
     match is_fine {
@@ -199,7 +199,8 @@ fn check_variable(name: &str) -> Result<(), String> {
 
 type ValueOf<'a> = dyn Fn(&str) -> Result<Option<String>, String> + 'a;
 
-/// Replaces `${NAME}` and `${NAME:-DEFAULT}`. A variable that is not allowed has its default.
+/// Replaces `${NAME}` and `${NAME:-DEFAULT}` by values of variables. The default replaces a
+/// variable that is not set or not allowed.
 fn expand(text: &str, value_of: &ValueOf<'_>) -> Result<String, String> {
     let mut whole = String::new();
     let mut rest = text;
@@ -233,7 +234,8 @@ fn expand(text: &str, value_of: &ValueOf<'_>) -> Result<String, String> {
     }
 }
 
-/// Turns the value of a header into one with the names of secrets, which the egress fills in.
+/// Converts the value of a header into a template with the names of secrets, which the egress
+/// replaces by their values.
 fn header_template(value: &str, value_of: &ValueOf<'_>) -> Result<String, String> {
     let mut template = String::new();
     let mut rest = value;
@@ -242,7 +244,7 @@ fn header_template(value: &str, value_of: &ValueOf<'_>) -> Result<String, String
             Some((before, after)) => (before, Some(after)),
             None => (rest, None),
         };
-        // Braces of the file itself would name secrets that the operator has not allowed.
+        // Braces in the file would name further secrets, which the operator has not allowed.
         if literal.contains(['{', '}']) {
             return Err("a header of it has a brace that begins no variable".to_owned());
         }

@@ -1,5 +1,5 @@
-//! Scripts of the settings: their position in the settings, whether their programs exist, and
-//! whether the agent could change them.
+//! Scripts of a run: reads them from the settings, checks that their programs exist, and warns if
+//! the agent could change their files.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -13,10 +13,10 @@ use rind_lib::config::{Config, Section};
 use rind_lib::grant::policy::Policy;
 use rind_lib::script::{Base, HooksConfig, Script, read_claude};
 
-/// The scripts that a session calls.
+/// Returns the scripts that a session calls.
 ///
 /// # Errors
-/// Settings do not fit, with their line; or the program of a script cannot be started.
+/// A setting is wrong, or the program of a script cannot be started. The message has the location.
 pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
     let (environment, paths, config) = (&setup.environment, &setup.paths, &setup.config);
     let HooksConfig { scripts, claude } = config.section()?;
@@ -26,7 +26,7 @@ pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
         settings: &paths.config,
     };
     let policy = grants::policy(paths)?;
-    // Include disabled scripts, so that enabling or disabling a script does not rename the others.
+    // Count disabled scripts too, so that enabling or disabling a script does not rename others.
     let mut names: BTreeSet<String> = scripts.keys().cloned().collect();
     let mut found = Vec::new();
     for (name, settings) in scripts.iter().filter(|(_, settings)| settings.enabled) {
@@ -44,7 +44,7 @@ pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
     for file in &claude {
         match read_claude(&base.path(file), &paths.workspace, base) {
             Ok(hooks) => {
-                // Warn of hooks that are not supported.
+                // Warn about hooks that are not supported.
                 hooks
                     .unsupported
                     .iter()
@@ -62,13 +62,13 @@ pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
     Ok(found)
 }
 
-/// Returns the place of a key of the section.
+/// Returns the location of a key in the section of hooks.
 fn setting_place(config: &Config, key: &[&str]) -> String {
     let key = [&[HooksConfig::NAME], key].concat();
     config.places(&key).pop().unwrap_or_default()
 }
 
-/// Gives each script a name that no other has.
+/// Renames scripts so that no two have the same name.
 fn with_free_names(mut scripts: Vec<Script>, names: &mut BTreeSet<String>) -> Vec<Script> {
     for script in &mut scripts {
         script.name = free_name(&script.name, names);
@@ -77,8 +77,8 @@ fn with_free_names(mut scripts: Vec<Script>, names: &mut BTreeSet<String>) -> Ve
     scripts
 }
 
-/// Returns this name, or the same with the first number that no other has: hooks of several files
-/// are counted on.
+/// Returns this name with its number replaced by the first free one, so that the hooks of several
+/// files are numbered consecutively.
 fn free_name(name: &str, taken: &BTreeSet<String>) -> String {
     let own = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let mut numbered = (1_u32..).map(|n| format!("{own}{n}"));
@@ -86,7 +86,7 @@ fn free_name(name: &str, taken: &BTreeSet<String>) -> String {
     free.unwrap_or_else(|| name.to_owned())
 }
 
-/// Whether no policy disables a script. Prints a notice about a disabled one.
+/// Whether no policy disables a script. Warns about a disabled one.
 fn is_enabled(environment: &OperatorEnvironment, script: &Script, policy: &Policy) -> bool {
     let by = policy.disables_script(&script.name);
     if let Some(by) = &by {
@@ -98,8 +98,7 @@ fn is_enabled(environment: &OperatorEnvironment, script: &Script, policy: &Polic
     by.is_none()
 }
 
-/// Warns of script files that the agent could change, because the agent could then disable the
-/// check.
+/// Warns about files of scripts that the agent could change, because it could then disable a check.
 ///
 /// # Errors
 /// A setting is wrong.
@@ -116,19 +115,19 @@ pub fn warn_writable(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Resul
     Ok(())
 }
 
-/// A file of the operator's hooks that the agent can change.
+/// File of the operator's scripts that the agent could change.
 pub struct WritableScript {
-    /// Place of the settings that name it.
+    /// Location of the setting that names the file.
     place: String,
     /// Effect of a change to the file, for example "which hooks are called".
     pub what: String,
-    /// Program, script or list of hooks that the agent could change.
+    /// Path of the program, the script or the list of hooks.
     pub file: PathBuf,
-    /// Agent's folder that contains the script.
+    /// Folder that the agent may write to, and which contains the file.
     pub folder: PathBuf,
 }
 
-/// Finds the files of scripts, and those that list scripts, where the agent can write.
+/// Returns the files of scripts, and the files that list hooks, to which the agent may write.
 ///
 /// # Errors
 /// A setting is wrong.
@@ -155,7 +154,7 @@ pub fn writable(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Result<Vec
     }
     for script in scripts {
         let mut files = script.named_files(&home, &paths.workspace);
-        // A change of a pinned file is noticed before the script is called.
+        // A change to a pinned file is detected before the script is called.
         files.retain(|file| script.pins.iter().all(|pin| pin.path() != file));
         files.extend(
             script
@@ -176,8 +175,8 @@ pub fn writable(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Result<Vec
     Ok(found)
 }
 
-/// Whether a file is in a folder, by its name or by the targets of symlinks on the way. Write
-/// access to a symlink is write access to the file.
+/// Whether a file is in a folder, either by its path or by the target of a symlink on the path. A
+/// symlink in the folder counts, because the agent could replace it.
 fn is_within(file: &Path, folder: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     let own = file.parent().and_then(real).zip(file.file_name());
@@ -193,7 +192,8 @@ fn is_within(file: &Path, folder: &Path) -> bool {
         .any(|path| below(path))
 }
 
-/// Returns why the program of a script cannot be started, as far as that can be seen.
+/// Returns the reason why the program of a script cannot be started, as far as it can be seen
+/// beforehand.
 fn missing_program(environment: &OperatorEnvironment, script: &Script) -> Option<String> {
     let program = Path::new(script.command.first()?);
     let shown = program.display();

@@ -1,7 +1,8 @@
-//! The operator's secrets: the environment first, then `secrets.toml` in the config folder.
+//! Secrets of the operator: from environment variables first, and then from `secrets.toml` in the
+//! folder of the configuration.
 //!
-//! Values are handed to requests of plugins on their way out, keys of models to their provider, and
-//! neither to anything else.
+//! Secrets go only to outgoing requests, and to MCP servers and third-party components whose
+//! settings name them. Keys of models go only to their providers.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -16,7 +17,7 @@ use super::usage::Usage;
 use rind_lib::disk::open_if_present;
 use rind_lib::egress::{Secret, Secrets};
 
-/// The file, with lines like `NAME = "value"`.
+/// Name of the file with secrets, which has lines such as `NAME = "value"`.
 pub const FILE_NAME: &str = "secrets.toml";
 
 const MAX_BYTES: u64 = 1 << 20;
@@ -24,7 +25,7 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Secrets of the operator.
 pub struct OperatorSecrets {
     environment: Arc<OperatorEnvironment>,
-    /// Values of the file, which leave as [`Secret`] or as keys.
+    /// Secrets of the file, by name.
     file: BTreeMap<String, String>,
 }
 
@@ -37,11 +38,10 @@ impl std::fmt::Debug for OperatorSecrets {
 }
 
 impl OperatorSecrets {
-    /// Reads the file in the folder `config`, if there is one. Only its owner may have access to
-    /// the file.
+    /// Reads `secrets.toml` in the folder `config`, if the file exists.
     ///
     /// # Errors
-    /// Others can access the file, or a line of it is wrong.
+    /// Other users can access the file, or a line is invalid.
     pub fn read(environment: &Arc<OperatorEnvironment>, config: &Path) -> anyhow::Result<Self> {
         let path = config.join(FILE_NAME);
         let about = || Usage(format!("read secrets from {}", path.display()));
@@ -54,7 +54,7 @@ impl OperatorSecrets {
         })
     }
 
-    /// Returns a variable of the environment, or a key of this name in the file.
+    /// Returns the value of an environment variable, or the secret of this name in the file.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<String> {
         self.environment
@@ -73,10 +73,10 @@ impl Secrets for OperatorSecrets {
     }
 }
 
-/// Reads the secrets in a file; none where there is no file.
+/// Reads the secrets in a file; empty if the file does not exist.
 ///
 /// # Errors
-/// Others can access the file, or a line of it is wrong.
+/// Other users can access the file, or a line is invalid.
 pub fn read_file(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let Some(mut file) = open_if_present(path)? else {
         return Ok(BTreeMap::new());
@@ -93,7 +93,7 @@ pub fn read_file(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     }
     let mut text = String::new();
     file.read_to_string(&mut text)?;
-    // Replace the parser's message: it would show the line, and with it a secret.
+    // Replace the parser's message, which would show the line and thus a secret.
     toml::from_str(&text).map_err(|e: toml::de::Error| {
         let before = text.get(..e.span().map_or(0, |span| span.start));
         let line = before.unwrap_or_default().matches('\n').count() + 1;

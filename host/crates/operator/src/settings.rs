@@ -1,7 +1,7 @@
-//! Settings of a run, as a program resolved them from its arguments and environment.
+//! Settings of a run, as a program determined them from its arguments and environment.
 //!
-//! Plain data: nothing is read or checked here. The command line fills it from flags, a server from
-//! its own requests.
+//! They are plain data: nothing is read or checked here. The command line fills them from flags,
+//! and a server from its requests.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,38 +13,39 @@ use rind_lib::grant::decide::GrantFlag;
 use rind_lib::paths::Paths;
 use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
 
-/// Choice of a model for a run; an empty one leaves the choice to the settings.
+/// Selection of a model for a run; empty fields leave the selection to the settings files.
 #[derive(Clone, Debug, Default)]
 pub struct ModelSelection {
     /// Name of the provider.
     pub provider: Option<String>,
-    /// Name of the model, or `PROVIDER/NAME`.
+    /// Name of the model, or provider and model as `PROVIDER/NAME`.
     pub model: Option<String>,
-    /// Script of the scripted provider.
+    /// Path of the script for the scripted provider.
     pub script: Option<PathBuf>,
-    /// Single settings, each as `KEY=VALUE`.
+    /// Settings of the run that override those of files, each as `KEY=VALUE`.
     pub set: Vec<String>,
 }
 
-/// Choice of plugins for a run, and their grants in it.
+/// Selection of plugins for a run, and the permissions that the run grants to them.
 #[derive(Clone, Debug, Default)]
 pub struct PluginSelection {
-    /// Folders of plugins that are loaded as well.
+    /// Folders of plugins, or of several plugins, that are loaded in addition.
     pub local: Vec<PathBuf>,
     /// Third-party components, whose functions become tools.
     pub components: Vec<ComponentFile>,
-    /// Whether only those are loaded, and the plugins that the administrator alone can switch off.
+    /// Whether only `local`, `components`, and the plugins that only the administrator can switch
+    /// off are loaded.
     pub is_local_only: bool,
-    /// Names of plugins that are left out.
+    /// Names of plugins that are not loaded.
     pub without: Vec<String>,
-    /// Names of plugins that are left out if they are installed, because they do not suit the
-    /// program.
+    /// Names of plugins that are not loaded even if they are installed, because they do not suit
+    /// the program of the run.
     pub unsuited: Vec<String>,
-    /// Whether the project's `.rind` is trusted for this run.
+    /// Whether the project is trusted for this run without a question.
     pub trust_project: bool,
-    /// Permissions that are given for this run.
+    /// Permissions that are granted for this run.
     pub grants: Vec<GrantFlag>,
-    /// Set of plugins that is loaded instead of those of the user, of the project and of flags; the
+    /// Set of plugins that is loaded instead of the plugins of the user and of the project. The
     /// plugins of the installation stay.
     pub set: Option<Arc<GivenSet>>,
 }
@@ -57,12 +58,12 @@ pub enum SessionChoice {
     New,
     /// A new session with this id.
     Named(String),
-    /// Session to continue: its id, the beginning of it, or `last`.
+    /// Session to continue: its id, the beginning of its id, or `last`.
     Resume(String),
 }
 
 impl SessionChoice {
-    /// Returns the session to continue, or a new one.
+    /// Returns the choice to continue the session `wanted`, or to create a new session without it.
     #[must_use]
     pub fn resume(wanted: Option<&str>) -> Self {
         wanted.map_or(Self::New, |wanted| Self::Resume(wanted.to_owned()))
@@ -72,18 +73,18 @@ impl SessionChoice {
 /// Settings of one run.
 #[derive(Clone, Debug)]
 pub struct RunSettings {
-    /// Surroundings of the program.
+    /// Environment of the program.
     pub environment: Arc<OperatorEnvironment>,
-    /// Folders, among them the workspace.
+    /// Folders of Rind, and the workspace.
     pub paths: Paths,
-    /// Choice of the model.
+    /// Selection of the model.
     pub model: ModelSelection,
-    /// Choice of plugins.
+    /// Selection of plugins.
     pub plugins: PluginSelection,
     /// Session of the run.
     pub session: SessionChoice,
-    /// Way in which the policy decides on tool calls.
+    /// Flags of the run that modify the policy's decisions on tool calls.
     pub mode: PolicyMode,
-    /// Mode of approval at the start.
+    /// Approval mode at the start of the run.
     pub approval: ApprovalMode,
 }

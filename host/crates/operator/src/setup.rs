@@ -1,4 +1,4 @@
-//! The setup of the operator for one workspace: folders, settings, the project where it is trusted,
+//! The operator's setup for one workspace: folders, settings, the files of a trusted project, and
 //! secrets.
 
 use std::sync::{Arc, OnceLock};
@@ -24,7 +24,7 @@ use rind_lib::tool::sandbox::SandboxConfig;
 use rind_mcp::McpConfig;
 use rind_package::signature::InstallConfig;
 
-/// Sections of the user's settings.
+/// Sections that the user's settings may have.
 pub const SECTIONS: &[&str] = &[
     AgentConfig::NAME,
     ArchivalConfig::NAME,
@@ -42,28 +42,28 @@ pub const SECTIONS: &[&str] = &[
     McpConfig::NAME,
 ];
 
-/// The setup of the operator for one workspace.
+/// The operator's setup for one workspace.
 ///
-/// Read once when a command starts; everything that the operator decides about a run is derived
-/// from it.
+/// It is read once when a command starts. Everything that the operator decides about a run is
+/// derived from it.
 #[derive(Clone, Debug)]
 pub struct OperatorSetup {
-    /// Surroundings of the program.
+    /// Environment of the program.
     pub environment: Arc<OperatorEnvironment>,
-    /// Folders.
+    /// Folders of Rind, and the workspace.
     pub paths: Paths,
-    /// Settings.
+    /// Settings, merged from all files and flags.
     pub config: Config,
-    /// The project's own folder, if the project is trusted.
+    /// Files of the project, if the project is trusted.
     pub project: Option<Arc<HeldFolder>>,
-    /// Hooks of the project that a person has allowed.
+    /// Hooks of the project that a person has approved.
     pub project_hooks: Vec<Script>,
-    /// Secrets, read when they are first needed.
+    /// Secrets, which are read when they are first needed.
     secrets: OnceLock<Arc<OperatorSecrets>>,
 }
 
 impl OperatorSetup {
-    /// Creates a setup from settings that were already read.
+    /// Creates a setup with these settings, and without a project.
     #[must_use]
     pub fn new(environment: Arc<OperatorEnvironment>, paths: Paths, config: Config) -> Self {
         Self {
@@ -76,11 +76,11 @@ impl OperatorSetup {
         }
     }
 
-    /// Decides about the project and its hooks, then reads the settings. `ask` is the person who
-    /// decides; without one, only what was allowed before is used.
+    /// Decides whether the project and its hooks are used, and reads the settings. `ask` asks a
+    /// person; without it, only earlier approvals apply.
     ///
     /// # Errors
-    /// As [`project::trusted`], [`allowed_hooks`] and [`OperatorSetup::read`].
+    /// See [`project::trusted`], [`allowed_hooks`] and [`OperatorSetup::read`].
     pub async fn with_project(
         environment: Arc<OperatorEnvironment>,
         paths: Paths,
@@ -89,7 +89,7 @@ impl OperatorSetup {
         ask: Option<&dyn AskProject>,
     ) -> anyhow::Result<Self> {
         let answer = project::trusted(&environment, &paths, trust_project, ask).await?;
-        // After a no to the project there is no question about its hooks. Hooks that were allowed
+        // If the project was not trusted, do not ask about its hooks. Hooks that were approved
         // before are still called, so that no guard is lost silently.
         let ask = ask.filter(|_| !matches!(answer, ProjectAnswer::NotTrusted));
         let mut setup = Self::read(environment, paths, model, answer.trusted_files())?;
@@ -97,8 +97,8 @@ impl OperatorSetup {
         Ok(setup)
     }
 
-    /// Reads the settings: the user's file, then those of the `project` when it is trusted, then
-    /// the user's for this project, then those of this run.
+    /// Reads the settings, in increasing precedence: the user's files, those of the trusted
+    /// `project`, the user's file for this workspace, and the settings of this run in `model`.
     ///
     /// # Errors
     /// A file cannot be read, or a setting is unknown or wrong.
@@ -127,8 +127,8 @@ impl OperatorSetup {
             project,
             ..Self::new(environment, paths, config)
         };
-        // Check the agent settings before a session is created, so that an error leaves no empty
-        // session.
+        // Check the settings of agents here, so that an error does not leave an empty session
+        // behind.
         setup.agent_config()?;
         Ok(setup)
     }
@@ -136,7 +136,7 @@ impl OperatorSetup {
     /// Returns the settings of agents.
     ///
     /// # Errors
-    /// One of them is wrong.
+    /// A setting is wrong.
     pub fn agent_config(&self) -> anyhow::Result<AgentConfig> {
         let config = &self.config;
         Ok(AgentConfig {
@@ -147,15 +147,14 @@ impl OperatorSetup {
         })
     }
 
-    /// Returns the same setup with secrets that are read again, after they were changed.
+    /// Returns the setup without its cached secrets, so that they are read again.
     #[must_use]
     pub fn with_secrets_unread(mut self) -> Self {
         self.secrets = OnceLock::new();
         self
     }
 
-    /// Returns the same setup with another function that shows warnings, and with all warnings
-    /// counted as not shown.
+    /// Returns the setup with another function for warnings, to which all warnings are shown again.
     #[must_use]
     pub fn with_warnings(mut self, on_warning: OnWarning) -> Self {
         self.environment = Arc::new(OperatorEnvironment {
@@ -179,7 +178,7 @@ impl OperatorSetup {
     }
 }
 
-/// Refuses a workspace in one of Rind's own folders, and names the remedies.
+/// Refuses a workspace in one of Rind's own folders, with a message that names remedies.
 ///
 /// # Errors
 /// The workspace is in one of these folders.

@@ -1,4 +1,5 @@
-//! Folders that the skills of a session are searched in, and which of the skills were installed.
+//! Folders in which the skills of a session and presets of subagents are searched, and the skills
+//! that were installed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,14 +11,14 @@ use rind_lib::skill::{self, Installed, Root, Source};
 use rind_package::lock_file::LockEntry;
 use rind_package::skill::{LockedSkill, unverified_skills, verify_skills};
 
-/// Name of the folders of presets of subagents.
+/// Name of folders with presets of subagents.
 pub const PRESETS: &str = "agents";
 
-/// Folder of Claude Code in a home or a project.
+/// Name of the folder of Claude Code in a home folder or a project.
 const CLAUDE: &str = ".claude";
 
-/// Returns the folders of skills: the user's, those of plugins that run, those of the project when
-/// it is trusted. `held` are the files of the project that were read before.
+/// Returns the folders in which skills are searched: those of the user, of the trusted project, and
+/// of plugins that run. `held` has the files of the project and the plugins that are in memory.
 #[must_use]
 pub fn roots(
     setup: &OperatorSetup,
@@ -45,8 +46,8 @@ pub fn roots(
     roots
 }
 
-/// Returns the folders of presets of subagents: the user's, those of plugins that run, those of the
-/// project when it is trusted. They are searched like folders of skills.
+/// Returns the folders in which presets of subagents are searched, in the same way as skills: those
+/// of the user, of the trusted project, and of plugins that run.
 #[must_use]
 pub fn preset_roots(
     setup: &OperatorSetup,
@@ -72,7 +73,7 @@ pub fn preset_roots(
     roots
 }
 
-/// Returns the folders of a trusted project with presets of subagents.
+/// Returns the folders with presets of subagents in a trusted project.
 #[must_use]
 pub fn project_preset_roots(workspace: &Path, held: &Arc<HeldFolder>) -> Vec<Root> {
     let folders = [(Source::Project, ".rind"), (Source::ClaudeProject, CLAUDE)];
@@ -83,12 +84,13 @@ pub fn project_preset_roots(workspace: &Path, held: &Arc<HeldFolder>) -> Vec<Roo
     roots.filter(|root| held.covers(&root.path)).collect()
 }
 
-/// Returns the skills that were installed into the user's folder. Without a readable lock file,
-/// every skill there counts as installed and changed since, because the user's own skills cannot be
-/// recognized.
+/// Returns the skills that were installed into the user's folder. If the lock file cannot be read,
+/// every skill in the folder counts as installed and then changed, because the user's own ones
+/// cannot be told apart.
 #[must_use]
 pub fn installed(setup: &OperatorSetup, skills: &Path) -> Vec<Installed> {
-    // Leave out the settings of the project: a project must not decide whom to trust.
+    // Leave out the settings of the project: a project must not decide which signing keys are
+    // trusted.
     let written = setup.config.without(&setup.paths.project_config());
     let lock_path = setup.paths.config.join(LockedSkill::FILE_NAME);
     let keys = written.section().map_err(anyhow::Error::from);

@@ -1,8 +1,8 @@
-//! Starts a run: from its settings to a host, in the order in which the operator's rules must hold.
+//! Starts a run: from its settings to a host, in the order that the operator's rules require.
 //!
-//! Trust comes before the project's settings are read, settings before a model is chosen, and the
-//! guards are checked before anything is opened. A program that shows the run implements
-//! [`RunFrontend`].
+//! Trust in the project is decided before its settings are read, settings are read before a model
+//! is selected, and guards are checked before a session can be opened. A program that shows the run
+//! implements [`RunFrontend`].
 
 use std::sync::Arc;
 
@@ -35,10 +35,10 @@ use rind_lib::tool::builtin::Commands;
 use rind_lib::tool::policy::{ApprovalMode, ModeSwitch, PolicyMode};
 use rind_mcp::{AskServer, ServerPrompts};
 
-/// The front end of a run while it starts: answers questions and shows the plugins that were left
+/// Front end of a run while it starts: asks the user, and shows which plugins and skills were left
 /// out.
 ///
-/// The defaults ask no questions and show nothing, which suits a server.
+/// The defaults ask nothing and show nothing, which suits a server.
 pub trait RunFrontend: Send + Sync {
     /// Returns the implementation that asks whether a project is trusted.
     fn ask_project(&self) -> Option<&dyn AskProject> {
@@ -50,18 +50,18 @@ pub trait RunFrontend: Send + Sync {
         None
     }
 
-    /// Returns the implementation that asks about the tools of MCP servers.
+    /// Returns the implementation that asks for approval of MCP servers and their tools.
     fn ask_server(&self) -> Option<&dyn AskServer> {
         None
     }
 
-    /// Returns the MCP servers that the program names for this run, besides those of the settings.
+    /// Returns the MCP servers that the program adds to those of the settings for this run.
     fn named_servers(&self) -> Vec<mcp::NamedServer> {
         Vec::new()
     }
 
-    /// Lets the person choose a model if none is set up. `None` continues without a model; then no
-    /// session can be opened.
+    /// Lets the person choose a model if none is set up. `None` continues without a model; no
+    /// session can be opened then.
     fn choose_model<'a>(
         &'a self,
         _setup: &'a OperatorSetup,
@@ -74,62 +74,63 @@ pub trait RunFrontend: Send + Sync {
         None
     }
 
-    /// Shows which plugins do not run.
+    /// Shows which plugins were left out, and why.
     fn show_plugins(&self, _plugins: &PluginSet) {}
 
-    /// Shows which skills are not used.
+    /// Shows which skills were left out, and why.
     fn show_skills(&self, _skills: &Skills) {}
 
-    /// Returns names that no skill may take, because the program has commands of these names.
+    /// Returns names that skills cannot have, because commands of the program have them.
     fn reserved_names(&self) -> Vec<&'static str> {
         Vec::new()
     }
 }
 
-/// Parts needed to open a run.
+/// State from which the host of a run is created.
 pub struct PreparedRun {
-    /// Setup of the operator.
+    /// The operator's setup.
     pub setup: OperatorSetup,
-    /// Plugins that were loaded, with every guard among them.
+    /// Loaded plugins, among which every guard runs.
     pub plugins: StartableSet,
-    /// Skills that were found.
+    /// Skills that sessions can use.
     pub skills: Arc<Skills>,
-    /// Files of presets of subagents that were found.
+    /// Presets of subagents that sessions can use.
     pub presets: Arc<Skills>,
-    /// Way in which the policy decides.
+    /// Flags of the run that modify the policy's decisions.
     pub mode: PolicyMode,
-    /// Mode of approval, which may be switched while the run continues.
+    /// Approval mode, which may be switched during the run.
     pub switch: ModeSwitch,
-    /// Store of the sessions; the files of this machine without it.
+    /// Store of the sessions; without it, they are files on this machine.
     pub store: Option<SessionStore>,
     selection: PluginSelection,
     provider: Selected,
-    /// Session of the run; a session to continue has its full id here.
+    /// Session of the run. A session to continue is given by its complete id.
     session: SessionChoice,
     confinement: CommandConfinement,
     servers: UsedServers,
 }
 
-/// A host with the state that belongs to it.
+/// Host of a run, with the state that belongs to it.
 pub struct ReadyRun {
-    /// Host that sessions are opened on.
+    /// Host on which sessions are opened.
     pub host: OperatorHost,
-    /// Plugins that were loaded, and those that were left out.
+    /// Loaded plugins, and those that were left out.
     pub plugins: Arc<PluginSet>,
-    /// Setup of the operator.
+    /// The operator's setup, without the files of the project.
     pub setup: OperatorSetup,
-    /// The way in which commands run.
+    /// Confinement with which commands run.
     pub commands: Commands,
-    /// The model and the reason for its choice, as text.
+    /// Selected model and the reason for its selection, as text for the user.
     pub chosen: String,
-    /// Mode of approval, which may be switched while the run continues.
+    /// Approval mode, which may be switched during the run.
     pub switch: ModeSwitch,
-    /// Session of the run; a session to continue has its full id here.
+    /// Session of the run. A session to continue is given by its complete id.
     session: SessionChoice,
 }
 
 impl PreparedRun {
-    /// Reads the settings, chooses the model and loads the plugins.
+    /// Reads the settings, selects the model, loads the plugins, and finds the confinement of
+    /// commands and the approved MCP servers.
     ///
     /// # Errors
     /// A setting is wrong, the model cannot be used, or a guard does not run.
@@ -143,7 +144,8 @@ impl PreparedRun {
             mut mode,
             approval,
         } = settings;
-        // `--yes` starts in the mode that never asks. The user may switch to another mode later.
+        // `--yes` selects the initial mode instead of overriding it, so the user can switch to
+        // another mode later.
         let switch = ModeSwitch::new(match std::mem::take(&mut mode.yes) {
             true => ApprovalMode::Full,
             false => approval,
@@ -185,7 +187,7 @@ impl PreparedRun {
         let ask = frontend.ask_plugin();
         let grants = grants::options(&setup.paths, &selection.grants, resume, ask)?;
         let load = PluginLoad::new(&setup, &selection, grants)?.on_compile(frontend.on_compile());
-        // On a thread of its own: plugins keep this one busy while they are loaded.
+        // Run this in a task of its own, because loading plugins keeps the present thread busy.
         let confinement: JoinHandle<_> = tokio::spawn({
             let setup = setup.clone();
             async move { confinement::find(&setup).await }
@@ -225,20 +227,20 @@ impl PreparedRun {
         })
     }
 
-    /// Returns the prompts of the MCP servers that are used.
+    /// Returns the prompts of the approved MCP servers.
     #[must_use]
     pub fn server_prompts(&self) -> &[ServerPrompts] {
         &self.servers.prompts
     }
 
-    /// Whether a person answers questions.
+    /// Whether a person can answer questions.
     #[must_use]
     pub fn has_terminal(&self) -> bool {
         self.mode.has_terminal
     }
 
-    /// Collects later versions of a plugin: they get the grants of this version and no more, and no
-    /// question is asked in the middle of a turn.
+    /// Prepares to load later versions of a plugin during the run. They get at most the grants of
+    /// the present version, and no question is asked in the middle of a turn.
     ///
     /// # Errors
     /// The plugin does not run, or a setting is wrong.
@@ -259,8 +261,8 @@ impl PreparedRun {
         PluginLoad::new(&self.setup, &self.selection, grants)
     }
 
-    /// Continues without a model if none is set up, for a host whose callers are other agents. A
-    /// plugin that asks a model gets an error with the reason.
+    /// Uses a provider that refuses requests if no model is set up, for a host whose callers are
+    /// other agents. A plugin that requests a completion then gets an error.
     #[must_use]
     pub fn without_model(mut self) -> Self {
         if self.provider.is_stand_in {
@@ -274,7 +276,7 @@ impl PreparedRun {
         self
     }
 
-    /// Passes the prompts and resources of these MCP servers on to clients of the program.
+    /// Lets clients of the program fetch the prompts and resources of these MCP servers.
     #[must_use]
     pub fn passing_on(mut self, names: &[String]) -> Self {
         for (name, source) in &mut self.servers.sources {
@@ -285,14 +287,14 @@ impl PreparedRun {
         self
     }
 
-    /// Removes the MCP servers, for a host that runs no tools.
+    /// Removes all MCP servers, for a host that runs no tools.
     #[must_use]
     pub fn without_servers(mut self) -> Self {
         self.servers = UsedServers::default();
         self
     }
 
-    /// Creates the host, which asks `approver` about tool calls.
+    /// Creates the host. It asks `approver` about tool calls.
     ///
     /// # Errors
     /// No model is set up, a setting is wrong, or the parts do not fit together.
@@ -343,13 +345,13 @@ impl ReadyRun {
     /// Opens the session of the run.
     ///
     /// # Errors
-    /// The session cannot be written, or the one to continue cannot be read.
+    /// A new session cannot be written, or the session to continue cannot be read.
     pub fn session(&self) -> anyhow::Result<Session> {
         self.host.session(&self.session)
     }
 }
 
-/// Returns provider and model; if both have the same name, only once.
+/// Returns the names of the provider and the model, or a single name if both are equal.
 fn provider_and_model(selected: &Selected) -> String {
     let provider = selected.provider.name();
     if provider == selected.model {
@@ -359,8 +361,8 @@ fn provider_and_model(selected: &Selected) -> String {
     }
 }
 
-/// Resolves the session to continue. A session of another folder is continued only by its id, with
-/// a message.
+/// Resolves the session to continue; `last` is the last one of this workspace. Warns if the session
+/// worked in another folder so far.
 fn resolve_session(setup: &OperatorSetup, wanted: &str) -> anyhow::Result<Resolved> {
     let paths = &setup.paths;
     let store = SessionStore::new(paths.sessions());

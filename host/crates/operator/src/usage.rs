@@ -1,11 +1,12 @@
-//! Errors that the operator can correct: a wrong argument, setting or variable.
+//! Errors that the operator can correct: a wrong argument, setting or environment variable.
 
-/// Error in an argument, a setting or a variable of the environment.
+/// Error in an argument, a setting or an environment variable.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
 
-/// Returns from a function with an error that the operator can correct.
+/// Returns from the function with an error that the operator can correct. Takes the arguments of
+/// `format!`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! bail_usage {

@@ -1,7 +1,8 @@
 //! Attributes of spans: names, numbers and outcomes only.
 //!
-//! Invariant: no attribute contains text that a user, a model or a tool wrote. A name from such a
-//! source is checked first; see the tool names. The module must not know how spans nest.
+//! Invariant: no attribute contains text that a user, a model or a tool wrote. The name of a tool
+//! comes from a model, so it is checked first (`tool_operation`). The module must not know how
+//! spans nest.
 
 use opentelemetry::trace::Span;
 use opentelemetry::{Array, KeyValue, StringValue, Value};
@@ -14,7 +15,7 @@ use rind_lib::message::{Finish, Usage};
 use rind_lib::point::payload::StopReason;
 use rind_lib::point::trace::{AccessRecord, TraceRecord};
 
-/// Returns the name and the attributes of the span that begins with an event.
+/// Returns the name and the attributes of the span that an event starts.
 pub(super) fn begun_attributes(stamped: &Stamped, provider: &str) -> (String, Vec<KeyValue>) {
     let aside = |name: &str, messages: &u32, tokens: &u64| {
         let messages = KeyValue::new(n::MESSAGES, i64::from(*messages));
@@ -60,7 +61,7 @@ pub(super) fn begun_attributes(stamped: &Stamped, provider: &str) -> (String, Ve
     }
 }
 
-/// Returns the name and the attributes of the main agent's turn, or of a subagent.
+/// Returns the name and the attributes for a turn of the main agent, or for the subagent `id`.
 fn agent_attributes(provider: &str, id: Option<&str>) -> (String, Vec<KeyValue>) {
     let name = if id.is_some() { n::SUBAGENT } else { n::MAIN };
     let mut attributes = vec![
@@ -72,7 +73,7 @@ fn agent_attributes(provider: &str, id: Option<&str>) -> (String, Vec<KeyValue>)
     (format!("{} {name}", n::INVOKE_AGENT), attributes)
 }
 
-/// Adds the attributes from the event that ends a span, or that ends the turn of a subagent.
+/// Sets the attributes from the event that ends a span, or that ends the turn of a subagent.
 pub(super) fn end_attributes(open: &mut OpenSpan, event: &Event) {
     match event {
         Event::RequestEnd {
@@ -133,7 +134,7 @@ fn finish_reasons(finish: Finish) -> Value {
 }
 
 /// Returns the name of a tool if it is valid, and a placeholder otherwise: a model can request a
-/// tool with any text as its name.
+/// tool by any text.
 fn tool_operation(name: &str) -> &str {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
     if (1..=64).contains(&name.len()) && name.bytes().all(is_name) {
@@ -158,8 +159,8 @@ pub(super) fn hook_attributes(record: &TraceRecord) -> Vec<KeyValue> {
     attributes
 }
 
-/// Returns the attributes of an access, without its target, which may be a path or an address from
-/// the user.
+/// Returns the attributes of a plugin's access, without its target, which may be a path or an
+/// address from the user.
 pub(super) fn access_attributes(record: &AccessRecord) -> Vec<KeyValue> {
     vec![
         KeyValue::new(n::PLUGIN, record.plugin.to_string()),
@@ -193,7 +194,7 @@ pub(super) fn signed_number(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// Returns the name of an enum variant, as in JSON.
+/// Returns the serialized name of an enum variant.
 pub(super) fn serialized_word(case: &impl Serialize) -> String {
     let value = serde_json::to_value(case).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()

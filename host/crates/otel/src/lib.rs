@@ -1,21 +1,21 @@
-//! Turns as OpenTelemetry traces, with the names of the GenAI semantic conventions.
+//! Exports turns as OpenTelemetry traces, with the names of the GenAI semantic conventions.
 //!
-//! Listens to the events of a session like any other listener. A turn is a span `invoke_agent`,
+//! A listener passes the events of a session to [`Telemetry`]. A turn is a span `invoke_agent`,
 //! each of its requests a span `chat`, and each tool call a span `execute_tool`. A subagent is
 //! another `invoke_agent` below the call that started it. Hooks that changed something or failed
-//! are events of the span that they belong to.
+//! are events of the span to which they belong.
 //!
 //! Invariants: no content leaves the process, so spans have names, numbers and outcomes, but no
 //! prompts, arguments, results, refusals or paths. Telemetry never delays a turn: events arrive
-//! through a channel, spans go to a bounded queue, and [`Telemetry::finish_export`] waits for the
-//! collector up to a timeout.
+//! through a channel, spans go to a bounded queue, and only [`Telemetry::finish`] waits for the
+//! collector, up to a timeout.
 //!
 //! The destination is configured with the environment variables of the OpenTelemetry specification,
-//! which the library reads itself: `OTEL_EXPORTER_OTLP_ENDPOINT`, `_HEADERS` and `_TIMEOUT` (each
-//! also as `OTEL_EXPORTER_OTLP_TRACES_…`), `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` and
-//! `OTEL_TRACES_SAMPLER`.
+//! which the OpenTelemetry library reads itself: `OTEL_EXPORTER_OTLP_ENDPOINT`, `_HEADERS` and
+//! `_TIMEOUT` (each also as `OTEL_EXPORTER_OTLP_TRACES_…`), `OTEL_SERVICE_NAME`,
+//! `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_TRACES_SAMPLER`.
 //!
-//! Start from [`Telemetry`]; numbers of a worker are in [`numbers`].
+//! Start from [`Telemetry`]; metrics of a worker are in [`numbers`].
 
 mod attributes;
 mod names;
@@ -41,7 +41,7 @@ use tree::SpanTree;
 /// Service name if the environment sets none.
 const SERVICE: &str = "rind";
 
-/// Error that prevents telemetry from starting.
+/// Error that keeps the telemetry from starting.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -52,7 +52,7 @@ pub enum Error {
     Settings(String),
 }
 
-/// Error for spans that did not reach the collector.
+/// Error that some spans did not reach the collector.
 #[derive(Debug, thiserror::Error)]
 #[error("{n_spans} OpenTelemetry spans were not sent: {why}")]
 pub struct Lost {
@@ -68,13 +68,13 @@ pub struct Telemetry {
     tree: SpanTree,
     outbox: SpanOutbox,
     sending: JoinHandle<()>,
-    /// Provider of the spans. Spans end when it is dropped.
+    /// Provider of the tracer. Dropping its last reference closes the outbox.
     _provider: SdkTracerProvider,
 }
 
 impl Telemetry {
-    /// Starts sending to the destination from the environment, over HTTP. Must be called in a Tokio
-    /// runtime.
+    /// Starts the export over HTTP to the destination that the environment configures. Must be
+    /// called in a Tokio runtime.
     pub fn start() -> Result<Self, Error> {
         install_tls();
         let exporter = opentelemetry_otlp::SpanExporter::builder()
@@ -85,7 +85,7 @@ impl Telemetry {
         Ok(Self::over(exporter))
     }
 
-    /// Starts sending with a custom exporter. Must be called in a Tokio runtime.
+    /// Starts the export with the given exporter. Must be called in a Tokio runtime.
     pub fn over(mut exporter: impl SpanExporter + 'static) -> Self {
         let resource = resource();
         exporter.set_resource(&resource);
@@ -105,12 +105,12 @@ impl Telemetry {
         }
     }
 
-    /// Processes an event. Never blocks.
+    /// Starts, extends or ends spans for an event. Never blocks.
     pub fn take(&mut self, event: &Stamped) {
         self.tree.take_event(event);
     }
 
-    /// Ends all spans, and waits at most `limit` until they are sent.
+    /// Ends all spans, and waits until they are sent, for at most `limit`.
     ///
     /// # Errors
     /// Some spans did not reach the collector, now or earlier.
@@ -152,7 +152,7 @@ fn resource() -> Resource {
     builder.build()
 }
 
-/// Removes the quoted part of an error text: an endpoint URL may contain a password.
+/// Removes the quoted part of an error text: it may be the URL of an endpoint with a password.
 fn without_quotes(text: &str) -> String {
     let quoted = text
         .split_once('\'')

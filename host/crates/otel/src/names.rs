@@ -1,11 +1,11 @@
-//! Names of all spans, attributes and events in traces: those of the GenAI conventions, and Rind's
-//! own.
+//! Names of all spans, attributes and events in traces: those of the GenAI conventions, and those
+//! of Rind.
 //!
 //! The conventions are still in development, and the Rust crate contains only their state before
 //! they moved to their own repository (`open-telemetry/semantic-conventions-genai`). Therefore the
-//! names are defined here, and this is the only module to change when they change.
+//! names are defined here, so that a change of the conventions changes only this module.
 
-/// Kind of operation: one of the operations below.
+/// Kind of operation: [`INVOKE_AGENT`], [`CHAT`] or [`EXECUTE_TOOL`].
 pub(super) const GEN_AI_OPERATION_NAME: &str = "gen_ai.operation.name";
 pub(super) const GEN_AI_PROVIDER_NAME: &str = "gen_ai.provider.name";
 pub(super) const GEN_AI_CONVERSATION_ID: &str = "gen_ai.conversation.id";
@@ -26,33 +26,33 @@ pub(super) const GEN_AI_TOOL_CALL_ID: &str = "gen_ai.tool.call.id";
 pub(super) const GEN_AI_TOOL_TYPE: &str = "gen_ai.tool.type";
 pub(super) const ERROR_TYPE: &str = "error.type";
 
-/// Operation of a turn or a subagent.
+/// Operation of a turn of the main agent, or of a subagent.
 pub(super) const INVOKE_AGENT: &str = "invoke_agent";
 pub(super) const CHAT: &str = "chat";
 pub(super) const EXECUTE_TOOL: &str = "execute_tool";
-/// Type of every tool: the host runs it as a function.
+/// Type of every tool, because the host runs all tools as functions.
 pub(super) const FUNCTION: &str = "function";
 
 pub(super) const OTHER: &str = "_OTHER";
 
 pub(super) const MAIN: &str = "main";
-/// Agent name of every subagent; the agent id tells them apart.
+/// Agent name of every subagent; the agent id distinguishes them.
 pub(super) const SUBAGENT: &str = "subagent";
 
 /// Span of a compaction.
 pub(super) const COMPACT: &str = "compact";
-/// Span of the archival of a turn, after the end of the turn.
+/// Span of the archival of a turn, which may run after the end of the turn.
 pub(super) const ARCHIVE: &str = "archive";
 /// Event of a hook that changed something, failed or was skipped.
 pub(super) const HOOK: &str = "rind.hook";
-/// Event of a plugin's access through its sandbox.
+/// Event of an access by a plugin through its sandbox.
 pub(super) const ACCESS: &str = "rind.access";
 pub(super) const RETRY: &str = "rind.retry";
 pub(super) const TOOL_START: &str = "rind.tool.start";
 
-/// Name of a plugin: the owner of a hook or a tool, or the sender of a request.
+/// Name of the plugin that owns a hook or a tool, or that sends a request.
 pub(super) const PLUGIN: &str = "rind.plugin";
-/// Plugin that makes a tool call, if it is not the model.
+/// Plugin that makes a tool call; absent if the model makes it.
 pub(super) const BY: &str = "rind.by";
 pub(super) const POINT: &str = "rind.point";
 pub(super) const OUTCOME: &str = "rind.outcome";
@@ -69,9 +69,9 @@ pub(super) const STOP: &str = "rind.stop";
 pub(super) const DECISION: &str = "rind.decision";
 pub(super) const HOOK_CALLS: &str = "rind.hooks.calls";
 pub(super) const HOOK_MICROS: &str = "rind.hooks.micros";
-/// Number of messages that are replaced or moved.
+/// Number of messages that a compaction replaces or an archival moves.
 pub(super) const MESSAGES: &str = "rind.messages";
-/// Tokens of the request without the compaction, or of the messages that are archived.
+/// Tokens of the request without the compaction, or of the messages that the archival moves.
 pub(super) const TOKENS: &str = "rind.tokens";
 pub(super) const COMPACT_BUILT_IN: &str = "rind.compact.built_in";
 pub(super) const ARCHIVED: &str = "rind.archive.done";
@@ -79,7 +79,7 @@ pub(super) const ATTEMPT: &str = "rind.attempt";
 /// Milliseconds until the next attempt.
 pub(super) const DELAY_MS: &str = "rind.delay_ms";
 
-/// `error.type` of a request without an answer.
+/// `error.type` of a request that got no answer.
 pub(super) const NO_ANSWER: &str = "no_answer";
 /// `error.type` of a refused tool call.
 pub(super) const DENIED: &str = "denied";
@@ -87,5 +87,5 @@ pub(super) const DENIED: &str = "denied";
 pub(super) const TOOL_ERROR: &str = "tool_error";
 /// `error.type` of an operation that was still running when its turn ended.
 pub(super) const CANCELLED: &str = "cancelled";
-/// `error.type` of a subagent without an answer, or of a failed turn.
+/// `error.type` of a subagent that returned an error, or of a failed turn.
 pub(super) const FAILED: &str = "failed";

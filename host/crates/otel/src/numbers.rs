@@ -1,8 +1,9 @@
-//! Numbers that are sent again and again, such as how busy a worker is.
+//! Metrics that are exported at an interval, such as how busy a worker is.
 //!
-//! The library reads its settings from the environment: `OTEL_EXPORTER_OTLP_ENDPOINT` or
-//! `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`, and `OTEL_METRIC_EXPORT_INTERVAL`. Numbers that a
-//! collector does not take are lost; counts are totals, so later ones make up for them. Start from [`SentNumbers`].
+//! The OpenTelemetry library reads its settings from the environment: `OTEL_EXPORTER_OTLP_ENDPOINT`
+//! or `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`, and `OTEL_METRIC_EXPORT_INTERVAL`. If an export fails,
+//! its values are lost. Counters are totals, so the next export makes up for them. Start from
+//! [`SentNumbers`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,31 +20,31 @@ use tokio::runtime::Handle;
 
 use crate::{Error, SERVICE, resource, without_quotes};
 
-/// A number with its name.
+/// A metric: name, unit, description and kind.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedNumber {
     /// Name, such as `rind.worker.turns`.
     pub name: &'static str,
     /// Unit, such as `{turn}` or `ms`.
     pub unit: &'static str,
-    /// Description for people.
+    /// Description for operators.
     pub description: &'static str,
-    /// Whether it only grows.
+    /// Whether the value never decreases (a counter, not a gauge).
     pub is_sum: bool,
 }
 
-/// Sends numbers to a collector until it is dropped.
+/// Exports metrics to a collector until the value is dropped.
 #[derive(Debug)]
 pub struct SentNumbers {
     provider: SdkMeterProvider,
 }
 
 impl SentNumbers {
-    /// Starts sending numbers, each with these attributes. `read` returns the present value of one.
-    /// Must be called in a Tokio runtime.
+    /// Starts to export metrics, each with these attributes. `read` returns the present value of a
+    /// metric by its name. Must be called in a Tokio runtime.
     ///
     /// # Errors
-    /// The environment has settings that cannot be used.
+    /// A setting in the environment is invalid.
     pub fn start(
         numbers: &[NamedNumber],
         attributes: &[(&'static str, String)],
@@ -73,7 +74,7 @@ impl SentNumbers {
             .collect();
         for number in numbers {
             let (read, attributes, name) = (read.clone(), attributes.clone(), number.name);
-            // Do not keep the instrument: the provider owns it.
+            // The provider owns the instrument, so it need not be kept.
             if number.is_sum {
                 meter
                     .u64_observable_counter(name)
@@ -93,18 +94,18 @@ impl SentNumbers {
         Ok(Self { provider })
     }
 
-    /// Sends the last values and ends. Blocks for at most `limit`.
+    /// Exports the last values and stops. Blocks for at most `limit`.
     ///
     /// # Errors
-    /// The collector did not take the last values.
+    /// The last values did not reach the collector.
     pub fn finish(self, limit: Duration) -> Result<(), String> {
         let ended = self.provider.shutdown_with_timeout(limit);
         ended.map_err(|error| without_quotes(&error.to_string()))
     }
 }
 
-/// Exports on the runtime of the program: the library's own thread has none, and the HTTP client needs
-/// one.
+/// Exports on the Tokio runtime of the program, which the HTTP client needs and the library's own
+/// thread lacks.
 #[derive(Debug)]
 struct OnRuntime {
     exporter: MetricExporter,

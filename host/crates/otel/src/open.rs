@@ -1,4 +1,4 @@
-//! An open span, with the state needed to end it.
+//! An open span, with the state that is needed until it ends.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -15,7 +15,7 @@ pub(super) struct OpenSpan {
     pub(super) context: Context,
     has_failed: bool,
     /// Number of hook calls and their total duration in microseconds; only for the span of a turn
-    /// or a subagent.
+    /// or of a subagent.
     pub(super) hooks: Option<(i64, f64)>,
 }
 
@@ -42,15 +42,15 @@ impl OpenSpan {
         self.span.add_event_with_timestamp(name, at, attributes);
     }
 
-    /// Marks the span as failed. Only the first failure is recorded, since it is the cause of the
-    /// others.
+    /// Marks the span as failed. Only the first failure is recorded, because it causes the later
+    /// ones.
     pub(super) fn mark_failed(&mut self, kind: impl Into<Cow<'static, str>>) {
         if std::mem::replace(&mut self.has_failed, true) {
             return;
         }
         let kind: Cow<'static, str> = kind.into();
         self.set_attribute(n::ERROR_TYPE, kind);
-        // No description: it would be content, which must not leave the process.
+        // Leave out the description: it would be content, which must not leave the process.
         self.span.set_status(Status::error(""));
     }
 
@@ -62,8 +62,8 @@ impl OpenSpan {
         self.span.end_with_timestamp(at);
     }
 
-    /// Ends a span that got no end event of its own. Unless it is a turn or a subagent, it counts
-    /// as cancelled.
+    /// Ends a span for which no end event arrived. It counts as cancelled, except if it is the span
+    /// of a turn or of a subagent.
     pub(super) fn cut_span(mut self, at: SystemTime) {
         if self.hooks.is_none() {
             self.mark_failed(n::CANCELLED);

@@ -1,8 +1,8 @@
-//! Spans on their way to the collector: a bounded queue that never blocks the sender, and a task
-//! that exports batches from it.
+//! Sends spans to the collector: a bounded queue that never blocks the sender, and a task that
+//! exports batches from it.
 //!
-//! Invariant: a span that is not exported is counted as lost, whether the queue was full, the
-//! export failed or time ran out. The module must not know the content of the spans. Start from
+//! Invariant: a span that is not exported counts as lost, whether the queue was full, the export
+//! failed or the time ran out. The module must not know the content of the spans. Start from
 //! [`SpanOutbox`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,13 +18,13 @@ use tokio::time::Instant;
 use rind_lib::lock::lock;
 
 /// Maximum number of queued spans, the specification's default. Spans beyond it are dropped, so
-/// that the memory for an unresponsive collector is bounded.
+/// that an unresponsive collector causes only bounded memory use.
 const MAX_WAITING: usize = 2048;
 
 /// Maximum number of spans per request, the specification's default.
 const MAX_BATCH: usize = 512;
 
-/// Time that a span waits for more spans to form a batch.
+/// Maximum time for which a span waits for others to form a batch.
 const DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ impl SpanOutbox {
         lock(&self.0.sender).take();
     }
 
-    /// Returns the number of lost spans with the reason, if there are any.
+    /// Returns the number of lost spans, and the first error of an export, if spans were lost.
     pub(super) fn lost(&self) -> Option<(u64, Option<String>)> {
         let n_ended = self.0.n_ended.load(Ordering::Acquire);
         let n_lost = n_ended.saturating_sub(self.0.n_sent.load(Ordering::Acquire));

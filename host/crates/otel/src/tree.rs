@@ -1,8 +1,9 @@
-//! Builds spans from events: one span per part of a turn.
+//! Builds spans from events: one span for each part of a turn.
 //!
-//! Owns which spans are open and how they nest; the tree of parts itself comes from the events
-//! ([`TurnPart`]), and the attributes from `attributes`. A part that gets no end event ends with
-//! the agent that contains it. It must not know how spans are sent. Start from [`SpanTree`].
+//! Tracks which spans are open, and how they nest. The parts themselves come from the events
+//! ([`TurnPart`]), and the attributes from `attributes`. A part without an end event ends together
+//! with the agent that contains it. The module must not know how spans are sent. Start from
+//! [`SpanTree`].
 
 use std::collections::HashMap;
 use std::time::SystemTime;
@@ -25,7 +26,8 @@ pub(super) struct SpanTree {
     tracer: SdkTracer,
     provider: String,
     open: HashMap<TurnPart, OpenSpan>,
-    /// Context of the last finished turn of the main agent, the parent for its archival.
+    /// Context of the main agent's last turn that ended. It is the parent of the turn's archival,
+    /// and of requests that start after the turn.
     ended: Context,
     last: SystemTime,
 }
@@ -46,7 +48,7 @@ impl SpanTree {
         self.cut_spans(|_| true);
     }
 
-    /// Ends the spans of parts that get no end event of their own.
+    /// Ends the open spans of all parts for which `is_over` returns true.
     fn cut_spans(&mut self, is_over: impl Fn(&TurnPart) -> bool) {
         for (_, open) in self.open.extract_if(|part, _| is_over(part)) {
             open.cut_span(self.last);
@@ -77,7 +79,7 @@ impl SpanTree {
             .and_then(|above| self.open.get(&above));
         let context = above.map(|above| above.context.clone());
         let (context, is_turn) = match &stamped.event {
-            // The span of a subagent began with `subagent-start`.
+            // The span of this subagent was started by `subagent-start`.
             Event::TurnStart { .. } if !stamped.is_main() && context.is_some() => return,
             Event::TurnStart { .. } => (Context::new(), true),
             Event::SubagentStart { .. } => (context.unwrap_or_default(), true),
@@ -85,7 +87,7 @@ impl SpanTree {
                 let is_after = context.is_none();
                 (context.unwrap_or_else(|| self.ended.clone()), is_after)
             }
-            // A request for a summary may start after the turn during which it was prepared has
+            // A request for a summary is prepared during a turn, but may start after the turn has
             // ended.
             Event::RequestStart { .. } => (context.unwrap_or_else(|| self.ended.clone()), false),
             _ => match context {
@@ -142,7 +144,7 @@ impl SpanTree {
         let agent = &stamped.agent;
         let turn = match TurnPart::Agent(agent.clone()) {
             turn if self.open.contains_key(&turn) => turn,
-            // Archival runs after the end of the turn.
+            // The turn has already ended: the event belongs to an archival that runs after it.
             _ => TurnPart::Aside(agent.clone()),
         };
         let part = match &stamped.event {

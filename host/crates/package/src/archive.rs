@@ -1,8 +1,8 @@
 //! Reads `.tar.gz` and `.tar` archives into memory; nothing is written to disk.
 //!
-//! An archive is refused if other tar programs could read it differently, because the files that a
-//! person reviewed must be the ones that are installed: torn archives, trailing data, duplicate
-//! names, sparse files, and global settings that rename or resize entries.
+//! An archive is refused if other tar programs could read it differently, so that the files that a
+//! person reviewed are the ones that are installed. Refused are truncated archives, trailing data,
+//! duplicate names, sparse files, and global settings that rename or resize entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -17,40 +17,40 @@ use super::contents::{
 };
 use rind_lib::plugin::manifest::FILE_NAME;
 
-/// Magic number of gzip.
+/// Magic bytes at the beginning of a gzip file.
 pub(super) const MAGIC: &[u8] = &[0x1f, 0x8b];
 
-/// Magic of an uncompressed tar header, and its offset.
+/// Magic bytes of a tar header, and their offset.
 const TAR_MAGIC: &[u8] = b"ustar";
 const TAR_MAGIC_AT: usize = 257;
 
 /// Mode bits for setuid and setgid.
 pub(super) const SET_ID: u32 = 0o6000;
 
-/// Maximum decompressed size of an archive, including tar headers.
+/// Maximum decompressed size of an archive in bytes, including tar headers.
 const MAX_DECOMPRESSED_BYTES: u64 = MAX_BYTES + (MAX_FILES as u64) * 2048;
 
-/// Maximum size of a global pax header. `git archive` writes one of 52 bytes.
+/// Maximum size of a global pax header in bytes. `git archive` writes one of 52 bytes.
 const MAX_SETTINGS_BYTES: u64 = 64 << 10;
 
-/// Prefix of pax keys for sparse files.
+/// Prefix of the pax keys of sparse files.
 const SPARSE: &[u8] = b"GNU.sparse.";
 
 #[derive(Debug, Default)]
 pub(super) struct ArchiveEntries {
     pub(super) files: Files,
-    /// Entries that are not regular files, each with a description. Their content is not in
-    /// `files`.
+    /// Entries that are not regular files, each with the text that follows its path in messages.
+    /// Their content is not in `files`.
     pub(super) odd: BTreeMap<Vec<String>, &'static str>,
-    /// Directories that were skipped.
+    /// Directories that were skipped because of [`Hides`].
     pub(super) hidden: BTreeSet<Vec<String>>,
 }
 
-/// Function that decides whether an entry is skipped: given the directories on the entry's path,
-/// returns the length of the prefix that names the skipped directory.
+/// Function that decides whether an entry is skipped. It gets the names of the directories on the
+/// entry's path, and returns how many of them name the skipped directory.
 pub(super) type Hides = fn(&[String]) -> Option<usize>;
 
-/// Whether a file begins like an archive.
+/// Whether the content of a file begins like a tar or gzip file.
 pub(super) fn is_archive(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC) || is_tar(bytes)
 }
@@ -60,10 +60,10 @@ fn is_tar(bytes: &[u8]) -> bool {
     rest.is_some_and(|rest| rest.starts_with(TAR_MAGIC))
 }
 
-/// Directory that macOS adds to archives, with the attributes of every file.
+/// Directory that macOS adds to archives for the attributes of files.
 const MAC_FOLDER: &str = "__MACOSX";
 
-/// Reads the files of an archive. Refuses entries that are not regular files. `origin` is only used
+/// Reads the files of an archive. Refuses entries that are not regular files. `origin` is used only
 /// in messages.
 pub(super) fn read_files(bytes: &[u8], origin: &Path) -> anyhow::Result<Files> {
     let of_mac = |folders: &[String]| (folders.first()? == MAC_FOLDER).then_some(1);
@@ -81,22 +81,22 @@ pub(super) fn read_files(bytes: &[u8], origin: &Path) -> anyhow::Result<Files> {
     entries.with_context(|| format!("cannot read {}", origin.display()))
 }
 
-/// Whether an archive has a plugin's directory, or its content.
+/// Whether the files of an archive include the manifest of a plugin, in any directory.
 pub(super) fn has_manifest(files: &Files) -> bool {
     files
         .keys()
         .any(|names| names.last().is_some_and(|name| name == FILE_NAME))
 }
 
-/// Selects the plugin in an archive of its directory, or of the directory's content. `origin` is
-/// only used in messages.
+/// Selects the plugin from an archive that contains either its directory or the content of that
+/// directory. `origin` is used only in messages.
 pub(super) fn pick_plugin(files: Files, origin: &Path) -> anyhow::Result<PluginContents> {
     PluginContents::pick_files(plugin_in(files, origin)?, origin)
 }
 
 /// Reads all entries of an archive, except those in directories that `hides` skips. Refuses
-/// archives that are too large or torn, that have a path outside the archive's root, or that other
-/// programs would read differently.
+/// archives that are too large or truncated, that have a path outside the archive's root, or that
+/// other programs would read differently.
 pub(super) fn read_entries(bytes: &[u8], hides: Hides) -> anyhow::Result<ArchiveEntries> {
     match is_tar(bytes) {
         true => unpack_entries(bytes, hides),
@@ -105,7 +105,7 @@ pub(super) fn read_entries(bytes: &[u8], hides: Hides) -> anyhow::Result<Archive
     }
 }
 
-/// Reader that records whether the end of the input was reached.
+/// Reader that records whether its input has ended.
 struct WatchedReader<R> {
     inner: io::Take<R>,
     is_ended: bool,
@@ -121,8 +121,8 @@ impl<R: Read> Read for WatchedReader<R> {
 
 impl<R: Read> WatchedReader<R> {
     /// Checks that the archive ends with its end-of-archive blocks and that no data follows. A
-    /// truncated archive could be missing a restriction, and other programs do not list trailing
-    /// data.
+    /// truncated archive might lack files that restrict the plugin, and other programs do not show
+    /// trailing data.
     fn check_end(mut self) -> anyhow::Result<()> {
         let is_torn = self.is_ended && self.inner.limit() > 0;
         ensure!(
@@ -170,7 +170,7 @@ fn unpack_entries<R: Read>(reader: R, hides: Hides) -> anyhow::Result<ArchiveEnt
         let shown = path.escape_debug();
         let kind = entry.header().entry_type();
         let is_folder = kind == EntryType::Directory;
-        // An archive of a directory's content begins with the entry `./`.
+        // An archive of a directory's content begins with an entry for the directory itself, `./`.
         if is_folder && path.trim_matches(['.', '/']).is_empty() && !path.contains("..") {
             continue;
         }
@@ -229,7 +229,7 @@ fn unpack_entries<R: Read>(reader: R, hides: Hides) -> anyhow::Result<ArchiveEnt
 }
 
 /// Refuses a global pax header that changes paths, links or sizes of later entries: other programs
-/// apply it, and this reader does not.
+/// apply it, but this reader does not.
 fn check_global(entry: &mut impl Read) -> anyhow::Result<()> {
     let mut bytes = Vec::new();
     entry

@@ -1,7 +1,8 @@
-//! Finds the packed plugin in the files of an ordinary package.
+//! Finds the packed plugin in the files of an npm, PyPI or crates package.
 //!
-//! A package of a plugin has exactly one `.wasm` that `rind plugin pack` made, at any path, and
-//! possibly its signature beside it. All other files, such as scripts and sources, are ignored.
+//! The package of a plugin contains exactly one `.wasm` file that `rind plugin pack` made, at any
+//! path, and possibly the plugin's signature beside it. All other files, such as scripts and
+//! sources, are ignored.
 
 use std::path::Path;
 
@@ -11,24 +12,24 @@ use super::contents::Files;
 use super::registry::MAX_SIGNATURE_BYTES;
 use super::{archive, pack, zip};
 
-/// Ending of packed plugins, and of the signature beside one.
+/// File name extension of packed plugins, and the one that is appended for a plugin's signature.
 const WASM: &str = ".wasm";
 const MINISIG: &str = ".minisig";
 
-/// Maximum number of files that a message lists.
+/// Maximum number of files that an error message lists.
 const MAX_LISTED: usize = 3;
 
-/// Packed plugin in a package.
+/// Packed plugin that was found in a package.
 #[derive(Debug)]
 pub(crate) struct CarriedPlugin {
-    /// Path in the package.
+    /// Path of the packed plugin in the package.
     pub(crate) path: String,
     pub(crate) bytes: Vec<u8>,
     pub(crate) signature: Option<String>,
 }
 
-/// Reads the file of a package: a compressed tar archive, as npm and cargo use it, or a zip archive,
-/// as wheels are. `origin` is only used in messages.
+/// Reads a package file: a compressed tar archive, as npm and cargo use it, or a zip archive, as
+/// wheels are. `origin` is only used in messages.
 pub(crate) fn read_package(bytes: &[u8], origin: &Path) -> anyhow::Result<Files> {
     if bytes.starts_with(zip::MAGIC) {
         let files = zip::read_zip(bytes);
@@ -75,7 +76,7 @@ pub(crate) fn find_plugin(mut files: Files, origin: &Path) -> anyhow::Result<Car
     })
 }
 
-/// Describes the files of a package without a plugin.
+/// Describes, for an error message, the `.wasm` files of a package that has no packed plugin.
 fn describe_rest(modules: &[Vec<String>], n_files: usize) -> String {
     match modules {
         [] => format!("none of its {n_files} files is a `.wasm`"),
@@ -99,7 +100,8 @@ fn list_paths<'a>(all: impl ExactSizeIterator<Item = &'a Vec<String>>) -> String
     }
 }
 
-/// Returns the signature in the file beside a packed plugin.
+/// Returns the signature in the `.minisig` file beside a packed plugin; `None` if there is no such
+/// file.
 fn signature_of(files: &Files, plugin: &[String]) -> anyhow::Result<Option<String>> {
     let mut names = plugin.to_vec();
     if let Some(name) = names.last_mut() {

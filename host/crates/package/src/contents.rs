@@ -1,7 +1,7 @@
-//! Files of one plugin, in memory.
+//! Holds the files of one plugin in memory.
 //!
-//! A source is read once into [`PluginContents`]; everything after that (digest, signature,
-//! packing, installation) uses these bytes, so that a source that changes meanwhile has no effect.
+//! A source is read once into [`PluginContents`]. The digest, the signature, packing and
+//! installation all use these bytes, so a later change of the source has no effect on them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -16,10 +16,10 @@ use rind_lib::grant::held::{self, HeldFolder};
 use rind_lib::plugin::contract::sources::find_staleness;
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 
-/// Path in the plugin's directory, and content of the file.
+/// Path in the plugin's directory, and the content of the file.
 type NamedBytes<'a> = (String, &'a [u8]);
 
-/// Maximum size of a source, and of its decompressed content. Several Python components fit.
+/// Maximum size of a source in bytes, also after decompression. Several Python components fit.
 pub(super) const MAX_BYTES: u64 = 256 << 20;
 
 /// Maximum number of files in a source.
@@ -28,13 +28,13 @@ pub(super) const MAX_FILES: usize = 10_000;
 /// Maximum depth of directories in a source.
 const MAX_DEPTH: usize = 16;
 
-/// File of a plugin with its description for people.
+/// File with the plugin's description for users.
 const README: &str = "README.md";
 
-/// Directories of a plugin that are included with all their files.
+/// Directories of a plugin from which all files are included.
 const FOLDERS: [&str; 3] = ["agents", "prompts", "skills"];
 
-/// Files by path, as lists of names.
+/// Content of files by path. A path is a list of names.
 pub(crate) type Files = BTreeMap<Vec<String>, Vec<u8>>;
 
 /// Files of one plugin: manifest, component, README, presets of subagents, prompts and skills.
@@ -59,7 +59,8 @@ impl PluginContents {
         if folder.join(README).symlink_metadata().is_ok() {
             read(README)?;
         }
-        // A missing component is reported by the check below and by the loader.
+        // Reading the manifest does not check that the component exists. A missing component is
+        // reported by the check below and by the loader.
         let manifest = Manifest::read(folder, None)?;
         if let Some(path) = manifest.component.as_deref() {
             let is_there = folder.join(path).symlink_metadata().is_ok();
@@ -93,7 +94,7 @@ impl PluginContents {
         Self::pick_files(files, folder)
     }
 
-    /// Selects the files that belong to the plugin. `origin` is only used in messages.
+    /// Selects those of `files` that belong to the plugin. `origin` is only used in messages.
     pub(super) fn pick_files(mut files: Files, origin: &Path) -> anyhow::Result<Self> {
         let path = origin.join(FILE_NAME);
         let Some(text) = files.get(&vec![FILE_NAME.to_owned()]) else {
@@ -130,12 +131,12 @@ impl PluginContents {
         Ok(Self { manifest, files })
     }
 
-    /// Returns name and version, for people.
+    /// Returns the plugin's name and version, to be shown to users.
     pub fn title(&self) -> String {
         format!("{} {}", self.manifest.name, self.manifest.version)
     }
 
-    /// Returns the component and the other files, sorted.
+    /// Returns the component, if there is one, and the other files, sorted by path.
     pub(super) fn parts(&self) -> anyhow::Result<(Option<&[u8]>, Vec<NamedBytes<'_>>)> {
         let component = self
             .manifest
@@ -164,7 +165,7 @@ impl PluginContents {
     }
 }
 
-/// Writes files into a new directory and syncs them to disk. Only their owner may read them, and
+/// Writes files into a new directory and syncs them to disk. Only the owner can read the files, and
 /// none is executable.
 pub(super) fn write_files(files: &Files, folder: &Path) -> anyhow::Result<()> {
     for (names, bytes) in files {
@@ -189,8 +190,8 @@ pub(super) fn write_files(files: &Files, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Splits a path within a source into names. Refuses absolute paths, `..`, and paths that are too
-/// deep.
+/// Splits a relative path in a source into names. Refuses absolute paths, `..`, and paths that are
+/// too deep.
 pub(super) fn split_path(path: &str) -> anyhow::Result<Vec<String>> {
     let names = names_of_any_depth(path)?;
     ensure!(
@@ -201,8 +202,8 @@ pub(super) fn split_path(path: &str) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Splits a path like [`split_path`], but without a limit on the depth, for entries that may be
-/// skipped.
+/// Splits a path like [`split_path`], but without a limit on the depth, for archive entries that
+/// may be skipped.
 pub(super) fn names_of_any_depth(path: &str) -> anyhow::Result<Vec<String>> {
     let refuse = || format!("the path `{}` is refused", path.escape_debug());
     let mut names = Vec::new();
@@ -223,8 +224,8 @@ pub(super) fn names_of_any_depth(path: &str) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Reads a regular file of bounded size. A symlink is refused: on another machine it would lead to
-/// another file.
+/// Reads a regular file of at most `limit` bytes. A symlink is refused: on another machine it would
+/// lead to another file.
 fn read_plain(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
     let shown = path.display();
     let is_link = path
@@ -238,7 +239,7 @@ fn read_plain(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
     read_open(file, path, limit)
 }
 
-/// Opens a file for reading. `O_NONBLOCK` makes opening a pipe return immediately, instead of
+/// Opens a file for reading. With `O_NONBLOCK`, opening a named pipe returns immediately instead of
 /// waiting for a writer.
 pub(super) fn open_file(path: &Path, flags: OFlags) -> std::io::Result<File> {
     let flags = flags | OFlags::NONBLOCK;
@@ -248,7 +249,7 @@ pub(super) fn open_file(path: &Path, flags: OFlags) -> std::io::Result<File> {
     options.open(path)
 }
 
-/// Reads an open regular file of bounded size.
+/// Reads an open regular file of at most `limit` bytes.
 pub(super) fn read_open(file: File, path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
     let shown = path.display();
     let is_file = file.metadata().is_ok_and(|found| found.is_file());

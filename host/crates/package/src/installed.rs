@@ -1,7 +1,7 @@
-//! Verifies installed plugins and skills when a session starts. The lock file, the keys in the
-//! settings and the bytes on disk together decide their trust.
+//! Verifies installed plugins and skills when a session starts, and determines their trust from the
+//! lock file, the keys in the settings and the bytes on disk.
 //!
-//! A package has the trust `package` if its signature was checked at installation, with a key that
+//! A package has the trust `package` if its signature was checked at installation with a key that
 //! is still in the settings, and its directory contains exactly the installed files. Nothing in the
 //! directory itself can raise its trust.
 
@@ -16,27 +16,28 @@ use rind_lib::grant::Trust;
 use rind_lib::grant::held::HeldFolder;
 use rind_lib::plugin::installed::Installed;
 
-/// Installed plugin or skill, verified.
+/// Installed plugin or skill, after verification.
 pub(super) struct VerifiedInstall<T> {
     pub(super) name: String,
     pub(super) folder: PathBuf,
-    /// Entry in the lock file.
+    /// Entry in the lock file that matches the files on disk, or the current entry if none matches.
     pub(super) locked: T,
     pub(super) trust: Trust,
-    /// Files as installed, or the reason why they are not available.
+    /// Files as they were installed, or the reason why they are missing or cannot be trusted.
     pub(super) files: Result<Arc<HeldFolder>, String>,
     pub(super) is_gone: bool,
 }
 
-/// Verifies all entries of a lock file, in the directory `all`. Reads each directory once; later
-/// loading uses the bytes that were read here.
+/// Verifies the packages of all entries in the lock file at `lock_path`, whose directories are in
+/// `all`. Reads each directory once; loading later uses the bytes that were read here.
 pub(super) fn verify_all<T: LockEntry>(
     all: &Path,
     lock_path: &Path,
     config: &InstallConfig,
 ) -> anyhow::Result<Vec<VerifiedInstall<T>>> {
-    // An installation changes the directory and the lock file in two steps; the lock makes both
-    // appear at once. If nothing was ever installed, there is no lock file to open.
+    // An installation changes the directory and then the lock file; the exchange lock makes both
+    // changes visible together. The file of the exchange lock is missing only if nothing was ever
+    // installed.
     let exchange = File::open(exchange_lock(all)).ok();
     if let Some(exchange) = &exchange {
         let _ = exchange.lock_shared();
@@ -72,7 +73,8 @@ pub(super) fn verify_all<T: LockEntry>(
     Ok(verified.collect())
 }
 
-/// Verifies every plugin in the lock file, in the directory `plugins`.
+/// Verifies every plugin in the lock file at `lock_path`. The plugins' directories are in
+/// `plugins`.
 pub fn verify_plugins(
     plugins: &Path,
     lock_path: &Path,

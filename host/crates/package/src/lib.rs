@@ -1,9 +1,9 @@
-//! Packages: a plugin packed into one file or into a package of npm, PyPI or crates, and the
-//! installation of plugins and skills from such files, archives, directories and registries.
+//! Packs plugins into one file or into a package of npm, PyPI or crates, and installs plugins and
+//! skills from such files, archives, directories and registries.
 //!
-//! A source is read once, into memory. It is checked, digested and written from there, so that a
-//! source that changes meanwhile has no effect. This module must not know the terminal: refusals
-//! are texts, and the caller asks the questions.
+//! A source is read once, into memory. It is checked, digested and written from memory, so a later
+//! change of the source has no effect. This crate does not use the terminal: it returns refusals as
+//! texts, and the caller asks the user.
 //!
 //! Start from [`source::fetch_plugin`].
 

@@ -1,8 +1,8 @@
-//! `plugins.lock.toml` and `skills.lock.toml`: installed plugins and skills with their sources and
-//! digests, and the keys that names are pinned to.
+//! Reads and writes `plugins.lock.toml` and `skills.lock.toml`. They list the installed plugins and
+//! skills with their sources and digests, and the keys that names are pinned to.
 //!
-//! While a package is replaced, the file lists both the new and the previous entry, so that after a
-//! crash at any point the entry of the files on disk is known.
+//! While a package is replaced, the file lists both the new and the previous entry, so that the
+//! entry for the files on disk is known after a crash at any point.
 //!
 //! For example:
 //!
@@ -32,35 +32,37 @@ use rind_lib::disk::{read_if_present, replace_private_synced};
 
 const FORMAT: u32 = 1;
 
-/// Kind of installed thing. Each kind has its own lock file next to the directory of its packages.
+/// Entry for one kind of package, plugin or skill. Each kind has its own lock file next to the
+/// directory of its packages.
 pub trait LockEntry: Clone + Serialize + DeserializeOwned {
     const FILE_NAME: &'static str;
     /// Name of the TOML table with the entries.
     const TABLE: &'static str;
-    /// First line of the file, a comment.
+    /// First line of the lock file, a comment.
     const HEAD: &'static str;
 
     fn digest(&self) -> &str;
 
-    /// Key that the signature was checked with.
+    /// Returns the key that the signature was checked with.
     fn key(&self) -> Option<&str>;
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct LockFile<T> {
-    /// Minisign keys that names are pinned to; they stay after the package is removed.
+    /// Minisign public keys by the name that is pinned to them; they stay after a package is
+    /// removed.
     pub keys: BTreeMap<String, String>,
     /// Installed packages by name.
     pub entries: BTreeMap<String, T>,
-    /// Previous entries of packages that are being replaced: until the replacement is complete, the
+    /// Previous entries of packages that are being replaced. Until the replacement is complete, the
     /// files on disk may belong to either entry.
     before: BTreeMap<String, T>,
 }
 
-/// Largest lock file, in bytes. An entry has some hundred.
+/// Maximum size of a lock file in bytes. An entry has some hundred bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// TOML table of previous entries.
+/// Name of the TOML table with the previous entries.
 const BEFORE: &str = "before";
 
 #[derive(Serialize, Deserialize)]
@@ -72,7 +74,7 @@ struct WrittenLock<T> {
     tables: BTreeMap<String, BTreeMap<String, T>>,
 }
 
-/// Version of a lock file, which is checked before the rest is parsed.
+/// Format version of a lock file, which is checked before the rest is parsed.
 #[derive(Deserialize)]
 struct LockFormat {
     format: u32,
@@ -82,7 +84,8 @@ struct LockFormat {
 #[serde(deny_unknown_fields)]
 pub struct LockedEntries {
     pub version: semver::Version,
-    /// Source: an absolute path, or a reference to a registry or a package.
+    /// Path or reference that the plugin was installed from: an absolute path, or a reference to a
+    /// registry or a package.
     pub source: PluginSource,
     /// Digest of the artifact's manifest in the registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,7 +124,7 @@ impl<T> Default for LockFile<T> {
 }
 
 impl<T: LockEntry> LockFile<T> {
-    /// Reads the file; a missing file means that nothing is installed.
+    /// Reads the file at `path`; a missing file means that nothing is installed.
     pub fn read_file(path: &Path) -> anyhow::Result<Self> {
         let (shown, table) = (path.display(), T::TABLE);
         let text = read_if_present(path, MAX_BYTES);
@@ -153,15 +156,15 @@ impl<T: LockEntry> LockFile<T> {
         })
     }
 
-    /// Returns the entry of a name whose files have this digest.
+    /// Returns the entry of `name`, current or previous, whose files have this digest.
     pub fn locked_with(&self, name: &str, digest: &str) -> Option<&T> {
         let entries = [self.entries.get(name), self.before.get(name)];
         let mut entries = entries.into_iter().flatten();
         entries.find(|entry| entry.digest() == digest)
     }
 
-    /// Completes a replacement that was interrupted: keeps the previous entry if the files on disk
-    /// have its digest. `digest` returns the digest of the files under a name.
+    /// Completes an interrupted replacement: keeps the previous entry if the files on disk have the
+    /// digest of that entry. `digest` computes the digest of the installed files of a name.
     pub fn settle_entries(&mut self, digest: impl Fn(&str) -> Option<String>) {
         for (name, before) in std::mem::take(&mut self.before) {
             let is_before = digest(&name).is_some_and(|digest| digest == before.digest());
@@ -171,9 +174,10 @@ impl<T: LockEntry> LockFile<T> {
         }
     }
 
-    /// Records an entry before `put` moves its files into place, and restores the old state if
-    /// `put` fails. In between, the file lists both entries, so that the right one is found after a
-    /// crash. The name `pinned` is pinned to the entry's key.
+    /// Records an entry, then calls `put` to move the package's files into their final location,
+    /// and restores the previous state if `put` fails. While `put` runs, the file lists both
+    /// entries, so that the right one is found after a crash. The name `pinned` is pinned to the
+    /// key of `new`.
     pub fn replace_entry<R>(
         &mut self,
         path: &Path,
@@ -202,13 +206,13 @@ impl<T: LockEntry> LockFile<T> {
         };
         changed.before.clear();
         *self = changed;
-        // If this write fails, both entries stay in the file; that is harmless, and the next
-        // command corrects it.
+        // A failure of this write is harmless: both entries stay in the file, and the next command
+        // removes the previous one.
         let _ = self.write_file(path);
         Ok(done)
     }
 
-    /// Writes the file atomically.
+    /// Writes the lock file atomically.
     pub fn write_file(&self, path: &Path) -> anyhow::Result<()> {
         let file = WrittenLock {
             format: FORMAT,

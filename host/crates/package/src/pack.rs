@@ -1,7 +1,8 @@
-//! Packed plugins: the component, followed by all other files of the plugin as custom sections.
+//! Packs a plugin into one file: the component, followed by all other files of the plugin as custom
+//! sections.
 //!
-//! Runtimes ignore custom sections, so a packed plugin is still a working component. A plugin of
-//! only prompts and skills is packed into an empty component.
+//! WebAssembly runtimes ignore custom sections, so a packed plugin is still a working component. A
+//! plugin that has only prompts and skills is packed into an empty component.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -14,16 +15,17 @@ use super::contents::{Files, PluginContents, split_path};
 use rind_lib::plugin::foreign;
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 
-/// Prefix of the names of custom sections with files, followed by the path within the plugin.
+/// Prefix of the name of a custom section that contains a file. After the prefix comes the path
+/// within the plugin.
 const PREFIX: &str = "rind:file/";
 
 /// Magic number of WebAssembly binaries.
 pub(super) const MAGIC: &[u8] = b"\0asm";
 
-/// Empty component.
+/// Empty component, in binary form.
 const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
-/// Packs a plugin into one file. The output is deterministic.
+/// Packs a plugin into one file. The same plugin gives the same bytes.
 pub fn pack_plugin(contents: &PluginContents) -> anyhow::Result<Vec<u8>> {
     let (component, others) = contents.parts()?;
     let (mut bytes, carried) = split_packed(component.unwrap_or(EMPTY))?;
@@ -41,13 +43,13 @@ pub fn pack_plugin(contents: &PluginContents) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether bytes are a packed plugin, possibly truncated.
+/// Whether `bytes` can be a packed plugin, that is, a WebAssembly binary, possibly truncated.
 pub fn is_packed(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
-/// Whether bytes are a packed plugin with its manifest. Components that other tools made, and torn
-/// ones, are not.
+/// Whether `bytes` are a packed plugin that contains its manifest. Returns false for components
+/// from other tools and for truncated ones.
 pub(super) fn carries_manifest(bytes: &[u8]) -> bool {
     split_packed(bytes).is_ok_and(|(_, files)| files.contains_key(&vec![FILE_NAME.to_owned()]))
 }
@@ -83,9 +85,9 @@ pub(super) fn unpack_plugin(bytes: &[u8], origin: &Path) -> anyhow::Result<Plugi
     PluginContents::pick_files(files, origin)
 }
 
-/// Removes the manifest from a component that `rind plugin build` made. The manifest file next to
-/// it is the effective one, and without the copy a plugin has the same digest whether it was packed
-/// or not. Other components stay unchanged.
+/// Removes the manifest from a component that `rind plugin build` produced. The manifest file next
+/// to the component is the effective one, and without the copy a plugin has the same digest whether
+/// it was packed or not. Other components stay unchanged.
 pub(super) fn take_manifest_out(component: &mut Vec<u8>) {
     if let Ok((bare, carried)) = split_packed(component)
         && carried.len() == 1
@@ -95,7 +97,7 @@ pub(super) fn take_manifest_out(component: &mut Vec<u8>) {
     }
 }
 
-/// Splits the outermost sections of a binary into the component and the packed files.
+/// Splits the outermost sections of a WebAssembly binary into the component and the packed files.
 fn split_packed(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, Files)> {
     ensure!(bytes.starts_with(MAGIC), "it is not WebAssembly");
     let mut files = Files::new();
@@ -128,8 +130,8 @@ fn split_packed(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, Files)> {
     Ok((component, files))
 }
 
-/// Returns path and content of the file in a custom section; `None` if the section is not a packed
-/// file.
+/// Returns the path and content of the file in a custom section; `None` if the section does not
+/// contain a packed file.
 fn carried_section(body: &[u8]) -> Option<(&str, &[u8])> {
     let mut reader = BinaryReader::new(body, 0);
     let path = reader.read_string().ok()?.strip_prefix(PREFIX)?;

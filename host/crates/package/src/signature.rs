@@ -1,8 +1,8 @@
-//! Signatures of sources, made with minisign.
+//! Checks minisign signatures of the sources of plugins and skills.
 //!
 //! If the settings contain keys, unsigned packages are refused. A name is pinned to the key that
-//! first signed it, even after the package is removed: the owner of another configured key cannot
-//! take over the name.
+//! first signed a package of that name, even after the package is removed: the owner of another
+//! configured key cannot take over the name.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ impl Section for InstallConfig {
 pub struct SignatureSubject<'a> {
     /// Kind, for messages: `plugin` or `skill`.
     pub kind: &'static str,
-    /// Name under which it is installed.
+    /// Name under which the plugin or skill is installed.
     pub name: &'a str,
     pub source: &'a PluginSource,
     /// Signed bytes; `None` if the source is not a single file.
@@ -41,11 +41,13 @@ pub struct SignatureSubject<'a> {
     pub how_to_pack: String,
     /// Advice on how to sign the source.
     pub how_to_sign: String,
-    /// Reads the signature. Returns it with its location.
+    /// Function that reads the signature. Returns the signature, if there is one, and the location
+    /// where it was looked up.
     pub signature: &'a dyn Fn() -> anyhow::Result<(Option<String>, String)>,
 }
 
-/// Checks a signature if keys are configured or the name is `pinned` to one. Returns the key.
+/// Checks a signature if keys are configured or the name is `pinned` to a key. Returns the key that
+/// signed; `None` if nothing had to be checked.
 pub fn check(
     config: &InstallConfig,
     pinned: Option<&str>,

@@ -1,7 +1,7 @@
-//! Sources of plugins: a directory, a packed plugin, an archive, an artifact in a registry, or a
-//! package of npm, PyPI or crates.
+//! Reads plugins from their sources: a directory, a packed plugin, an archive, an artifact in a
+//! registry, or a package of npm, PyPI or crates.
 //!
-//! [`fetch_plugin`] reads a source once and completely into memory; the kind of a file is
+//! [`fetch_plugin`] reads a source once and completely into memory. The kind of a file is
 //! recognized by its first bytes, not by its name.
 
 use std::ffi::OsString;
@@ -21,13 +21,13 @@ use super::registry::{
 use super::{archive, carried, pack, zip};
 use rind_lib::plugin::manifest::FILE_NAME;
 
-/// Origin of a plugin.
+/// Source that a plugin is installed from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum PluginSource {
     /// Directory or file on this machine, as an absolute path.
     Path(PathBuf),
-    /// Artifact in a registry.
+    /// Artifact in an OCI registry.
     Registry(ArtifactReference),
     /// Package of npm, PyPI or crates.
     Package(PackageReference),
@@ -47,7 +47,7 @@ impl PluginSource {
         Ok(Self::Path(path))
     }
 
-    /// Whether a version from the other source is a version of the same plugin.
+    /// Whether `self` and `other` name versions of the same plugin.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Registry(one), Self::Registry(other)) => one.is_same_repository(other),
@@ -56,7 +56,7 @@ impl PluginSource {
         }
     }
 
-    /// Returns a text that is equal for exactly those sources that [are the same](Self::is_same).
+    /// Returns a text that is equal for two sources exactly if they [are the same](Self::is_same).
     ///
     /// For example:
     ///
@@ -98,12 +98,12 @@ impl From<PluginSource> for String {
     }
 }
 
-/// Credentials and settings of the operator that sources need.
+/// Operator's credentials and settings for accessing sources.
 #[derive(Clone)]
 pub struct SourceAccess {
-    /// Looks up credentials for OCI registries.
+    /// Function that looks up credentials for OCI registries.
     pub credentials: FindCredentials,
-    /// Surroundings with the settings of npm, pip and cargo.
+    /// Environment in which the settings of npm, pip and cargo are found.
     pub clients: ClientEnvironment,
 }
 
@@ -114,14 +114,14 @@ pub struct FetchedPlugin {
     pub source: PluginSource,
     /// Signed bytes: the source, or the packed plugin in a package; `None` for a directory.
     pub bytes: Option<Vec<u8>>,
-    /// Digest of the artifact's manifest in the registry.
+    /// Digest of the artifact's manifest, for a plugin from an OCI registry.
     pub manifest: Option<String>,
-    /// Record of the package, for one from a registry.
+    /// Record of the package, for a plugin from npm, PyPI or crates.
     pub package: Option<LockedPackage>,
-    /// Warning about a version that was yanked or deprecated.
+    /// Warning that the version was yanked or is deprecated.
     pub notice: Option<String>,
-    /// Signature from the source, with its location; `None` for the location of one in a separate
-    /// file.
+    /// Signature that came with the source, if there is one, and its location. `None` if the
+    /// signature of a file is in a separate file next to it.
     signature: Option<(Option<String>, String)>,
 }
 
@@ -138,7 +138,7 @@ impl FetchedPlugin {
         }
     }
 
-    /// Unpacks the plugin in the files of a package.
+    /// Finds and unpacks the plugin in the files of a package.
     fn of_package(files: Files, source: PluginSource, origin: &Path) -> anyhow::Result<Self> {
         let carried = carried::find_plugin(files, origin)?;
         let contents = pack::unpack_plugin(&carried.bytes, &origin.join(&carried.path))?;
@@ -164,7 +164,7 @@ impl FetchedPlugin {
         }
     }
 
-    /// Reads the signature of the bytes. Returns it with its location.
+    /// Reads the signature of `bytes`. Returns the signature, if there is one, and its location.
     pub fn signature(&self) -> anyhow::Result<(Option<String>, String)> {
         match (&self.signature, &self.source) {
             (Some(found), _) => Ok(found.clone()),
@@ -179,7 +179,8 @@ pub(super) fn how_to_sign(path: &Path) -> String {
     format!("sign it with `minisign -S -m {}`", path.display())
 }
 
-/// Reads the signature of a file from `FILE.minisig`. Returns it with its location.
+/// Reads the signature of a file from `FILE.minisig`. Returns the signature, if there is one, and
+/// its location.
 pub(super) fn signature_beside(path: &Path) -> anyhow::Result<(Option<String>, String)> {
     let mut at = OsString::from(path.as_os_str());
     at.push(".minisig");
@@ -212,8 +213,8 @@ pub async fn fetch_plugin(
     }
 }
 
-/// Downloads the plugin in a package. The versions of the package and of the plugin must be the
-/// same: updates are found by the version of the package.
+/// Downloads the plugin in a package of npm, PyPI or crates. The package and the plugin must have
+/// the same version, because updates are found by the version of the package.
 async fn fetch_reference(
     reference: &PackageReference,
     installed: Option<&Version>,
@@ -245,15 +246,16 @@ async fn fetch_reference(
     })
 }
 
-/// Downloads the plugin of a reference. Without a tag, or to update a version, takes the newest
-/// version; a digest always selects the same artifact.
+/// Downloads the plugin that a reference to an OCI registry names. A reference without a tag, or an
+/// update of a version, selects the newest version; a digest always selects the same artifact.
 async fn pull_reference(
     reference: &ArtifactReference,
     installed: Option<&Version>,
     credentials: &FindCredentials,
 ) -> anyhow::Result<FetchedPlugin> {
     let mut registry = PluginRegistry::new(reference, credentials.clone())?;
-    // A tag that is not a version, for example `stable`, is used even if it was moved.
+    // A tag that is not a version, for example `stable`, is used as it is, even if it was moved
+    // since.
     let is_version = |tag: &String| installed.is_some() && tag_version(tag).is_some();
     let is_open = reference.digest.is_none() && reference.tag.as_ref().is_none_or(is_version);
     let newest = if is_open {
@@ -290,14 +292,14 @@ async fn pull_reference(
     })
 }
 
-/// Reads the plugin in a directory or file on this machine. The first bytes of a file decide its
+/// Reads a plugin from a directory or file on this machine. The first bytes of a file determine its
 /// kind.
 pub fn read_packed(path: &Path) -> anyhow::Result<FetchedPlugin> {
     let shown = path.display();
     let found = path.metadata().with_context(|| {
         let text = path.to_string_lossy();
-        // `std::path::absolute` turns `https://` into `https:/`; the last name with a `:` is a
-        // reference without its scheme, as other tools write it.
+        // `std::path::absolute` turns `https://` into `https:/`. A `:` in the last component
+        // suggests a registry reference without its scheme, as other tools write it.
         let hint = if text.contains(":/") {
             "; a source is a folder or file on this machine, oci://HOST/REPOSITORY:TAG, or a package as npm:NAME: download it first"
         } else if text.rsplit('/').next().is_some_and(|last| last.contains(':')) {
@@ -320,8 +322,8 @@ pub fn read_packed(path: &Path) -> anyhow::Result<FetchedPlugin> {
         pack::unpack_plugin(&bytes, path)?
     } else if bytes.starts_with(archive::MAGIC) || bytes.starts_with(zip::MAGIC) {
         let files = carried::read_package(&bytes, path)?;
-        // Archives of a plugin's directory have a manifest, and packages have it in the packed
-        // plugin.
+        // An archive of a plugin's directory contains the manifest as a file; a package contains it
+        // in the packed plugin.
         if bytes.starts_with(zip::MAGIC) {
             return FetchedPlugin::of_package(files, source, path);
         }

@@ -1,21 +1,22 @@
-//! Captures the output of a process within a limit: the head and the tail of long output, and its
-//! lines as they arrive.
+//! Captures the output of a process up to a size limit: of long output the head and the tail. Also
+//! splits output into lines as it arrives.
 
 use std::collections::VecDeque;
 
 use super::screen::TerminalScreen;
 
-/// Longest line that is passed on in one piece.
+/// Maximum length in bytes of a line that is passed on in one piece.
 pub const MAX_LINE_BYTES: usize = 1024 * 1024;
 
-/// Output with a size limit: of longer output the first and the last half of the limit are kept.
+/// Captured output with a size limit in bytes. Of longer output, the first half and the last half
+/// of the limit are kept.
 #[derive(Clone, Debug)]
 pub struct Captured {
     cap: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     left_out: u64,
-    /// Terminal emulation that reduces the output, if enabled.
+    /// Terminal emulation that removes control sequences and overwritten text, if enabled.
     screen: Option<TerminalScreen>,
 }
 
@@ -30,7 +31,7 @@ impl Captured {
         }
     }
 
-    /// Captures the output as a terminal would finally show it. The limit applies to the shown
+    /// Captures the output as a terminal would finally show it. The size limit applies to the shown
     /// text.
     pub fn of_screen(cap: usize) -> Self {
         Self {
@@ -39,7 +40,7 @@ impl Captured {
         }
     }
 
-    /// Adds output.
+    /// Adds a chunk of output.
     pub fn push(&mut self, bytes: &[u8]) {
         match self.screen.take() {
             None => self.keep_bytes(bytes),
@@ -50,7 +51,7 @@ impl Captured {
         }
     }
 
-    /// Flushes the screen. Nothing may be pushed afterwards.
+    /// Flushes the screen at the end of the output. `push` must not be called afterwards.
     pub fn finish_capture(&mut self) {
         if let Some(mut screen) = self.screen.take() {
             screen.finish_screen(&mut |bytes| self.keep_bytes(bytes));
@@ -58,7 +59,7 @@ impl Captured {
         }
     }
 
-    /// Returns the rows that are still on the screen: later output may overwrite them.
+    /// Returns the rows that are still on the screen, which later output may overwrite.
     pub fn rows_on_screen(&self) -> String {
         let mut shown = Vec::new();
         if let Some(mut screen) = self.screen.clone() {
@@ -67,8 +68,9 @@ impl Captured {
         String::from_utf8_lossy(&shown).into_owned()
     }
 
-    /// Returns the text that has left the screen: its head, the number of bytes that were dropped
-    /// behind it, and its tail, which is empty if there is no gap.
+    /// Returns the text that has left the screen: its head, the number of bytes dropped after the
+    /// head, and its tail. If nothing was dropped, the head is the complete text and the tail is
+    /// empty.
     pub fn parts(&self) -> (String, u64, String) {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -82,15 +84,15 @@ impl Captured {
         }
     }
 
-    /// Forgets the text that has left the screen.
+    /// Discards the text that has left the screen.
     pub fn forget_text(&mut self) {
         self.head.clear();
         self.tail.clear();
         self.left_out = 0;
     }
 
-    /// Returns the number of bytes that a terminal would not finally show: control sequences and
-    /// overwritten text.
+    /// Returns the number of bytes that were removed because a terminal would not finally show
+    /// them: control sequences and overwritten text.
     #[must_use]
     pub fn cleaned_bytes(&self) -> u64 {
         self.screen
@@ -108,20 +110,20 @@ impl Captured {
         self.left_out += excess as u64;
     }
 
-    /// Whether nothing was left out.
+    /// Whether no output was dropped.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.left_out == 0
     }
 
-    /// Returns the output unchanged; `None` if bytes were dropped.
+    /// Returns the captured bytes unchanged; `None` if output was dropped.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         let (front, back) = self.tail.as_slices();
         self.is_whole().then(|| [&self.head, front, back].concat())
     }
 
-    /// Returns the output as text, with a line at the gap that says how many bytes were dropped.
-    /// Bytes that are not UTF-8 become U+FFFD.
+    /// Returns the output as text. Where bytes were dropped, a line reports how many. Bytes that
+    /// are not UTF-8 become U+FFFD.
     #[must_use]
     pub fn text(&self) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
@@ -138,7 +140,7 @@ impl Captured {
     }
 }
 
-/// Splits chunks into lines.
+/// Splits chunks of output into lines.
 #[derive(Default)]
 pub(super) struct LineSplitter {
     partial: Vec<u8>,

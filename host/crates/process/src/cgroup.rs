@@ -1,10 +1,11 @@
-//! Puts each command in its own control group (cgroup v2), if this user can create one. The group
-//! limits and weighs the command as a whole, and kills it at once even while its processes keep
-//! forking.
+//! Runs each command in its own control group (cgroup v2), if this user can create one. The group
+//! limits and prioritizes the command as a whole, and can kill all its processes at once, even
+//! while they keep forking.
 //!
-//! A user can create groups in a systemd session (in their own `app.slice`), root everywhere. No
-//! controllers are enabled in parent groups: only those that the parent already delegates are used.
-//! It must not know which program runs in the group. Start from [`ProcessCgroup::make_group`].
+//! A user can create groups in a systemd session (in their own `app.slice`), and root can anywhere.
+//! No controllers are enabled in parent groups: only those that the parent already delegates are
+//! used. This module must not know which program runs in a group. Start from
+//! [`ProcessCgroup::make_group`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,23 +14,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::confine::Limits;
 
-/// Prefix of group names; the id of the process that created the group follows.
+/// Prefix of group names. After it comes the id of the process that created the group.
 const PREFIX: &str = "rind-";
 
-/// CPU weight of a command; other groups have 100.
+/// CPU weight of a command's group; the default of other groups is 100.
 const CPU_WEIGHT: u64 = 33;
 
-/// Extra processes for the helper, which is in the group too.
+/// Number of processes added to the limit for the helper, which runs in the same group.
 const OWN_PROCESSES: u64 = 4;
 
-/// Control files of a group, with the common name of their controller.
+/// Control files of a group, each with a name of its controller for users.
 const CONTROLLERS: &[(&str, &str)] = &[
     ("cpu.weight", "cpu"),
     ("pids.max", "processes"),
     ("memory.max", "memory"),
 ];
 
-/// A group. It is removed on drop if it is empty.
+/// Control group. It is removed on drop if it contains no process.
 #[derive(Debug)]
 pub(crate) struct ProcessCgroup(PathBuf);
 
@@ -37,12 +38,13 @@ pub(crate) struct ProcessCgroup(PathBuf);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgroupPlace {
     folder: PathBuf,
-    /// Controllers available in a group: `cpu`, `processes`, `memory`.
+    /// Controllers that are available in a group: `cpu`, `processes`, `memory`.
     pub controllers: Vec<&'static str>,
 }
 
 impl CgroupPlace {
-    /// Returns the parent group on this machine, or the reason why there is none.
+    /// Returns the parent group on this machine in which groups can be created, or the reason why
+    /// there is none. The result is cached.
     pub fn here() -> Result<&'static Self, &'static str> {
         static HERE: OnceLock<Result<CgroupPlace, String>> = OnceLock::new();
         let here = HERE.get_or_init(|| {
@@ -69,10 +71,11 @@ impl CgroupPlace {
         self.controllers.contains(&"processes")
     }
 
-    /// Tries to create a group in this folder.
+    /// Checks whether a group can be created in `folder`, by creating one.
     fn place_at(folder: &Path) -> Option<Self> {
         remove_left_over(folder);
-        // Moving a process requires write access to `cgroup.procs` of the common ancestor.
+        // Moving a process into a group requires write access to `cgroup.procs` of the closest
+        // common ancestor.
         let access = rustix::fs::Access::WRITE_OK;
         rustix::fs::access(folder.join("cgroup.procs"), access).ok()?;
         let tried = ProcessCgroup(folder.join(group_name()));
@@ -90,12 +93,13 @@ impl CgroupPlace {
 }
 
 impl ProcessCgroup {
-    /// Creates a group with these limits, `memory_bytes` including files in memory; `None` if no
-    /// group can be created.
+    /// Creates a group with these limits; `None` if no group can be created. `limits` contains the
+    /// memory limit in bytes, which includes files in memory.
     pub(crate) fn make_group(limits: Option<(&Limits, u64)>) -> Option<Self> {
         let group = Self(CgroupPlace::here().ok()?.folder.join(group_name()));
         fs::create_dir(&group.0).ok()?;
-        // `rind doctor` reports missing controllers.
+        // A limit without its controller cannot be written; `rind doctor` reports missing
+        // controllers.
         let set = |file: &str, value: u64| {
             let _ = fs::write(group.0.join(file), value.to_string());
         };
@@ -117,7 +121,7 @@ impl ProcessCgroup {
         let _ = fs::write(self.0.join("cgroup.kill"), "1");
     }
 
-    /// Whether the kernel killed a process because the group was out of memory.
+    /// Whether the kernel killed a process because the group reached its memory limit.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         let events = fs::read_to_string(self.0.join("memory.events")).unwrap_or_default();
         let kills = events
@@ -129,13 +133,13 @@ impl ProcessCgroup {
 
 impl Drop for ProcessCgroup {
     fn drop(&mut self) {
-        // If it is still in use, the next Rind process removes it.
+        // A group that is still in use is removed by the next Rind process.
         let _ = fs::remove_dir(&self.0);
     }
 }
 
-/// Whether this process is in a group. `is_root`: the group is the root of the cgroup hierarchy
-/// that this process can see.
+/// Whether this process is in `group`. With `is_root`, `group` may also be the root of the cgroup
+/// hierarchy that this process can see.
 #[cfg(target_os = "linux")]
 pub(super) fn is_in(group: &Path, is_root: bool) -> bool {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -150,7 +154,8 @@ fn group_name() -> String {
     format!("{PREFIX}{}-{n}", std::process::id())
 }
 
-/// Removes groups that killed processes of Rind left in place. A group in use cannot be removed.
+/// Removes groups whose creating Rind process is gone, for example because it was killed. A group
+/// that is still in use is kept, because the kernel refuses to remove it.
 fn remove_left_over(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -166,9 +171,9 @@ fn remove_left_over(folder: &Path) {
     }
 }
 
-/// Returns candidate parent folders, best first, from `/proc/self/cgroup` and
-/// `/proc/self/mountinfo`. Siblings of the group of this process come before its children, because
-/// a group can delegate controllers only while it contains no process.
+/// Returns candidate parent folders, best first. `own` is the text of `/proc/self/cgroup`, and
+/// `mounts` that of `/proc/self/mountinfo`. The parent of this process's group comes before the
+/// group itself, because a group can delegate controllers only while it contains no process.
 fn group_candidates(own: &str, mounts: &str) -> Option<Vec<PathBuf>> {
     let own = Path::new(own.lines().find_map(|line| line.strip_prefix("0::"))?);
     let (mounted, below) = mounts.lines().find_map(|line| {
@@ -179,7 +184,7 @@ fn group_candidates(own: &str, mounts: &str) -> Option<Vec<PathBuf>> {
         let below = own.strip_prefix(root).ok()?;
         (is_unified && !at.contains('\\')).then_some((Path::new(at), below))
     })?;
-    // The group is outside the cgroup namespace.
+    // This process's group is outside the cgroup namespace.
     if below.components().any(|part| part.as_os_str() == "..") {
         return None;
     }

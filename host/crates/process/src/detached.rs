@@ -1,4 +1,4 @@
-//! Starts a program of our own that outlives this process.
+//! Starts one of Rind's own programs so that it outlives this process.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -9,8 +9,9 @@ use std::process::{Command, Stdio};
 
 use super::confine;
 
-/// Starts a program in its own process group, with this environment, without a terminal and without
-/// descriptors of this process. Both its outputs go to `log`. Does not wait for its end.
+/// Starts a program in its own process group with the environment `env`, without a terminal and
+/// without descriptors of this process. Standard output and standard error go to `log`. Does not
+/// wait until the program ends.
 ///
 /// # Errors
 /// The program cannot be started.
@@ -20,7 +21,8 @@ pub fn start_detached(
     env: Vec<(OsString, OsString)>,
     log: File,
 ) -> io::Result<()> {
-    // A pipe of the parent that stays open would let the parent wait for the program.
+    // A pipe that the program inherited from this process would make the reader of the pipe wait
+    // for the program.
     confine::keep_descriptors()?;
     let mut command = Command::new(program);
     command

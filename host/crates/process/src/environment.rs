@@ -1,24 +1,25 @@
-//! Environment of started processes: an allowlist, so that no key leaks because a denylist forgot
-//! it.
+//! Selects the environment of started processes from an allowlist. A denylist would leak every key
+//! that it forgets.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// Variables that every process gets. None of them carries a secret.
+/// Variables that every process receives. None of them contains a secret.
 const BASE: &[&str] = &["PATH", "HOME", "LANG", "TERM", "USER", "TMPDIR"];
 
 /// Variables that keep programs from waiting for a user. Commands and scripts have no terminal and
-/// empty standard input, so an editor, a pager or a prompt would hang until the deadline.
+/// an empty standard input, so an editor, a pager or a prompt would hang until the timeout.
 ///
-/// Git keeps its proposed message with `true` as the editor (`commit --amend`, `rebase
-/// --continue`), and `git commit` fails with its error message for an empty message.
+/// With `true` as the editor, git keeps its proposed message (`commit --amend`,
+/// `rebase --continue`), and `git commit` without a message fails with an error.
 const UNATTENDED: &[(&str, &str)] = &[
     ("EDITOR", "true"),
     ("GIT_EDITOR", "true"),
     ("GIT_SEQUENCE_EDITOR", "true"),
     ("VISUAL", "true"),
-    // With an empty input, Vim reads keys from its output and waits forever. This command makes it
-    // exit with an error. `vim -c wq` runs its own commands first and exits before.
+    // Vim with an empty standard input reads keys from its output and waits forever. This command
+    // makes Vim exit with an error. `vim -c wq` still works, because it runs its own commands first
+    // and exits before.
     ("VIMINIT", "autocmd VimEnter * cquit"),
     ("AWS_PAGER", "cat"),
     ("BAT_PAGING", "never"),
@@ -42,13 +43,14 @@ const UNATTENDED: &[(&str, &str)] = &[
     ("TF_INPUT", "0"),
 ];
 
-/// Returns the variables of [`BASE`] and all `LC_*` that are set.
+/// Returns those variables of this process that are in [`BASE`] or begin with `LC_`.
 #[must_use]
 pub fn base_environment() -> Vec<(OsString, OsString)> {
     environment_with(&[], &[])
 }
 
-/// Returns [`base_environment`] with the variables that have one of these names or prefixes.
+/// Returns [`base_environment`] together with the variables that have one of these names or
+/// prefixes.
 #[must_use]
 pub fn environment_with(names: &[&str], prefixes: &[&str]) -> Vec<(OsString, OsString)> {
     std::env::vars_os()
@@ -59,12 +61,12 @@ pub fn environment_with(names: &[&str], prefixes: &[&str]) -> Vec<(OsString, OsS
         .collect()
 }
 
-/// Returns every variable of this process, for a caller that selects some.
+/// Returns all variables of this process, for callers that select from them.
 pub(super) fn own_variables() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os()
 }
 
-/// Splits a list of paths with `:` between them.
+/// Splits a list of paths that are separated by `:`.
 pub(super) fn paths_in(list: &OsStr) -> impl Iterator<Item = PathBuf> {
     std::env::split_paths(list)
 }
@@ -87,8 +89,9 @@ pub(super) fn set_variable(
     env.push((name, value.into()));
 }
 
-/// Whether `PATH` of this environment has a program of this name. A name with `/` counts as found:
-/// it is relative to the working directory of the program, which is not known here.
+/// Whether a directory in `PATH` of the environment `env` contains the program. A name with `/`
+/// counts as found: it is relative to the working directory of the program, which is not known
+/// here.
 pub(super) fn is_found(program: &OsStr, env: &[(OsString, OsString)]) -> bool {
     if program.as_encoded_bytes().contains(&b'/') {
         return true;

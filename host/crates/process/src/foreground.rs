@@ -1,5 +1,5 @@
-//! Runs programs of the user's own: in the foreground of the terminal, such as the editor, or for what
-//! they write, such as the one that reads the clipboard.
+//! Runs the user's own programs: in the foreground of the terminal, such as the editor, or for
+//! their output, such as the program that reads the clipboard.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 
-/// Runs the user's own command line with a file as its last argument, and waits until it exits. The
+/// Runs the user's own command line with a file as the last argument, and waits until it exits. The
 /// program has the terminal, the environment and all rights of the user, so `command` must come
 /// from the user and from no other source.
 ///
@@ -23,13 +23,13 @@ pub fn run_with_file(command: &str, file: &Path) -> io::Result<ExitStatus> {
         .status()
 }
 
-/// Runs a program with the environment and all rights of the user and without input, and returns what
-/// it writes: at most one byte more than `max_bytes`. `None` if it fails or takes longer than
-/// `deadline`. The program and its arguments must come from the caller's own list, and the wish to
-/// run it from the user.
+/// Runs a program without input and returns its output, at most one byte more than `max_bytes`.
+/// Returns `None` if the program fails or takes longer than `deadline`. The program has the
+/// environment and all rights of the user, so `program` must come from the caller's own list, and
+/// the user must have asked to run it.
 ///
 /// # Errors
-/// The program is not there, or its output cannot be read.
+/// The program does not exist, or its output cannot be read.
 pub async fn read_program(
     program: &[&str],
     max_bytes: u64,
@@ -52,7 +52,8 @@ pub async fn read_program(
             let mut bounded = output.take(max_bytes.saturating_add(1));
             bounded.read_to_end(&mut bytes).await?;
         }
-        // A program that has more to write is ended with the pipe.
+        // A program with more output than the limit is not waited for: it ends when its pipe is
+        // closed.
         let is_whole = bytes.len() as u64 <= max_bytes;
         let is_done = !is_whole || child.wait().await?.success();
         Ok(is_done.then_some(bytes))

@@ -1,7 +1,7 @@
-//! A started process and its descendants: tracks which of them are alive, and stops them all.
+//! Tracks a started process and its descendants (a process tree), and stops them all.
 //!
 //! A tree gets SIGTERM, a grace period, then SIGKILL. A tree that keeps forking instead of cleaning
-//! up is killed early. Start from [`RunningTree`].
+//! up is killed before the grace period ends. Start from [`RunningTree`].
 
 use std::collections::BTreeSet;
 use std::io;
@@ -26,70 +26,72 @@ use super::tree::{
 };
 use rind_base::disk::TemporaryFolder;
 
-/// Time that processes have between SIGTERM and SIGKILL.
+/// Grace period between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Time that the first process gets to kill the others, before the host searches for them in
+/// Time limit for the first process to kill the others, before the host searches for them in
 /// `/proc`.
 const KILL_TIME: Duration = Duration::from_secs(10);
 
-/// Interval at which a tree that was asked to end is searched for new processes.
+/// Interval at which a tree is searched for new processes after SIGTERM.
 const SEARCH: Duration = Duration::from_millis(100);
 
-/// Number of new processes after which a tree that was asked to end counts as multiplying, and is
-/// killed. Programs start fewer than that to clean up.
+/// Number of processes that a tree may start after SIGTERM. With more, it counts as multiplying and
+/// is killed. Programs start fewer to clean up.
 const MAX_NEW_PROCESSES: usize = 32;
 
-/// Number of processes per second, started on the whole machine, after which a tree that was asked
-/// to end also counts as multiplying. A build starts a few hundred. If other programs start this
+/// Number of processes per second, started on the whole machine, above which a tree also counts as
+/// multiplying after SIGTERM. A build starts a few hundred per second. If other programs start that
 /// many, a command past its deadline only loses the rest of its grace period.
 const MAX_STARTS_PER_SECOND: u64 = 2000;
 
-/// Polling interval while processes end.
+/// Polling interval while waiting for processes to end.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Maximum number of SIGKILL rounds, enough to catch processes that fork faster than they are
-/// found.
+/// Maximum number of rounds of SIGKILL. It is large enough to catch processes that fork faster than
+/// a scan finds them.
 const KILL_ROUNDS: u32 = 50;
 
-/// Variable that marks a process tree. Descendants inherit it even if they leave the process group
-/// (as with `timeout`, `setsid` or job control), so they can still be found.
+/// Environment variable that marks the processes of a tree. Descendants inherit it even if they
+/// leave the process group (as with `timeout`, `setsid` or job control), so they can still be
+/// found.
 const MARK: &str = "RIND_PROCESS";
 
-/// A process tree that is stopped when this is dropped.
+/// Running process tree, which is stopped on drop.
 pub(super) struct RunningTree {
     child: Child,
     tree: ProcessTree,
     is_over: bool,
     keeper: Option<ProcessKeeper>,
-    /// Control group that holds the tree.
+    /// Control group of the tree.
     cgroup: Option<ProcessCgroup>,
-    /// Temporary folder, removed once no process of the tree can write there.
+    /// Temporary folder of the tree, removed when no process of the tree can write to it anymore.
     temporary: Option<TemporaryFolder>,
 }
 
-/// Socket between the host and a first process that reaps all descendants (a keeper).
+/// Socket between the host and a keeper: a first process that reaps all its descendants.
 struct ProcessKeeper {
     told: UnixStream,
-    /// Keeps the socket open: closing it makes the keeper kill the tree without SIGTERM.
+    /// Duplicate that keeps the socket open. When the socket closes, the keeper kills the tree
+    /// without SIGTERM.
     lifeline: StdUnixStream,
 }
 
-/// Resources that a process is started with in addition to its command.
+/// Resources of a process tree that are kept until the tree has ended.
 #[derive(Default)]
 pub(super) struct KeptResources {
-    /// Removed when the tree is gone.
+    /// Temporary folder, removed when the tree has ended.
     pub(super) temporary: Option<TemporaryFolder>,
-    /// Number of keeper generations, starting with the first process; 0: none. A keeper has the
-    /// socket to the host as its standard input.
+    /// Number of generations of keepers, starting with the first process; 0 without a keeper. The
+    /// standard input of a keeper is the socket to the host.
     pub(super) n_keepers: usize,
-    /// Control group of the tree; the first process moves its children into it. Removed when the
-    /// tree is gone.
+    /// Control group of the tree, which the keeper makes its children join. Removed when the tree
+    /// has ended.
     pub(super) cgroup: Option<ProcessCgroup>,
 }
 
 impl RunningTree {
-    /// Starts the command in a process group of its own.
+    /// Starts the command in its own process group.
     pub(super) fn spawn_tree(mut command: Command, kept: KeptResources) -> io::Result<Self> {
         let mark = rind_base::clock::new_id();
         command.process_group(0).env(MARK, &mark);
@@ -121,7 +123,7 @@ impl RunningTree {
         })
     }
 
-    /// Waits for the program, which may leave background processes; may be called again.
+    /// Waits until the program ends, which may leave background processes. May be called again.
     pub(super) async fn wait_for_program(&mut self) -> io::Result<ExitStatus> {
         let Some(keeper) = &self.keeper else {
             return self.child.wait().await;
@@ -133,8 +135,9 @@ impl RunningTree {
         }
     }
 
-    /// Stops all living processes of the tree and returns whether there were any. If `ended_alone`,
-    /// keepers exit by themselves and get time for that.
+    /// Stops all living processes of the tree, and returns whether there were any. `ended_alone` is
+    /// whether the program ended by itself; keepers then exit by themselves, too, and get time to
+    /// do so.
     pub(super) async fn stop_tree(&mut self, ended_alone: bool) -> bool {
         if self.keeper.is_some()
             && let Some(was_alive) = self.stop_kept(ended_alone).await
@@ -149,7 +152,8 @@ impl RunningTree {
         let was_alive = loop {
             tokio::select! {
                 was_alive = &mut ending => break was_alive.unwrap_or(true),
-                // Without `/proc` an unreaped child would count as alive.
+                // The child must be reaped, because a zombie would count as alive on systems
+                // without `/proc`.
                 _ = self.child.wait(), if !is_collected => is_collected = true,
             }
         };
@@ -158,8 +162,9 @@ impl RunningTree {
     }
 
     /// Stops a tree with a keeper, which exits after all others. This avoids waiting for a scan of
-    /// all processes of the machine, which is slow while a command forks as fast as it can. `None`:
-    /// the keeper still runs or was killed, so other processes may be alive.
+    /// all processes of the machine, which is slow while a command forks as fast as it can. Returns
+    /// whether any process was alive, or `None` if the keeper still runs or was killed, so that
+    /// other processes may be alive.
     async fn stop_kept(&mut self, ended_alone: bool) -> Option<bool> {
         if ended_alone && let Some(is_clean) = self.wait_ended(LINGER).await {
             return is_clean.then_some(false);
@@ -188,21 +193,21 @@ impl RunningTree {
         is_clean.then_some(true)
     }
 
-    /// Waits for the keeper to exit. Returns whether it exited by itself, which it does once
-    /// nothing else of the tree is left.
+    /// Waits for the keeper to exit, at most for the time `within`; `None` on a timeout. Returns
+    /// whether the keeper exited by itself, which it does when nothing else of the tree is left.
     async fn wait_ended(&mut self, within: Duration) -> Option<bool> {
         let status = tokio::time::timeout(within, self.child.wait()).await.ok()?;
         Some(status.is_ok_and(|status| status.code().is_some()))
     }
 
-    /// Whether the kernel killed a process because the tree was out of memory.
+    /// Whether the kernel killed a process because the tree reached its memory limit.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         self.cgroup
             .as_ref()
             .is_some_and(ProcessCgroup::ran_out_of_memory)
     }
 
-    /// Returns the first process, and whether the others are its descendants.
+    /// Returns the first process if it is a keeper, so that all others are its descendants.
     pub(super) fn kept_leader(&self) -> Option<Pid> {
         self.keeper.as_ref().map(|_| self.tree.leader)
     }
@@ -213,7 +218,8 @@ impl RunningTree {
 }
 
 impl ProcessKeeper {
-    /// Returns the exit status of the program. Never returns if the socket is closed without one.
+    /// Returns the exit status of the program, as the keeper reports it. If the socket closes
+    /// without a report, this future never completes.
     async fn status(&self) -> ExitStatus {
         loop {
             if self.told.readable().await.is_err() {
@@ -245,7 +251,7 @@ impl Drop for RunningTree {
         let temporary = self.temporary.take();
         let lifeline = self.keeper.take().map(|keeper| keeper.lifeline);
         let cgroup = self.cgroup.take();
-        // A thread, not a task: the runtime may be shutting down.
+        // Use a thread instead of a task, because the runtime may be shutting down.
         let started = std::thread::Builder::new()
             .name("stop-processes".to_owned())
             .spawn(move || {
@@ -257,7 +263,7 @@ impl Drop for RunningTree {
                 if let Some(cgroup) = &cgroup {
                     cgroup.kill_group();
                 }
-                // Closing it makes the keeper kill the others.
+                // Closing the socket makes the keeper kill the others.
                 if lifeline.is_some() {
                     drop(lifeline);
                     tree.wait_for_end(KILL_TIME);
@@ -272,7 +278,7 @@ impl Drop for RunningTree {
     }
 }
 
-/// Rate at which the machine starts processes.
+/// Measures how many processes per second the whole machine starts.
 struct StartRate {
     since: Instant,
     n_started: u64,
@@ -286,7 +292,7 @@ impl StartRate {
         }
     }
 
-    /// Returns the rate since the last call.
+    /// Returns the number of processes started per second since the last call.
     fn per_second(&mut self) -> u64 {
         let before = std::mem::replace(self, Self::new());
         let took = self.since.duration_since(before.since).as_millis().max(1);
@@ -297,17 +303,18 @@ impl StartRate {
 
 #[derive(Clone)]
 struct ProcessTree {
-    /// The first process; its id is also the process group id.
+    /// First process. Its id is also the id of the process group.
     leader: Pid,
-    /// Mark `NAME=VALUE` in the environment of the tree's processes.
+    /// Variable `NAME=VALUE` that marks the tree's processes in their environment.
     mark: String,
-    /// Number of keeper generations, starting with the first process, which exit last; 0: none.
+    /// Number of generations of keepers, starting with the first process; 0 without a keeper.
+    /// Keepers exit last.
     n_keepers: usize,
 }
 
 impl ProcessTree {
-    /// Sends SIGTERM to the processes and returns whether there were any. Keepers are skipped,
-    /// because they must reap the others.
+    /// Sends SIGTERM to the processes of the tree, and returns whether there were any. Keepers get
+    /// no signal, because they must reap the others.
     fn ask_to_end(&self) -> bool {
         if self.n_keepers == 0 {
             self.signal_all(Signal::TERM);
@@ -323,8 +330,8 @@ impl ProcessTree {
         are_there
     }
 
-    /// Kills the processes, except for a keeper, which exits once the others are gone: without it
-    /// the remaining processes could not be found.
+    /// Kills the processes of the tree. A first process that is a keeper is not killed: it exits
+    /// when the others are gone, and without it the remaining ones could not be found.
     fn kill_tree(&self) {
         if self.n_keepers == 0 {
             return self.signal_all(Signal::KILL);
@@ -334,7 +341,8 @@ impl ProcessTree {
         }
     }
 
-    /// Signals all processes; fails only when none is left.
+    /// Sends a signal to all processes of the tree. Errors are ignored, because they mean that the
+    /// process has ended.
     fn signal_all(&self, signal: Signal) {
         let _ = rustix::process::kill_process_group(self.leader, signal);
         for process in list_processes().filter(|process| self.has_process(process)) {
@@ -343,7 +351,7 @@ impl ProcessTree {
     }
 
     /// Sends SIGTERM, then SIGKILL after the grace period. Returns whether any process was alive.
-    /// Blocks.
+    /// Blocks the thread.
     fn end(&self) -> bool {
         let was_alive = self.is_alive();
         if was_alive {
@@ -353,9 +361,9 @@ impl ProcessTree {
         was_alive
     }
 
-    /// Waits until this tree with a keeper has ended, or has started too many processes since it
-    /// was asked to end. Returns whether it multiplies. Gives up after `most`, or when `is_over` is
-    /// cancelled.
+    /// Watches a tree with a keeper after SIGTERM, and returns whether it multiplies, that is,
+    /// starts too many processes. Returns false when the tree has ended, after the time `most`, or
+    /// when `is_over` is cancelled.
     fn keeps_multiplying(&self, most: Duration, is_over: &CancellationToken) -> bool {
         let until = Instant::now() + most;
         let mut rate = StartRate::new();
@@ -425,7 +433,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs a command and returns whether it multiplies, measured from its first byte of output on.
+    /// Runs a command, and returns whether its tree multiplies after its first byte of output.
     fn multiplies(command: &str) -> bool {
         let mut command_line = std::process::Command::new("bash");
         command_line.args(["-c", command]).stdin(Stdio::null());
@@ -448,8 +456,8 @@ mod tests {
     fn a_tree_that_keeps_starting_processes_is_told_from_one_that_cleans_up() {
         let many = "echo; while :; do for i in {1..20}; do sleep 0.01 & done; wait; done";
         assert!(multiplies(many));
-        // Neither processes started one by one, as a cleanup trap does, nor any number of existing
-        // processes count as multiplying.
+        // Starting processes one by one, as a cleanup trap does, does not count as multiplying, nor
+        // do many processes that exist already.
         assert!(!multiplies(
             "echo; for i in {1..10}; do sleep 0.2; done; sleep 60"
         ));

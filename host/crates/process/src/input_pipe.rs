@@ -1,7 +1,7 @@
-//! The named pipe that a process which stays running reads as its standard input.
+//! Creates the named pipe that a long-running process reads as its standard input.
 //!
-//! Owns the private folder of the pipe, which is removed with it. It must not know what is written.
-//! Start from [`InputPipe::create`].
+//! The pipe is in a private folder, which is removed with it. This module must not know what is
+//! written to the pipe. Start from [`InputPipe::create`].
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use tokio::net::unix::pipe::{OpenOptions, Sender};
 
 use rind_base::disk::TemporaryFolder;
 
-/// Name of the pipe in its folder.
+/// File name of the pipe.
 const PIPE: &str = "input";
 
 /// A named pipe in a private folder.
@@ -22,15 +22,16 @@ pub struct InputPipe {
 }
 
 impl InputPipe {
-    /// Creates a pipe in a folder whose name begins with `prefix`, and its end for writing, which
-    /// stays open if the process closes its own.
+    /// Creates a pipe in a folder whose name begins with `prefix`, and opens it for writing. The
+    /// write end stays open if the process closes its read end.
     ///
     /// # Errors
     /// The folder or the pipe cannot be created.
     pub async fn create(prefix: &'static str) -> io::Result<(Self, Sender)> {
         let made = tokio::task::spawn_blocking(move || Self::create_files(prefix)).await;
         let pipe = made.map_err(io::Error::other)??;
-        // Opened for reading too, so that opening does not wait for the process.
+        // Open the pipe for reading, too, so that opening does not block until the process opens
+        // it.
         let sender = OpenOptions::new()
             .read_write(true)
             .open_sender(&pipe.path)?;

@@ -1,8 +1,8 @@
-//! The one place that starts processes: runs a program with a deadline, output caps and control
+//! Starts all processes of Rind: runs a program with a deadline, limits on its output, and control
 //! over its whole process tree.
 //!
-//! On normal exit, deadline, cancellation and drop of the future alike, no descendant of the
-//! program is left running. This module must not know which program runs, nor why. Start from
+//! After a normal exit, the deadline, cancellation or the drop of the future, no descendant of the
+//! program is left running. This crate must not know which program runs, nor why. Start from
 //! [`Process`].
 
 mod capture;
@@ -44,15 +44,15 @@ pub use passed::Passed;
 pub use watch::Exceeded;
 use watch::TreeWatch;
 
-/// Time for which the output of an exited program may stay open before its background processes are
-/// stopped.
+/// Time for which background processes of an exited program may keep its output open before they
+/// are stopped.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// Time for which output is read after the process tree is gone; only a process that escaped can
-/// hold it open.
+/// Time for which output is still read after the process tree has ended. Only a process that
+/// escaped can keep the output open.
 const LAST_READ: Duration = Duration::from_millis(500);
 
-/// Output stream of a process. Merged outputs count as `Stdout`.
+/// Output stream of a process. With [`Streams::Merged`], all output counts as `Stdout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.
@@ -71,18 +71,18 @@ pub enum Streams {
     Separate,
 }
 
-/// Callback for each line of output, without the line break; lines over 1 MiB come in pieces. Must
-/// not block.
+/// Callback for each line of output, without the line break; lines over 1 MiB are passed in pieces.
+/// It must not block.
 pub type OnLine = Arc<dyn Fn(Stream, &str) + Send + Sync>;
 
-/// Callback for the bytes of each output as they arrive. Must not block.
+/// Callback for the bytes of each output stream as they arrive. It must not block.
 pub type OnBytes = Arc<dyn Fn(Stream, &[u8]) + Send + Sync>;
 
-/// A program to run, in its own process group.
+/// Program to run, in its own process group.
 ///
 /// Set the fields, or start from [`Process::bare`], then call [`Process::run`]. The program
-/// inherits neither environment variables nor descriptors of the host: pass everything it needs in
-/// the fields.
+/// inherits neither environment variables nor descriptors of the host: everything it needs must be
+/// in the fields.
 #[derive(Clone)]
 pub struct Process {
     /// Name or path of the program.
@@ -91,30 +91,31 @@ pub struct Process {
     pub args: Vec<OsString>,
     /// Working directory.
     pub cwd: PathBuf,
-    /// Complete environment: nothing else is passed on. Usually [`base_environment`].
+    /// Complete environment: no other variables are passed. Usually [`base_environment`].
     pub env: Vec<(OsString, OsString)>,
-    /// File or named pipe for standard input; `None`: empty input. A confined program is allowed to
-    /// read it.
+    /// Path of a file or named pipe for standard input, which a confined program may also read;
+    /// `None` means empty input.
     pub stdin: Option<PathBuf>,
-    /// Deadline of the program.
+    /// Maximum duration of the run.
     pub deadline: Duration,
-    /// Whether the two outputs share a pipe.
+    /// Whether standard output and standard error share a pipe.
     pub streams: Streams,
-    /// Maximum number of bytes to keep of each output stream. Longer output loses its middle.
+    /// Maximum number of bytes that are kept of each output stream. Of longer output, the middle is
+    /// dropped.
     pub capture_bytes: usize,
-    /// Callback for each line of output, for progress.
+    /// Callback for each line of output, for example to show progress.
     pub on_line: Option<OnLine>,
-    /// Callback for the output as it arrives, for a reader that splits it itself.
+    /// Callback for output as it arrives, for callers that do not want lines.
     pub on_bytes: Option<OnBytes>,
-    /// Confinement of the program and everything it starts; `None`: none.
+    /// Confinement of the program and everything it starts; `None` runs the program unconfined.
     pub confine: Option<Confinement>,
-    /// Path of Rind's own binary, which runs as the keeper of a program without `confine`, so that
-    /// no descendant escapes. If `None`, a descendant that leaves the process group and clears its
-    /// environment cannot be found.
+    /// Path of Rind's own binary, which runs as the keeper of a program without `confine`: the
+    /// keeper reaps all descendants, so that none escapes. If `None`, a descendant that leaves the
+    /// process group and clears its environment cannot be found.
     pub keeper: Option<PathBuf>,
 }
 
-/// End of a process.
+/// Reason why a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// Exited by itself with this exit code.
@@ -129,24 +130,24 @@ pub enum Ending {
     Exceeded(Exceeded),
 }
 
-/// A process that has ended, with its whole tree.
+/// Result of a process that has ended, together with its whole tree.
 #[derive(Debug)]
 pub struct Finished {
-    /// End of the process.
+    /// Reason why the process ended.
     pub ending: Ending,
-    /// Standard output, and standard error too when they are merged.
+    /// Standard output; with [`Streams::Merged`], also standard error.
     pub stdout: Captured,
-    /// Standard error; empty when merged.
+    /// Standard error; empty with [`Streams::Merged`].
     pub stderr: Captured,
     /// Whether background processes of the program had to be stopped.
     pub stopped_background: bool,
 }
 
-/// A process that could not be run.
+/// Error about a process that could not be run.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot run `{program}` in `{cwd}`: {source}")]
 pub struct SpawnError {
-    /// Program, by name or path.
+    /// Name or path of the program.
     pub program: String,
     /// Working directory of the program.
     pub cwd: PathBuf,
@@ -155,10 +156,11 @@ pub struct SpawnError {
     pub source: std::io::Error,
 }
 
-/// Timeout of a program that takes milliseconds, generous for a busy machine.
+/// Timeout of a program started with [`Process::bare`]. Such a program takes milliseconds; the rest
+/// is for a busy machine.
 const BARE_DEADLINE: Duration = Duration::from_secs(30);
 
-/// Captured bytes of such a program: enough for an answer or an error.
+/// Maximum output of such a program in bytes: enough for an answer or an error.
 const BARE_CAPTURE_BYTES: usize = 16 << 10;
 
 impl Process {
@@ -182,9 +184,9 @@ impl Process {
         }
     }
 
-    /// Runs the program until its whole process tree has ended. On the deadline, on `cancel`, or
-    /// when this future is dropped, the tree gets SIGTERM and two seconds later SIGKILL, or earlier
-    /// if it keeps starting processes.
+    /// Runs the program until its whole process tree has ended. At the deadline, on `cancel`, or
+    /// when this future is dropped, the tree gets SIGTERM, and SIGKILL two seconds later, or
+    /// earlier if the tree keeps starting processes.
     ///
     /// # Errors
     /// The program could not be started or waited for. A program that fails is an [`Ending`], not
@@ -266,8 +268,8 @@ impl Process {
         })
     }
 
-    /// Returns the process to start: the program, or a helper around it. Blocking disk access runs
-    /// on a blocking thread.
+    /// Returns the process to start: the program itself, or a helper that starts it. Blocking disk
+    /// access runs on a blocking thread.
     async fn wrapped(&self) -> std::io::Result<WrappedProcess> {
         let process = self.clone();
         let wrap = move || match (&process.confine, &process.keeper) {
@@ -283,8 +285,8 @@ impl Process {
         tokio::task::spawn_blocking(wrap).await?
     }
 
-    /// Spawns on this thread. A blocking thread may exit early, and some programs are killed when
-    /// the thread that started them exits.
+    /// Spawns the process on this thread. A blocking thread may exit early, and some programs are
+    /// killed when the thread that started them exits.
     fn spawn(
         &self,
         wrapped: WrappedProcess,
@@ -300,15 +302,15 @@ impl Process {
         // Descriptors that this process inherited must not leak to the program.
         confine::keep_descriptors()?;
         let stdin = match &self.stdin {
-            // With a helper, standard input is the helper's socket to the host; the helper opens
-            // the file for the program.
+            // A helper's standard input is its socket to the host; the helper opens the file for
+            // the program.
             Some(path) if self.confine.is_none() && self.keeper.is_none() => {
                 std::fs::File::open(path)?.into()
             }
             _ => Stdio::null(),
         };
-        // The command owns our copies of the pipes' write ends. It is dropped on return; otherwise
-        // reading would never end.
+        // The command owns this process's copies of the pipes' write ends. It is dropped on return;
+        // otherwise reading would never end.
         let mut command = tokio::process::Command::new(wrapped.program);
         command
             .args(wrapped.args)
@@ -341,7 +343,8 @@ struct OutputCallbacks<'a> {
     on_bytes: Option<&'a OnBytes>,
 }
 
-/// Reads to the end of the pipe. A read error ends the reading, and the bytes read so far are kept.
+/// Reads a pipe to its end, and passes the output on. After a read error, the bytes read so far are
+/// kept.
 async fn read_all(
     reader: impl Into<Option<PipeReader>>,
     stream: Stream,

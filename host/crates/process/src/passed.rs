@@ -1,8 +1,8 @@
-//! Selects environment variables of the user for commands and scripts: variables that build tools
-//! need, and variables named in the settings. A variable that looks like a secret is passed only if
-//! the settings contain its full name.
+//! Selects the user's environment variables to pass to commands and scripts: variables that build
+//! tools need, and variables named in the settings. A variable that looks like a secret is passed
+//! only if the settings contain its full name.
 //!
-//! It must not know which program runs. Start from [`Passed`].
+//! This module must not know which program runs. Start from [`Passed`].
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -78,8 +78,8 @@ const USUAL: &[&str] = &[
     "no_proxy",
 ];
 
-/// Hosts that bypass a proxy: servers that a command starts itself. Used for both spellings of the
-/// variable.
+/// Hosts of servers that a command starts itself, which are reached without a proxy. Used for both
+/// spellings of the variable.
 const NO_PROXY: &str = "localhost,127.0.0.1,::1";
 
 /// Substrings of the names of secret variables.
@@ -99,25 +99,27 @@ const SECRET_PARTS: &[&str] = &[
     "TOKEN",
 ];
 
-/// Words between underscores in the names of secret variables. They must match whole: `PATH` is not
-/// a secret.
+/// Words between underscores in the names of secret variables. A word must match completely: `PATH`
+/// is not a secret.
 const SECRET_WORDS: &[&str] = &["PASS", "PAT", "PIN", "PW", "PWD", "SESSION"];
 
-/// Shortest secret that is masked in output: shorter values also occur within ordinary words.
+/// Minimum length in bytes of a secret that is masked in output. Shorter values also occur within
+/// ordinary words.
 const MIN_SECRET_BYTES: usize = 8;
 
-/// Names of additional variables to pass: full names, and prefixes that end in `*`.
+/// Names of additional variables to pass: full names, and prefixes, which are written with a `*` at
+/// the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct Passed {
     names: Vec<String>,
     prefixes: Vec<String>,
-    /// Whether all variables are passed, secrets too.
+    /// Whether all variables are passed, including secrets.
     is_all: bool,
 }
 
 impl Passed {
-    /// Passes every variable, secrets too: for commands that the user types.
+    /// Passes all variables, including secrets, for commands that the user types.
     #[must_use]
     pub fn everything() -> Self {
         Self {
@@ -126,8 +128,9 @@ impl Passed {
         }
     }
 
-    /// Returns the complete environment of a command. Later sources override earlier ones: the base
-    /// variables, the variables that keep programs from waiting for a user, the passed variables.
+    /// Returns the complete environment of a command: the base variables, the variables that keep
+    /// programs from waiting for a user, and the passed variables. The later ones override the
+    /// earlier ones.
     #[must_use]
     pub fn environment(&self) -> Vec<(OsString, OsString)> {
         if self.is_all {
@@ -226,7 +229,8 @@ impl From<Passed> for Vec<String> {
     }
 }
 
-/// Whether the name or the value looks like a secret, such as a password in the URL of a proxy.
+/// Whether the name or the value of a variable looks like a secret. A proxy URL with a password
+/// does, for example.
 fn looks_like_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRET_PARTS.iter().any(|part| name.contains(part))
@@ -236,8 +240,9 @@ fn looks_like_secret(name: &str, value: &str) -> bool {
         || Scanner::shared().mask(value).is_some()
 }
 
-/// Whether a variable names a place or the desktop although its name is like that of a secret, such as
-/// `PWD`, `SSH_AUTH_SOCK` or `DESKTOP_SESSION`. Masking these would hide ordinary words and paths.
+/// Whether a variable contains a path or describes the desktop although its name looks like that of
+/// a secret, such as `PWD`, `SSH_AUTH_SOCK` or `DESKTOP_SESSION`. Masking such values would hide
+/// ordinary words and paths.
 fn is_place(name: &str, value: &str) -> bool {
     let is_of_desktop = ["DBUS_", "DESKTOP_", "XDG_"];
     is_of_desktop.iter().any(|prefix| name.starts_with(prefix))
@@ -252,15 +257,16 @@ fn has_user_info(text: &str) -> bool {
     })
 }
 
-/// Whether a variable (in upper or lower case) names a proxy. Programs accept a proxy URL without a
-/// scheme and a password with any character, so an `@` is enough to conclude that it contains a
-/// user.
+/// Whether a variable with this name (in upper or lower case) contains the address of a proxy.
+/// Programs accept a proxy address without a scheme and with any character in the password, so for
+/// these variables an `@` suffices as evidence of credentials.
 fn is_proxy(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.ends_with("_proxy") && name != "no_proxy"
 }
 
-/// Excludes loopback from proxies, so that programs reach servers of the command directly.
+/// Excludes loopback from proxies, so that programs connect directly to servers that the command
+/// starts.
 fn keep_loopback_from_proxies(env: &mut Vec<(OsString, OsString)>) {
     if !env
         .iter()

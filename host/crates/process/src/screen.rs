@@ -1,39 +1,41 @@
-//! Emulates a terminal to get the final output: overwritten lines, colors and other control
-//! sequences are removed.
+//! Emulates a terminal to get the final text of an output, without overwritten lines, colors and
+//! other control sequences.
 //!
 //! Progress bars rewrite a line many times, with a carriage return or by moving the cursor up, and
 //! a model would pay for each version. This terminal has unlimited width and keeps the last rows;
-//! text that scrolls out is final. It does not use a library, because an unterminated control
+//! text that scrolls out of them is final. No library is used, because an unterminated control
 //! string must not hide later lines, and memory must not grow with the output.
 
 use std::collections::VecDeque;
 use std::mem;
 
-/// Rows that the cursor can move back to, as in a typical terminal. Tools that draw several
-/// progress bars use fewer.
+/// Number of rows that the cursor can move back to, as in a typical terminal. Tools that draw
+/// several progress bars use fewer.
 const ROWS: usize = 64;
 
-/// Longest row that can be overwritten, in characters. A longer one is emitted in pieces.
+/// Maximum length in characters of a row that can be overwritten. A longer row is emitted in
+/// pieces.
 const MAX_COLUMNS: usize = 16 * 1024;
 
-/// Furthest column that a cursor move reaches, wider than any terminal. Without this bound a few
-/// bytes would become a row of [`MAX_COLUMNS`] blanks, at the host's cost.
+/// Rightmost column that a cursor move reaches, wider than any terminal. Without this limit, a few
+/// bytes of output could create a row of [`MAX_COLUMNS`] blanks.
 const MAX_MOVE: usize = 512;
 
-/// Longest control string (a title, a link), in bytes. A longer one is treated as text.
+/// Maximum length in bytes of a control string, such as a title or a link. A longer one is treated
+/// as text.
 const MAX_STRING_BYTES: usize = 4096;
 
-/// Longest list of parameters of a control sequence, in bytes.
+/// Maximum length in bytes of the parameters of a control sequence.
 const MAX_PARAMETERS_BYTES: usize = 64;
 
 const ESCAPE: u8 = 0x1b;
 const BELL: u8 = 0x07;
 
-/// A terminal emulator without a display.
+/// Terminal emulator without a display.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TerminalScreen {
     rows: VecDeque<Vec<char>>,
-    /// Row of the cursor.
+    /// Index in `rows` of the row with the cursor.
     row: usize,
     column: usize,
     state: ScreenState,
@@ -47,20 +49,20 @@ pub(super) struct TerminalScreen {
 enum ScreenState {
     #[default]
     Text,
-    /// After ESC.
+    /// After an ESC.
     Escape,
-    /// After ESC and an intermediate byte: one more byte is part of the sequence.
+    /// After an ESC and an intermediate byte; the next byte ends the sequence.
     Charset,
-    /// Within `ESC [`.
+    /// Within a control sequence, after `ESC [`.
     Sequence,
-    /// Within a string that is terminated by a bell or `ESC \`: a title, a link, a picture.
+    /// Within a control string, which a bell or `ESC \` terminates: a title, a link, a picture.
     String,
-    /// After ESC within such a string.
+    /// After an ESC within a control string.
     StringEscape,
 }
 
 impl TerminalScreen {
-    /// Processes output and passes final text to `out`.
+    /// Processes a chunk of output, and passes text that has become final to `out`.
     pub(super) fn push(&mut self, bytes: &[u8], out: &mut impl FnMut(&[u8])) {
         self.n_taken += bytes.len() as u64;
         for byte in bytes {
@@ -68,7 +70,7 @@ impl TerminalScreen {
         }
     }
 
-    /// Passes the remaining text to `out`.
+    /// Passes the text that is still on the screen to `out`.
     pub(super) fn finish_screen(&mut self, out: &mut impl FnMut(&[u8])) {
         if self.state == ScreenState::Text {
             self.end_partial(out);
@@ -102,7 +104,7 @@ impl TerminalScreen {
             ScreenState::String => match byte {
                 BELL => self.end_control(),
                 ESCAPE => self.state = ScreenState::StringEscape,
-                // Unterminated: the lines after it are not part of it.
+                // The string is unterminated: the following lines are not part of it.
                 b'\n' => {
                     self.end_control();
                     self.take_text(byte, out);
@@ -151,7 +153,7 @@ impl TerminalScreen {
             }
             b' '..=b'?' if self.partial.len() < MAX_PARAMETERS_BYTES => self.partial.push(byte),
             ESCAPE => self.state = ScreenState::Escape,
-            // Not a control sequence: drop its beginning and treat this byte as text.
+            // This is not a control sequence: drop its beginning and treat this byte as text.
             _ => {
                 self.end_control();
                 self.take_text(byte, out);
@@ -198,7 +200,8 @@ impl TerminalScreen {
         self.row = self.row.saturating_add(n).min(last.max(self.row));
     }
 
-    /// Erases from the cursor to the end (0), up to the cursor (1), or the whole row (2).
+    /// Erases the row from the cursor to the end (`how` is 0), up to the cursor (1), or completely
+    /// (2).
     fn erase_line(&mut self, how: usize) {
         let column = self.column;
         let Some(row) = self.rows.get_mut(self.row) else {
@@ -231,7 +234,7 @@ impl TerminalScreen {
         }
     }
 
-    /// Prints the complete characters in the partial bytes.
+    /// Prints the character in `partial` if its bytes are complete.
     fn complete_character(&mut self, out: &mut impl FnMut(&[u8])) {
         match std::str::from_utf8(&self.partial) {
             Ok(text) => {
@@ -255,7 +258,7 @@ impl TerminalScreen {
         }
     }
 
-    /// Prints a replacement for a character that will not be completed.
+    /// Prints a replacement character for a character whose bytes were not completed.
     fn end_partial(&mut self, out: &mut impl FnMut(&[u8])) {
         if !mem::take(&mut self.partial).is_empty() {
             self.print_character(char::REPLACEMENT_CHARACTER, out);
@@ -264,7 +267,7 @@ impl TerminalScreen {
 
     fn print_character(&mut self, character: char, out: &mut impl FnMut(&[u8])) {
         if self.column >= MAX_COLUMNS {
-            // A row this long is not a progress bar, so everything so far is final.
+            // A row this long is not a progress bar, so all text up to here is final.
             while self.row > 0 {
                 self.release_first(out);
             }
@@ -313,7 +316,7 @@ impl TerminalScreen {
         if ends {
             text.push('\n');
         }
-        // A replacement character counts with its own three bytes.
+        // A replacement character is counted with its own three bytes.
         self.n_given += text.len() as u64;
         out(text.as_bytes());
     }

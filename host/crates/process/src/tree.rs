@@ -1,8 +1,7 @@
 //! Reads `/proc`: living processes, their ancestry, and their memory.
 //!
-//! Ids are reused, so a process is identified by id and start time. Start from [`list_processes`]
-//! and
-//! [`find_descendants`].
+//! Process ids are reused, so a process is identified by id and start time. Start from
+//! [`list_processes`] and [`find_descendants`].
 
 use rustix::process::{Pid, Signal};
 
@@ -12,7 +11,7 @@ pub(super) struct ProcEntry {
     pub(super) pid: Pid,
     parent: i32,
     pub(super) group: i32,
-    /// Start time, in clock ticks since boot. Together with the id it identifies a process: on a
+    /// Start time in clock ticks since boot. Together with the id it identifies a process: on a
     /// machine that forks as fast as it can, ids are reused within a second.
     start: u64,
 }
@@ -20,7 +19,7 @@ pub(super) struct ProcEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DescendantProcess {
     pub(super) pid: Pid,
-    /// 1 for a child, 2 for a grandchild, and so on.
+    /// Number of generations below the root: 1 for a child, 2 for a grandchild, and so on.
     pub(super) depth: usize,
     start: u64,
 }
@@ -30,7 +29,7 @@ pub(super) trait FoundProcess {
     fn pid(&self) -> Pid;
     fn start(&self) -> u64;
 
-    /// Returns the current process group, if the process still exists.
+    /// Returns the current process group; `None` if the process has ended.
     fn group_now(&self) -> Option<Pid> {
         let (now, _) = ProcEntry::read_process(self.pid())?;
         Pid::from_raw(now.group).filter(|_| now.start == self.start())
@@ -41,8 +40,8 @@ pub(super) trait FoundProcess {
     fn signal(&self, signal: Signal) {
         use rustix::process::{PidfdFlags, kill_process, pidfd_open, pidfd_send_signal};
         let process = pidfd_open(self.pid(), PidfdFlags::empty());
-        // Check the start time after opening the pidfd: an open pidfd keeps referring to the same
-        // process, so the id cannot be reused between check and signal.
+        // The start time is checked after opening the pidfd: an open pidfd keeps referring to the
+        // same process, so a reuse of the id between check and signal has no effect.
         let is_it =
             ProcEntry::read_process(self.pid()).is_some_and(|(now, _)| now.start == self.start());
         let _ = match process {
@@ -80,8 +79,8 @@ impl FoundProcess for DescendantProcess {
 }
 
 impl ProcEntry {
-    /// Reads the process, and whether it is alive. A zombie counts as dead; it can stay for long if
-    /// the init process of a container does not reap orphans.
+    /// Reads a process, and returns it with whether it is alive. A zombie counts as dead; it can
+    /// remain for long if the init process of a container does not reap orphans.
     fn read_process(pid: Pid) -> Option<(Self, bool)> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
         let fields = stat_fields(&stat)?;
@@ -110,11 +109,11 @@ struct StatFields<'a> {
     start: u64,
 }
 
-/// Number of fields between the group and the start time.
+/// Number of fields between the process group and the start time.
 const N_BETWEEN: usize = 16;
 
-/// Parses a `/proc/PID/stat` line. The name before the fields is in parentheses and may contain any
-/// character, including `)`.
+/// Parses a `/proc/PID/stat` line. The program name before the parsed fields is in parentheses and
+/// may contain any character, including `)`.
 fn stat_fields(stat: &str) -> Option<StatFields<'_>> {
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     Some(StatFields {
@@ -125,7 +124,7 @@ fn stat_fields(stat: &str) -> Option<StatFields<'_>> {
     })
 }
 
-/// Whether this process is alive.
+/// Whether the process `pid` is alive.
 pub(super) fn is_alive(pid: Pid) -> bool {
     ProcEntry::read_process(pid).is_some_and(|(_, is_alive)| is_alive)
 }
@@ -135,7 +134,7 @@ pub(super) fn list_processes() -> impl Iterator<Item = ProcEntry> {
     all_processes().filter_map(|(process, is_alive)| is_alive.then_some(process))
 }
 
-/// Returns every process, zombies included, with a flag for being alive.
+/// Returns every process, including zombies, with whether it is alive.
 fn all_processes() -> impl Iterator<Item = (ProcEntry, bool)> {
     std::fs::read_dir("/proc")
         .into_iter()
@@ -144,8 +143,9 @@ fn all_processes() -> impl Iterator<Item = (ProcEntry, bool)> {
         .filter_map(ProcEntry::read_process)
 }
 
-/// Returns the number of processes that the machine has started since boot. This is the only cheap
-/// sign of a tree that multiplies: while such a tree runs, a scan of `/proc` gets no CPU time.
+/// Returns the number of processes that the machine has started since boot. This number is the only
+/// cheap sign of a tree that multiplies: while such a tree runs, a scan of `/proc` gets no CPU
+/// time.
 pub(super) fn n_started_on_machine() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
     let count = text
@@ -154,20 +154,21 @@ pub(super) fn n_started_on_machine() -> Option<u64> {
     count.trim().parse().ok()
 }
 
-/// Returns all living descendants of this process, without itself. A process whose parent exits
-/// during the scan may be missing: call again to be sure.
+/// Returns all living descendants of the process `of`, without that process. If a parent exits
+/// during the scan, its children may be missing; call again to be sure.
 pub(super) fn find_descendants(of: Pid) -> Vec<DescendantProcess> {
     descendants_in(list_processes().collect(), of.as_raw_nonzero().get())
 }
 
-/// Returns the descendants including zombies. Zombies show processes that ended quickly.
+/// Returns all descendants of the process `of`, including zombies, which show that processes were
+/// started and ended quickly.
 pub(super) fn descendants_and_zombies(of: Pid) -> Vec<DescendantProcess> {
     let all = all_processes().map(|(process, _)| process).collect();
     descendants_in(all, of.as_raw_nonzero().get())
 }
 
-/// Returns the children of this process, including zombies, without scanning all processes. Empty
-/// if the kernel has no such list.
+/// Returns the children of this process, including zombies, without scanning all processes; empty
+/// if the kernel does not provide this list.
 pub(super) fn own_children() -> Vec<Pid> {
     let path = format!("/proc/self/task/{}/children", std::process::id());
     let list = std::fs::read_to_string(path).unwrap_or_default();
@@ -197,20 +198,22 @@ fn descendants_in(mut others: Vec<ProcEntry>, of: i32) -> Vec<DescendantProcess>
     found
 }
 
-/// Returns the memory of the process in bytes, without file contents. Shared pages count in full.
+/// Returns the memory of a process in bytes, without memory that only caches files. Shared pages
+/// count in full.
 pub(super) fn memory_bytes(pid: Pid) -> u64 {
     let fields = ["RssAnon:", "RssShmem:", "VmSwap:"];
     sum_in(pid, "status", &fields).unwrap_or(0)
 }
 
-/// Returns the proportional memory of a process: each shared page is divided among the processes
-/// that share it. Much more expensive for the kernel.
+/// Returns the proportional memory of a process in bytes: each shared page is divided among the
+/// processes that share it. Reading it costs the kernel much more than [`memory_bytes`].
 pub(super) fn part_of_memory_bytes(pid: Pid) -> u64 {
     let fields = ["Pss_Anon:", "Pss_Shmem:", "SwapPss:"];
     sum_in(pid, "smaps_rollup", &fields).unwrap_or_else(|| memory_bytes(pid))
 }
 
-/// Sums these fields of a `/proc/PID` file, in bytes; `None` if the first is missing.
+/// Returns the sum of these fields of a `/proc/PID` file in bytes; `None` if the first field is
+/// missing.
 fn sum_in(pid: Pid, file: &str, fields: &[&str]) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{}/{file}", pid.as_raw_nonzero())).ok()?;
     let field = |name: &&str| kib_in(&text, name);
@@ -218,12 +221,12 @@ fn sum_in(pid: Pid, file: &str, fields: &[&str]) -> Option<u64> {
     Some(fields.iter().filter_map(field).sum())
 }
 
-/// Reads a field of `/proc/meminfo`, in bytes.
+/// Returns a field of `/proc/meminfo` in bytes.
 pub(super) fn memory_of_machine_bytes(name: &str) -> Option<u64> {
     kib_in(&std::fs::read_to_string("/proc/meminfo").ok()?, name)
 }
 
-/// Reads a field from lines of the form `NAME: N kB`, in bytes.
+/// Returns the value of a field in bytes. `text` has lines of the form `NAME: N kB`.
 fn kib_in(text: &str, name: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;

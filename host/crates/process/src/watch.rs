@@ -1,5 +1,5 @@
-//! Polls the memory and disk use of a confined process tree. Without privileges that a user does
-//! not have everywhere, no kernel limit bounds either for a whole tree.
+//! Polls the memory and disk use of a confined process tree. The kernel can limit neither for a
+//! whole tree without privileges that not every user has.
 //!
 //! Start from [`TreeWatch`].
 
@@ -16,8 +16,8 @@ use super::tree::{find_descendants, memory_bytes, memory_of_machine_bytes, part_
 
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// Minimum free disk space to leave for other programs, if there was that much when the process
-/// started.
+/// Minimum free disk space in bytes that is left for other programs, if there was at least twice as
+/// much when the process started.
 const KEPT_FREE_BYTES: u64 = 512 << 20;
 
 /// Limit that a process tree exceeded.
@@ -28,15 +28,16 @@ pub enum Exceeded {
     /// The shared memory of the machine grew by more than this many bytes. Such memory can outlive
     /// every process that wrote it.
     SharedMemory(u64),
-    /// The free space of a disk that the process writes to fell to this many bytes.
+    /// The free space of a disk to which the process may write fell below this many bytes.
     Disk(u64),
 }
 
-/// Section of the settings whose limits hold for programs without limits of their own.
+/// Section of the settings with the limits of programs that have no own section.
 const SECTION: &str = "sandbox";
 
 impl Exceeded {
-    /// Describes the limit, with the section of `config.toml` in which `memory_mb` was set.
+    /// Describes the exceeded limit. `memory_section` is the section of `config.toml` with the
+    /// setting `memory_mb`.
     #[must_use]
     pub fn describe(&self, memory_section: &str) -> String {
         match self {
@@ -62,22 +63,22 @@ impl fmt::Display for Exceeded {
     }
 }
 
-/// Watch over one process tree. It is empty without a confinement, or without a first process to
-/// find the others by.
+/// Watch over the limits of one process tree; `None` if there is nothing to watch.
 pub(super) struct TreeWatch(Option<Arc<TreeBounds>>);
 
 struct TreeBounds {
     leader: Pid,
     memory_bytes: u64,
-    /// Bytes of the machine's shared memory at the start of the process, and the allowed growth.
+    /// Bytes of the machine's shared memory at the start of the process, and the number of bytes by
+    /// which it may grow.
     shared_bytes: (u64, u64),
-    /// Directories, each with the minimum free space of its disk.
+    /// Directories, each with the minimum free space of its disk in bytes.
     disks: Vec<(PathBuf, u64)>,
 }
 
 impl TreeWatch {
-    /// Creates a watch. Without a confinement, or a first process from which it can find the
-    /// others, it never reports anything.
+    /// Creates a watch. Without a confinement or a `leader`, from which the other processes are
+    /// found, the watch never reports anything.
     ///
     /// # Errors
     /// The runtime is shutting down.
@@ -96,7 +97,7 @@ impl TreeWatch {
             let folders: Vec<&Path> = folders.chain(temporary.as_deref()).collect();
             let disk = |folder: &&Path| {
                 let free = free_bytes(folder)?;
-                Some(((*folder).to_owned(), memory_floor(free, limits.disk_bytes)))
+                Some(((*folder).to_owned(), disk_floor(free, limits.disk_bytes)))
             };
             let in_memory = confinement.folders_in_memory_bytes();
             let on_disks = if folders.iter().any(|folder| is_in_memory(folder)) {
@@ -116,7 +117,7 @@ impl TreeWatch {
         Ok(Self(Some(bounds.map_err(io::Error::other)?)))
     }
 
-    /// Returns when a limit is exceeded.
+    /// Waits until a limit is exceeded, and returns it.
     pub(super) async fn exceeded(&self) -> Exceeded {
         let Some(bounds) = &self.0 else {
             return std::future::pending().await;
@@ -124,7 +125,8 @@ impl TreeWatch {
         loop {
             tokio::time::sleep(PERIOD).await;
             let bounds = bounds.clone();
-            // A disk may be slow to answer. An error means that the runtime is shutting down.
+            // Use a blocking thread, because a disk may be slow to answer. An error means that the
+            // runtime is shutting down.
             let exceeded = tokio::task::spawn_blocking(move || bounds.exceeded()).await;
             if let Ok(Some(exceeded)) = exceeded {
                 return exceeded;
@@ -153,14 +155,15 @@ impl TreeBounds {
     }
 }
 
-/// Returns the minimum free space for a disk with `free` bytes at the start, of which the command
-/// may use `may`. A nearly full disk is not the command's fault, so at least half of its free space
-/// can be used.
-fn memory_floor(free: u64, may: u64) -> u64 {
+/// Returns the minimum free space in bytes of a disk that had `free` bytes at the start, of which
+/// the command may use `may`. At least half of the free space can be used, because it is not the
+/// command's fault if the disk is nearly full.
+fn disk_floor(free: u64, may: u64) -> u64 {
     free.saturating_sub(may).max(KEPT_FREE_BYTES.min(free / 2))
 }
 
-/// Returns the machine's memory that processes share or that holds files.
+/// Returns the bytes of the machine's memory that are shared between processes or contain in-memory
+/// files.
 fn shared_memory_bytes() -> u64 {
     memory_of_machine_bytes("Shmem:").unwrap_or(0)
 }
@@ -189,8 +192,8 @@ mod tests {
     #[test]
     fn a_command_may_take_its_share_and_never_the_last_of_a_disk() {
         const GIB: u64 = 1 << 30;
-        assert_eq!(memory_floor(100 * GIB, 64 * GIB), 36 * GIB);
-        assert_eq!(memory_floor(10 * GIB, 64 * GIB), GIB / 2);
-        assert_eq!(memory_floor(GIB / 4, 64 * GIB), GIB / 8);
+        assert_eq!(disk_floor(100 * GIB, 64 * GIB), 36 * GIB);
+        assert_eq!(disk_floor(10 * GIB, 64 * GIB), GIB / 2);
+        assert_eq!(disk_floor(GIB / 4, 64 * GIB), GIB / 8);
     }
 }

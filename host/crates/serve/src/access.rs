@@ -1,11 +1,12 @@
-//! Access to the API: a token in a private file, and checks of where a request comes from.
+//! Controls access to the API: a token in a private file, and checks of where a request comes from.
 //!
-//! A page of any website can send requests to loopback, and a name of its own can be made to lead
-//! there (DNS rebinding). So the `Host` of a request must be one of the server's own names, and the
-//! `Origin`, where there is one, the server itself. Programs send the token as `Authorization:
-//! Bearer`. A browser gets a cookie for it at `/login`, which is only taken under the name
-//! [`PAGE_HOST`]: cookies know no ports, so under `localhost` other servers of the machine would be
-//! sent it. Names below `localhost` lead to loopback (RFC 6761, section 6.3).
+//! A page of any website can send requests to loopback, and the website's own host name can be made
+//! to resolve to loopback (DNS rebinding). So the `Host` of a request must be one of the server's
+//! own names, and the `Origin`, if there is one, must be the server itself. Programs send the token
+//! as `Authorization: Bearer`. A browser receives a cookie at `/login`. The cookie is accepted only
+//! under the name [`PAGE_HOST`], because cookies are not bound to a port: under `localhost`,
+//! browsers would send it to other servers of the machine, too. Names below `localhost` resolve to
+//! loopback (RFC 6761, section 6.3).
 
 use std::io;
 use std::path::Path;
@@ -25,23 +26,24 @@ use crate::error::ApiError;
 use crate::pages::PageError;
 use crate::routes::MAX_BODY_BYTES;
 
-/// Name under which browsers open the pages.
+/// Host name under which browsers open the pages.
 pub const PAGE_HOST: &str = "rind.localhost";
 
-/// Name of the cookie of browsers.
+/// Name of the cookie that browsers send.
 const COOKIE: &str = "rind";
 
-/// Maximum number of bytes that are read of a refused request, and the time limit for reading them.
+/// Maximum number of bytes that are read from the body of a refused request, and the time limit for
+/// reading them.
 const MAX_DRAINED_BYTES: usize = 64 << 10;
 const DRAIN_TIME: Duration = Duration::from_millis(500);
 
-/// Number of random bytes of a token.
+/// Number of random bytes in a token.
 const TOKEN_BYTES: usize = 32;
 
 /// Maximum size of a token file, in bytes.
 const MAX_TOKEN_BYTES: u64 = 1024;
 
-/// The secrets that give access.
+/// Secrets that give access to the API.
 pub struct ApiAccess {
     token: blake3::Hash,
     cookie: String,
@@ -50,10 +52,11 @@ pub struct ApiAccess {
 }
 
 impl ApiAccess {
-    /// Reads the token of a file, or makes one there that only its owner can read.
+    /// Reads the token from a file. If the file is missing, creates it with a new token; only its
+    /// owner can read it.
     ///
     /// # Errors
-    /// The file cannot be read or written, others can read it, or it holds no token.
+    /// The file cannot be read or written, other users can read it, or it does not contain a token.
     pub fn from_file(path: &Path) -> io::Result<Self> {
         let token = match disk::read_if_present(path, MAX_TOKEN_BYTES)? {
             Some(text) => check_token(path, text.trim())?.to_owned(),
@@ -71,8 +74,8 @@ impl ApiAccess {
         })
     }
 
-    /// Creates secrets that no person gets to see, for a program whose requests another server has
-    /// already checked.
+    /// Creates secrets that are not given to anyone, for a program whose requests were already
+    /// checked by another server.
     ///
     /// # Errors
     /// The system has no random numbers.
@@ -85,15 +88,15 @@ impl ApiAccess {
         })
     }
 
-    /// Sets the port of the server. Without one it listens at a Unix socket, whose file decides who
-    /// may connect.
+    /// Sets the port of the server. Without a port, the server listens on a Unix socket, and the
+    /// permissions of the socket's file decide who may connect.
     #[must_use]
     pub fn at_port(mut self, port: Option<u16>) -> Self {
         self.port = port;
         self
     }
 
-    /// Returns the address that signs a browser in, as long as this process runs.
+    /// Returns the URL that signs a browser in while this process runs; `None` without a port.
     #[must_use]
     pub fn login_url(&self) -> Option<String> {
         let port = self.port?;
@@ -103,7 +106,7 @@ impl ApiAccess {
         ))
     }
 
-    /// Returns the cookie for a browser that brings the right code.
+    /// Returns the cookie for a browser whose code is correct.
     pub(crate) fn sign_in(&self, code: &str) -> Option<String> {
         is_same(code, &self.code).then(|| {
             format!(
@@ -113,10 +116,11 @@ impl ApiAccess {
         })
     }
 
-    /// Whether the request is for one of the server's own names.
+    /// Whether the header `Host` is one of the server's own names.
     fn is_own_host(&self, host: &str) -> bool {
         let Some(port) = self.port else {
-            // The socket's file is reached by who may open it, under any name.
+            // Every name is accepted: access to a Unix socket is controlled by the permissions of
+            // its file.
             return true;
         };
         let (name, asked) = match host.rsplit_once(':') {
@@ -128,7 +132,7 @@ impl ApiAccess {
         asked == Some(port) && ["127.0.0.1", "localhost", "[::1]", PAGE_HOST].contains(&name)
     }
 
-    /// Checks where a request comes from.
+    /// Checks the host name of a request and, if there is one, its origin.
     fn check_origin(&self, headers: &HeaderMap, host: &str) -> Result<(), ApiError> {
         if !self.is_own_host(host) {
             return Err(ApiError::forbidden(
@@ -144,7 +148,7 @@ impl ApiAccess {
         Ok(())
     }
 
-    /// Whether the request has the token, or the cookie of a browser.
+    /// Whether the request has the token, or the cookie of a signed-in browser.
     fn has_access(&self, headers: &HeaderMap, host: &str) -> bool {
         let bearer = headers
             .get(header::AUTHORIZATION)
@@ -158,8 +162,8 @@ impl ApiAccess {
     }
 }
 
-/// Lets only requests through that come from the server's own pages or from a program, and that
-/// have access.
+/// Middleware that passes on only requests that come from the server's own pages or from a program,
+/// and that have access.
 pub(crate) async fn check_access(
     State(access): State<Arc<ApiAccess>>,
     request: Request,
@@ -176,7 +180,7 @@ pub(crate) async fn check_access(
     }
 }
 
-/// Returns the reason why a request is refused.
+/// Returns the reason to refuse a request; `None` if it is allowed.
 fn refusal(access: &ApiAccess, request: &Request) -> Option<ApiError> {
     let headers = request.headers();
     let host = headers
@@ -197,14 +201,14 @@ fn refusal(access: &ApiAccess, request: &Request) -> Option<ApiError> {
         .then(ApiError::too_large)
 }
 
-/// Answers with an error. Reads what arrives of the body within a short time first: closing a
-/// connection with unread bytes could destroy the answer (RFC 9112, section 9.6).
+/// Responds with an error. First reads what arrives of the request body, within limits on time and
+/// size: closing a connection with unread bytes could destroy the response (RFC 9112, section 9.6).
 async fn refuse_request(request: Request, error: ApiError) -> Response {
     let accept = request.headers().get(header::ACCEPT);
     let accept = accept.and_then(|accept| accept.to_str().ok());
     let wants_page = accept.is_some_and(|accept| accept.contains("text/html"));
     let body = axum::body::to_bytes(request.into_body(), MAX_DRAINED_BYTES);
-    // Neither a body that is too long nor one that does not come changes the answer.
+    // The response is the same if the body is too long or does not arrive in time.
     let _ = tokio::time::timeout(DRAIN_TIME, body).await;
     match wants_page {
         true => PageError(error).into_response(),
@@ -212,7 +216,7 @@ async fn refuse_request(request: Request, error: ApiError) -> Response {
     }
 }
 
-/// Values of the browser's cookie, if it sends any.
+/// Returns the values of the server's cookie in a request.
 fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     headers
         .get_all(header::COOKIE)

@@ -1,4 +1,4 @@
-//! Asks the users of the API, on behalf of one session, and waits for the answer.
+//! Asks the users of the API questions on behalf of one session, and waits for the answers.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -14,18 +14,18 @@ use crate::questions::{
     ArgumentLine, HookReason, OpenQuestion, QuestionAbout, QuestionBoard, Reply,
 };
 
-/// Approver of one session that asks the users of the API.
+/// Approver of one session that asks the users of the API its questions.
 pub struct ApiApprover {
     board: Arc<QuestionBoard>,
     events: Arc<EventLog>,
-    /// Id of the session, which is known once it is open.
+    /// Id of the session, which is set when the session is opened.
     session: Arc<OnceLock<Arc<str>>>,
-    /// Longest time in which a question waits.
+    /// Maximum time that a question waits for an answer; `None` without a limit.
     answer_time: Option<Duration>,
 }
 
 impl ApiApprover {
-    /// Creates an approver that puts its questions on this board and emits events about them.
+    /// Creates an approver that posts its questions on `board` and emits events about them.
     #[must_use]
     pub fn new(
         board: Arc<QuestionBoard>,
@@ -40,8 +40,8 @@ impl ApiApprover {
         }
     }
 
-    /// Sets the longest time in which a question waits for its answer. After that the answer is no,
-    /// or the default that a plugin named.
+    /// Sets the maximum time that a question waits for an answer. After that time, the answer is no
+    /// or, for a question of a plugin, the plugin's default.
     #[must_use]
     pub fn with_answer_time(mut self, time: Option<Duration>) -> Self {
         self.answer_time = time;
@@ -55,7 +55,7 @@ impl ApiApprover {
         };
         match tokio::time::timeout(time, &mut answer).await {
             Ok(given) => given.ok(),
-            // An answer that was accepted at the last moment counts.
+            // An answer that arrived at the last moment counts.
             Err(_) => {
                 answer.close();
                 answer.try_recv().ok()
@@ -63,7 +63,7 @@ impl ApiApprover {
         }
     }
 
-    /// Returns the reason for a no without an answer.
+    /// Returns the reason to report if a question was not answered.
     fn no_answer(&self) -> String {
         match self.answer_time {
             None => "the question was withdrawn".to_owned(),
@@ -71,7 +71,8 @@ impl ApiApprover {
         }
     }
 
-    /// Puts a question on the board. It is removed from the board when the result is dropped.
+    /// Posts a question on the board. The question is removed from the board when the result is
+    /// dropped.
     fn post(&self, about: QuestionAbout, reply: Reply) -> PostedQuestion<'_> {
         let shown = OpenQuestion {
             id: rind_lib::clock::new_id(),

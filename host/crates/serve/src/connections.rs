@@ -1,5 +1,5 @@
-//! Connections: where they come from, how many there are at once, and how long a request may take
-//! to arrive.
+//! Accepts connections: restricts the addresses they can come from, their number, and the time in
+//! which a request must arrive.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,16 +19,16 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of connections at once.
+/// Maximum number of connections that are open at once.
 const MAX_CONNECTIONS: usize = 512;
 
-/// Time in which the head of a request must be there. A connection without one is closed.
+/// Timeout for the head of a request. A connection that does not send one in time is closed.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Pause after an error of the system, such as too many open files.
+/// Pause after a system error while accepting a connection, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A socket that connections are accepted on.
+/// Socket on which connections are accepted.
 #[derive(Debug)]
 pub struct ApiListener {
     socket: Socket,
@@ -41,10 +41,11 @@ enum Socket {
 }
 
 impl ApiListener {
-    /// Listens at an address of loopback. The API has no encryption, so other addresses are refused.
+    /// Listens on a loopback address. Other addresses are refused, because the API has no
+    /// encryption.
     ///
     /// # Errors
-    /// The address is not one of loopback, or is taken.
+    /// The address is not a loopback address, or is in use.
     pub async fn bind_tcp(address: SocketAddr) -> io::Result<Self> {
         check_loopback(address)
             .map_err(|text| io::Error::new(io::ErrorKind::InvalidInput, text))?;
@@ -52,11 +53,12 @@ impl ApiListener {
         Ok(Self { socket })
     }
 
-    /// Listens at a Unix socket, which only the owner may open. A stale socket without a listener
-    /// is replaced.
+    /// Listens on a Unix socket that only its owner can open. A stale socket, on which no server
+    /// listens, is replaced.
     ///
     /// # Errors
-    /// Something else is at the path, a server listens there, or the socket cannot be made.
+    /// Another kind of file is at the path, a server listens on the socket, or the socket cannot be
+    /// created.
     pub fn bind_unix(path: &Path) -> io::Result<Self> {
         use std::os::unix::fs::FileTypeExt;
         if let Ok(meta) = std::fs::symlink_metadata(path) {
@@ -69,13 +71,13 @@ impl ApiListener {
             std::fs::remove_file(path)?;
         }
         let listener = UnixListener::bind(path)?;
-        // A connection before this still needs the token.
+        // A client that connects before this call still needs the token.
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
         let socket = Socket::Unix(listener, path.to_owned());
         Ok(Self { socket })
     }
 
-    /// Returns the port, of an address; `None` for a Unix socket.
+    /// Returns the TCP port; `None` for a Unix socket.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         match &self.socket {
@@ -84,7 +86,7 @@ impl ApiListener {
         }
     }
 
-    /// Returns the address as text.
+    /// Returns the address of the socket as text.
     #[must_use]
     pub fn address_text(&self) -> String {
         match &self.socket {
@@ -110,10 +112,10 @@ fn taken(path: &Path, why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::AddrInUse, text)
 }
 
-/// Checks that only this machine can reach an address.
+/// Checks that an address can be reached only from this machine.
 ///
 /// # Errors
-/// Reason why the API does not listen there.
+/// Reason why the API does not listen on the address.
 pub fn check_loopback(address: SocketAddr) -> Result<(), String> {
     if address.ip().to_canonical().is_loopback() {
         return Ok(());
@@ -124,18 +126,18 @@ pub fn check_loopback(address: SocketAddr) -> Result<(), String> {
     ))
 }
 
-/// Whether a request with access has come over a connection.
+/// Flag of a connection: whether it has sent a request with access.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConnectionAccess(Arc<AtomicBool>);
 
 impl ConnectionAccess {
-    /// Records that a request has access.
+    /// Records that the connection has sent a request with access.
     pub(crate) fn note_access(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// The connections that are open, the oldest first.
+/// Open connections, oldest first.
 #[derive(Default)]
 struct OpenConnections(Mutex<VecDeque<OpenConnection>>);
 
@@ -145,9 +147,9 @@ struct OpenConnection {
 }
 
 impl OpenConnections {
-    /// Adds a connection. If there are too many, the oldest connection that has sent no token is
-    /// closed, so that idle connections cannot lock out others. Returns `None` if all have sent
-    /// one.
+    /// Adds a connection. If there are too many, closes the oldest connection that has sent no
+    /// request with access, so that idle connections cannot lock out others. Returns `None` if all
+    /// have sent one.
     fn add_connection(
         &self,
         cancel: &CancellationToken,
@@ -168,7 +170,7 @@ impl OpenConnections {
     }
 }
 
-/// Answers requests until `cancel` is set.
+/// Accepts connections and answers their requests until `cancel` is set.
 pub(crate) async fn serve_connections(
     listener: ApiListener,
     router: Router,
@@ -183,7 +185,7 @@ pub(crate) async fn serve_connections(
         let stream = match accepted {
             Ok(stream) => stream,
             Err(error) => {
-                // Errors of one connection, or a lack of descriptors, which passes.
+                // This is an error of one connection, or a temporary lack of descriptors.
                 tracing::warn!(%error, "a connection to the API cannot be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
@@ -200,7 +202,7 @@ pub(crate) async fn serve_connections(
     }
 }
 
-/// A connection of either kind.
+/// Connection over TCP or a Unix socket.
 trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}

@@ -1,4 +1,4 @@
-//! Errors of the API, as JSON: `{"error": {"code": …, "message": …}}`.
+//! Converts errors of the API to responses in JSON: `{"error": {"code": …, "message": …}}`.
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::routes::MAX_BODY_BYTES;
 
-/// An error that a request is answered with.
+/// Error with which a request is answered.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
@@ -76,7 +76,7 @@ impl ApiError {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", text)
     }
 
-    /// The body is too large for the program that would have to read it.
+    /// Creates the error for a body that is too large to be passed on to another program.
     pub(crate) fn too_long(message: impl Into<String>) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", message)
     }
@@ -89,12 +89,13 @@ impl ApiError {
         )
     }
 
-    /// An error of another program that the answer depends on.
+    /// Creates the error for a request that another program must answer but does not.
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
     }
 
-    /// An error of the server itself, whose causes go to the log and to the caller.
+    /// Creates an error of the server itself. Its causes are written to the log and sent to the
+    /// caller.
     pub(crate) fn internal(error: &dyn std::error::Error) -> Self {
         let text = error_chain(error);
         tracing::warn!(error = text, "a request to the API failed");

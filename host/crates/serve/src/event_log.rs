@@ -1,10 +1,10 @@
-//! The events of a session that is open, numbered, for readers that come and go.
+//! Numbers the events of an open session, and keeps the last of them for readers that connect and
+//! disconnect.
 //!
-//! Owns the numbers and a bounded number of the last events. Writing never waits for a reader: a
-//! reader that is slower than the session loses the oldest events, gets a notice about the gap, and
-//! can read the conversation from the session itself. Numbers increase and have no other meaning.
-//! Numbers keep increasing when the session is reopened, also by another process, because they start
-//! from the clock.
+//! The number of kept events is limited. Writing never waits for a reader: a reader that is slower
+//! than the session misses the oldest events, receives a notice about the gap, and can read the
+//! conversation from the session itself. Numbers increase and have no other meaning. They start
+//! from the clock, so they keep increasing when the session is reopened, also by another process.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -13,20 +13,20 @@ use std::time::Instant;
 use rind_lib::lock::lock;
 use tokio::sync::watch;
 
-/// Maximum number of events that are kept.
+/// Maximum number of kept events.
 const MAX_EVENTS: usize = 10_000;
 
-/// Maximum size of the events that are kept, in bytes.
+/// Maximum size of the kept events in bytes.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Numbers per millisecond of the clock: a log starts at its start time in milliseconds times this
-/// number.
+/// Number by which the first event number increases per millisecond of the clock: a log starts at
+/// its start time in milliseconds times this number.
 const NUMBERS_PER_MS: u64 = 1000;
 
-/// An event with its number.
+/// Event of a session with its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumberedEvent {
-    /// Number of the event; later events have higher ones.
+    /// Number of the event; later events have higher numbers.
     pub number: u64,
     /// Type of the event, in kebab case.
     pub kind: Arc<str>,
@@ -34,18 +34,18 @@ pub struct NumberedEvent {
     pub json: Arc<str>,
 }
 
-/// Answer to a reader who asks for the events after a number.
+/// Result of reading the events after a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NewEvents {
-    /// Events in order; none if there is nothing new yet.
+    /// Events in order; empty if there are no new events yet.
     Events(Vec<NumberedEvent>),
-    /// The next events are no longer in the log. The number is that of the last lost event.
+    /// The next events are no longer kept. Contains the number of the last lost event.
     Gap(u64),
-    /// The session is closed, and every event was read.
+    /// The session is closed, and the reader has read every event.
     Closed,
 }
 
-/// The last events of an open session.
+/// Log of the last events of an open session.
 pub struct EventLog {
     kept: Mutex<KeptEvents>,
     last: watch::Sender<u64>,
@@ -54,7 +54,7 @@ pub struct EventLog {
 struct KeptEvents {
     events: VecDeque<NumberedEvent>,
     bytes: usize,
-    /// Number of the last event that is no longer kept, or the start of the log.
+    /// Number of the last event that is no longer kept; initially the start number of the log.
     dropped: u64,
     last: u64,
     last_added: Instant,
@@ -62,7 +62,7 @@ struct KeptEvents {
 }
 
 impl EventLog {
-    /// Creates an empty log at this time, in milliseconds since 1970.
+    /// Creates an empty log that starts at `now_ms`, in milliseconds since the Unix epoch.
     #[must_use]
     pub fn new(now_ms: i64) -> Self {
         let start = u64::try_from(now_ms).unwrap_or(0) * NUMBERS_PER_MS;
@@ -79,7 +79,7 @@ impl EventLog {
         }
     }
 
-    /// Adds an event.
+    /// Adds an event to the log, and drops the oldest events if there are too many.
     pub fn push_event(&self, kind: &str, json: String) {
         let mut kept = lock(&self.kept);
         kept.last += 1;
@@ -101,7 +101,7 @@ impl EventLog {
         self.last.send_replace(number);
     }
 
-    /// Ends the log. Readers still get the events in it.
+    /// Closes the log. Readers can still read its events.
     pub fn close_log(&self) {
         lock(&self.kept).is_closed = true;
         self.last.send_modify(|_| ());
@@ -120,18 +120,19 @@ impl EventLog {
         u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Returns the number before the first event that is kept.
+    /// Returns the number before that of the first kept event.
     #[must_use]
     pub fn start_number(&self) -> u64 {
         lock(&self.kept).dropped
     }
 
-    /// Returns at most `limit` events after this number. An unknown number, for example from an
-    /// earlier opening of the session, counts as the start of the log.
+    /// Returns at most `limit` events with numbers after `after`. If `after` is higher than every
+    /// number in the log, returns the events from the start of the log.
     #[must_use]
     pub fn events_after(&self, after: u64, limit: usize) -> NewEvents {
         let kept = lock(&self.kept);
-        // The clock of another machine may have been ahead.
+        // Such a number is from another log of the session, written on a machine whose clock was
+        // ahead.
         let after = if after > kept.last {
             kept.dropped
         } else {
@@ -149,7 +150,8 @@ impl EventLog {
         NewEvents::Events(events)
     }
 
-    /// Returns a receiver that changes with every event and when the log is closed.
+    /// Returns a receiver of the number of the last event. It is notified of every event, and when
+    /// the log is closed.
     #[must_use]
     pub fn watch_numbers(&self) -> watch::Receiver<u64> {
         self.last.subscribe()
@@ -193,7 +195,7 @@ mod tests {
         };
         assert_eq!(at, 2);
         assert_eq!(numbers(&log, at), [3, 4, 5, 6]);
-        // An event that is larger than everything that is kept is still told.
+        // An event that exceeds the size limit by itself is still kept.
         log.push_event("tool-end", "x".repeat(2 * MAX_BYTES));
         assert_eq!(numbers(&log, 6), [7]);
     }

@@ -1,5 +1,5 @@
-//! Requests about sessions that other programs hold: passed on to the holder, once the access check
-//! has let them through. Lists are gathered from all holders.
+//! Forwards requests about sessions that another program runs (their holder) to that program, after
+//! the access check. Lists are combined from all holders.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,26 +24,27 @@ use crate::remote::{RemoteError, RemoteSessions, RemoteState};
 use crate::routes::MAX_BODY_BYTES;
 use crate::routes::questions::QuestionList;
 
-/// Time in which a reader of events waits for the next program that holds a session with inputs.
+/// Maximum time that a reader of events waits for the next holder of a session with queued inputs.
 const NEXT_HOLDER: Duration = Duration::from_secs(25);
 
-/// Longest time until it is checked again whether there is a holder and inputs still wait.
+/// Maximum time of one wait for a holder, before it is checked again whether inputs are still
+/// queued.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Number of holders that are asked for their questions at once.
+/// Number of holders that are asked for their questions concurrently.
 const ASKED_AT_ONCE: usize = 16;
 
-/// Types of the answers that are passed back.
+/// Media types of answers that are passed back.
 const SHOWN_TYPES: [&str; 3] = ["application/json", "text/event-stream", "text/html"];
 
-/// Maximum size of an answer that is no stream, in bytes.
+/// Maximum size in bytes of an answer that is not a stream.
 const MAX_ANSWER_BYTES: usize = 128 << 20;
 
-/// Maximum size of the questions of a session, in bytes.
+/// Maximum size in bytes of the list of questions of a session.
 const MAX_QUESTIONS_BYTES: usize = 16 << 20;
 
-/// Returns the id of the session that a request is about, if its holder is to answer the request.
-/// Requests that read the store alone are answered anywhere.
+/// Returns the id of the session that a request is about, if the session's holder must answer the
+/// request. Requests that only read the store can be answered by any server.
 pub(crate) fn is_about_session<'p>(method: &Method, path: &'p str) -> Option<&'p str> {
     let (is_api, rest) = match path.strip_prefix("/v1/sessions/") {
         Some(rest) => (true, rest),
@@ -68,7 +69,7 @@ pub(crate) fn question_of<'p>(method: &Method, path: &'p str) -> Option<&'p str>
     (method == Method::POST && !id.contains('/')).then_some(id)
 }
 
-/// Passes a request on if it is about a session that another program holds.
+/// Middleware that forwards a request if it is about a session that another program holds.
 pub(crate) async fn forward_request(
     State(state): State<ApiState>,
     request: Request,
@@ -86,11 +87,11 @@ pub(crate) async fn forward_request(
     }
 }
 
-/// Result of a try to pass a request on.
+/// Result of trying to forward a request.
 enum Forwarded {
     /// The holder answered.
     Answered(Response),
-    /// This server answers it.
+    /// The request is returned, because this server must answer it.
     Own(Request),
 }
 
@@ -99,7 +100,8 @@ async fn forward(
     remote: &dyn RemoteSessions,
     request: Request,
 ) -> Result<Forwarded, ApiError> {
-    // A body may not be shared by threads, so no reference to the request is kept.
+    // The body cannot be shared between threads, so no reference to the request is kept across an
+    // `await`.
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let Some(session) = session_of(state, remote, &method, &path).await? else {
         return Ok(Forwarded::Own(request));
@@ -123,13 +125,16 @@ async fn forward(
                 return Ok(Forwarded::Answered(answer));
             }
             Err(RemoteError::NoHolder) => {}
-            // Without a holder any size is fine, because this server answers itself.
+            // The size limit applies only to forwarding, and without a holder this server answers
+            // the request itself.
             Err(RemoteError::TooLarge(_)) if !remote.is_held(&session).await? => {}
-            // The store has what the holder would show.
+            // The holder does not answer. This server answers from the store, which contains what
+            // the holder would show.
             Err(RemoteError::Silent(_)) if parts.method == Method::GET && !is_stream => {}
             Err(error) => return Err(error.into()),
         }
-        // Between two holders a reader of events waits, so that a page continues with the next one.
+        // A reader of events waits for the next holder, so that a page continues with the events of
+        // that holder.
         if !is_stream || Instant::now() >= until || !remote.is_waiting(&session).await? {
             let own = Request::from_parts(parts, Body::from(body));
             return Ok(Forwarded::Own(own));
@@ -138,7 +143,7 @@ async fn forward(
     }
 }
 
-/// Returns the session whose holder is to answer a request.
+/// Returns the session whose holder must answer a request; `None` if this server answers it.
 async fn session_of(
     state: &ApiState,
     remote: &dyn RemoteSessions,
@@ -146,7 +151,8 @@ async fn session_of(
     path: &str,
 ) -> Result<Option<String>, ApiError> {
     let Some(question) = question_of(method, path) else {
-        // An input in the queue is not lost when the holder dies.
+        // An input for a new turn is put into the queue instead, where it is not lost if the holder
+        // dies.
         let is_for_queue = remote.has_queue() && path.ends_with("/turns");
         let session = is_about_session(method, path).filter(|_| !is_for_queue);
         return Ok(session.map(str::to_owned));
@@ -163,8 +169,8 @@ async fn session_of(
     Ok(of_session.map(|session| session.id))
 }
 
-/// Returns the headers that the holder needs. Tokens and cookies are meant for this server and are
-/// dropped.
+/// Returns the headers that the holder needs. Tokens and cookies are meant for this server only,
+/// and are dropped.
 fn passed_headers(headers: &HeaderMap) -> HeaderMap {
     let mut passed = HeaderMap::new();
     for name in ["accept", "content-type", "last-event-id"] {
@@ -175,8 +181,8 @@ fn passed_headers(headers: &HeaderMap) -> HeaderMap {
     passed
 }
 
-/// Reads an answer to its end, unless it is a stream of events: a holder that dies meanwhile
-/// becomes an error, and not half an answer.
+/// Reads an answer to its end, unless it is a stream of events. If the holder dies meanwhile, the
+/// result is an error instead of half an answer.
 async fn whole_answer(answer: Response) -> Result<Response, ApiError> {
     let kind = answer.headers().get(header::CONTENT_TYPE);
     if kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
@@ -192,8 +198,8 @@ async fn whole_answer(answer: Response) -> Result<Response, ApiError> {
     Ok(Response::from_parts(parts, Body::from(body)))
 }
 
-/// Removes headers through which an answer could control the browser: the program that answered may
-/// be faulty.
+/// Removes headers with which an answer could control the browser, because the holder may be
+/// faulty.
 fn checked_answer(mut answer: Response) -> Response {
     let given = std::mem::take(answer.headers_mut());
     let text = |name| {
@@ -201,7 +207,8 @@ fn checked_answer(mut answer: Response) -> Response {
             .get(name)
             .and_then(|value: &HeaderValue| value.to_str().ok())
     };
-    // Nothing that a page could load as a script. The policy of pages is added to every answer.
+    // Media types that a page could load as a script are not allowed. The content security policy
+    // of the pages is added to every answer elsewhere.
     let kind = text(header::CONTENT_TYPE).and_then(|kind| kind.split(';').next());
     let is_shown = kind.is_some_and(|kind| SHOWN_TYPES.contains(&kind));
     let is_own_path = text(header::LOCATION).is_some_and(|path| {
@@ -218,7 +225,7 @@ fn checked_answer(mut answer: Response) -> Response {
     answer
 }
 
-/// Returns the states of the sessions that other programs hold, by their ids.
+/// Returns the states of the sessions that other programs hold, by session id.
 pub(crate) async fn remote_states(
     state: &ApiState,
 ) -> Result<BTreeMap<String, LiveState>, ApiError> {
@@ -236,7 +243,8 @@ pub(crate) async fn remote_states(
     Ok(states.collect())
 }
 
-/// Returns the questions of all sessions, or of one, those of other programs among them.
+/// Returns the open questions of all sessions, or only of `session`, including those of other
+/// programs.
 pub(crate) async fn all_questions(
     state: &ApiState,
     session: Option<&str>,
@@ -260,7 +268,8 @@ pub(crate) async fn all_questions(
     Ok(questions)
 }
 
-/// Returns the questions of a session that another program holds; none if it released it meanwhile.
+/// Returns the questions of a session that another program holds; empty if the program does not
+/// answer, for example because it released the session meanwhile.
 async fn questions_of(remote: Arc<dyn RemoteSessions>, session: String) -> Vec<OpenQuestion> {
     let read = async {
         let mut request = Request::new(Bytes::new());

@@ -1,6 +1,8 @@
-//! Gate of turns beside the session itself, such as the quotas of a store that many programs share.
+//! Permission for turns to begin, from outside the session: for example the quotas of a store that
+//! many programs share.
 //!
-//! Every turn passes the gate, whoever ordered it. Start from [`TurnGate`].
+//! Every turn asks the gate first, whether a person, a loop or another program ordered it. Start
+//! from [`TurnGate`].
 
 use std::time::Duration;
 
@@ -8,12 +10,13 @@ use crate::error::ApiError;
 use futures_util::future::BoxFuture;
 use rind_lib::point::payload::TurnSummary;
 
-/// Reason why a turn may not begin.
+/// Refusal of a turn by the gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GateRefusal {
-    /// Reason in words, with what to do.
+    /// Reason for the person, with what the person can do about it.
     pub text: String,
-    /// Time after which it may; `None` if the gate does not know whether turns may begin.
+    /// Time after which a turn may begin; `None` if the gate could not find out whether turns may
+    /// begin.
     pub free_in: Option<Duration>,
 }
 
@@ -26,14 +29,15 @@ impl From<GateRefusal> for ApiError {
     }
 }
 
-/// Lets turns begin and learns what they used. Called for several sessions at once.
+/// Decides whether turns may begin, and counts what each one used. Called by several sessions at
+/// once.
 pub trait TurnGate: Send + Sync {
-    /// Says whether a turn may begin now, and counts none.
+    /// Checks whether a turn may begin now, without counting one.
     fn check(&self) -> BoxFuture<'_, Result<(), GateRefusal>>;
 
-    /// Counts a turn that is to begin.
+    /// Checks whether a turn may begin, and counts it.
     fn begin(&self) -> BoxFuture<'_, Result<(), GateRefusal>>;
 
-    /// Takes what a turn used that has ended.
+    /// Records what a turn used, after it has ended.
     fn end<'a>(&'a self, summary: &'a TurnSummary) -> BoxFuture<'a, ()>;
 }

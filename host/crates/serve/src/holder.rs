@@ -1,8 +1,8 @@
-//! The side of a program that runs sessions of a shared store, such as a worker: it holds each
-//! session while it runs its turns, and answers the requests about it that other servers pass on.
+//! Runs sessions of a shared store in this program, such as a worker: holds each session while its
+//! turns run, and answers the requests about it that other servers forward.
 //!
-//! The server that passed a request on has checked the person. A request is for one session, and
-//! reaches nothing else of this program.
+//! The server that forwarded a request has already checked that the person has access. Each request
+//! concerns one session and can reach nothing else of this program.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::session_task::{SessionWork, TurnOrder};
 use crate::workspaces::{OpenWorkspace, WorkspaceHost, Workspaces};
 use crate::{ApiState, routes};
 
-/// Reason why a session is not held, or a turn has not ended.
+/// Reason why a session cannot be opened, or why a turn failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HoldError {
     /// Another program has the session open, or the session is closing.
@@ -42,7 +42,7 @@ pub enum HoldError {
     Failed(String),
 }
 
-/// Sessions that this program holds, with the requests about them.
+/// Sessions that this program holds, and the router that answers requests about them.
 #[derive(Clone)]
 pub struct SessionHolder {
     state: ApiState,
@@ -50,8 +50,8 @@ pub struct SessionHolder {
 }
 
 impl SessionHolder {
-    /// Creates the holder of sessions that a host runs. Questions of their turns wait for an answer
-    /// for `answer_time`; then the answer is no.
+    /// Creates the holder of the sessions of one host. A question of a turn waits for an answer for
+    /// `answer_time`; then it is answered with no.
     ///
     /// # Errors
     /// The system has no random numbers.
@@ -72,14 +72,14 @@ impl SessionHolder {
         Ok(Self { state, router })
     }
 
-    /// Has all turns pass this gate.
+    /// Makes all turns pass this gate before they begin.
     #[must_use]
     pub fn with_gate(self, gate: Arc<dyn TurnGate>) -> Self {
         self.state.sessions.set_gate(gate);
         self
     }
 
-    /// Opens a session, or creates it if there is none.
+    /// Opens a session, or creates it if it does not exist.
     ///
     /// # Errors
     /// Another program holds it, or it cannot be read or created.
@@ -88,7 +88,7 @@ impl SessionHolder {
         Ok(HeldSession { live })
     }
 
-    /// Answers a request about a session. One about anything else is refused.
+    /// Answers a request about a session. A request about anything else is refused.
     pub fn answer(
         &self,
         session: &str,
@@ -148,8 +148,9 @@ pub struct HeldSession {
 }
 
 impl HeldSession {
-    /// Runs the turn of an input until its end is stored, after turns that people ordered before.
-    /// If the future is dropped, the turn is dropped as well, and another program can continue it.
+    /// Runs a turn for an input after the turns that people ordered before, and returns once its
+    /// end is stored. Dropping the future drops the turn as well, and another program can continue
+    /// it.
     ///
     /// # Errors
     /// Another program has continued the session, or the turn failed.
@@ -179,8 +180,8 @@ impl HeldSession {
         }
     }
 
-    /// Returns the digest of the set of plugins with which the turn of an input began, if that turn was
-    /// interrupted before the session was opened.
+    /// Returns the digest of the set of plugins with which the turn of this input began, if that
+    /// turn was interrupted before this program opened the session.
     #[must_use]
     pub fn interrupted_set(&self, input_id: &str) -> Option<&str> {
         let turn = self.live.interrupted()?;
@@ -188,7 +189,7 @@ impl HeldSession {
         turn.plugins.as_deref().filter(|_| is_of_input)
     }
 
-    /// Returns a way to say something to the turn that [`run_input`](Self::run_input) runs.
+    /// Returns a handle that sends text to the turn that [`run_input`](Self::run_input) runs.
     #[must_use]
     pub fn teller(&self) -> TurnTeller {
         TurnTeller(self.live.clone())
@@ -211,21 +212,21 @@ impl HeldSession {
     }
 }
 
-/// Says something to the turns of a held session.
+/// Sends text to the running turn of a held session.
 pub struct TurnTeller(Arc<LiveSession>);
 
 impl TurnTeller {
-    /// Waits until a turn runs, and says something to it before its next request to the model.
+    /// Waits until a turn runs, and adds a text to it before its next request to the model.
     pub async fn tell(&self, text: &str) {
         let tell = || self.0.steer_turn(text.to_owned(), Source::Http, false);
-        // The turn may end between the wait and the text; then the next one is told.
+        // The turn may end before the text reaches it; then the text goes to the next turn.
         while tell().is_none() && !self.0.is_over() {
             self.0.wait_running(true).await;
         }
     }
 }
 
-/// Releases the turn when it is dropped before it is disarmed.
+/// Releases the running turn when the guard is dropped without being disarmed.
 struct ReleaseGuard<'a>(Option<&'a LiveSession>);
 
 impl ReleaseGuard<'_> {
@@ -252,7 +253,7 @@ impl From<ApiError> for HoldError {
     }
 }
 
-/// Opens no folder: the program has only its own.
+/// Refuses every folder: the program has only its own.
 struct NoFolders;
 
 impl OpenWorkspace for NoFolders {

@@ -1,8 +1,8 @@
-//! Sums over the hook calls of each plugin and each script since the server started: how many, how
-//! slow, which failed.
+//! Counts the hook calls of each plugin and each script since the server started: how many there
+//! were, how long they took, and which failed.
 //!
-//! Owns sums only, so it stays small however long the server runs; each call is in the session in
-//! which it was made.
+//! Keeps sums only, so memory does not grow with the number of calls; the single calls are recorded
+//! in their sessions.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -72,7 +72,7 @@ struct PointSum {
 pub(crate) struct HookSums(Mutex<BTreeMap<Arc<str>, Sums>>);
 
 impl HookSums {
-    /// Adds the call of a hook, if the event is one.
+    /// Adds the call that the event reports, if it is a hook event.
     pub(crate) fn note_event(&self, stamped: &Stamped) {
         let Event::Hook { record } = &stamped.event else {
             return;
@@ -113,7 +113,7 @@ impl HookSums {
         plugin.hooks.insert(record.point.to_string(), first);
     }
 
-    /// Returns the names under which calls were counted.
+    /// Returns the names of the plugins and scripts whose hooks were called.
     pub(crate) fn names(&self) -> Vec<Arc<str>> {
         lock(&self.0).keys().cloned().collect()
     }

@@ -1,10 +1,12 @@
 //! The HTTP API of Rind and its pages: sessions, turns, events, questions and plugins of one host.
 //!
-//! Owns the connections, who may use them ([`access`]), the sessions that are open in this process
-//! ([`live`]), the numbered events of each ([`event_log`]) and the questions that wait for an
-//! answer ([`questions`]), the requests about sessions of other programs ([`remote`], [`holder`]), and the states of loops ([`loop_board`]). It runs turns through [`rind_lib::Host`] alone, so every rule of the
-//! operator, every hook and every limit holds as it does on the command line. It knows no command
-//! line, no settings files and no plugin's code.
+//! Owns the connections, the check of access ([`access`]), the sessions that are open in this
+//! process ([`live`]), the numbered events of each session ([`event_log`]), the questions that wait
+//! for an answer ([`questions`]), the requests about sessions of other programs ([`remote`],
+//! [`holder`]), and the states of loops ([`loop_board`]). It runs turns only through
+//! [`rind_lib::Host`], so every rule of the operator, every hook and every limit holds as it does
+//! on the command line. It knows neither the command line nor settings files nor the code of any
+//! plugin.
 //!
 //! Start from [`ApiServer`].
 
@@ -40,7 +42,7 @@ use rind_lib::host::TurnRunner;
 use rind_lib::loops::LoopInboxes;
 use tokio_util::sync::CancellationToken;
 
-/// Bodies of requests and answers.
+/// Types for the bodies of requests and responses.
 pub mod body {
     pub use axum::body::{Body, Bytes};
 }
@@ -56,11 +58,11 @@ use loop_turns::ServedTurns;
 use remote::RemoteSessions;
 use workspaces::{OpenWorkspace, WorkspaceHost, Workspaces};
 
-/// Time that running turns have to end when the server stops.
+/// Time in which running turns must end when the server stops.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Has a function answer the requests to one path until `cancel` is set: those of another protocol,
-/// with the same checks of token, `Host` and `Origin`, and the same limits of connections.
+/// Serves one path with a function until `cancel` is set, for a protocol other than the API. Token,
+/// `Host`, `Origin` and the number of connections are checked as for the API.
 ///
 /// # Errors
 /// Connections cannot be accepted any more.
@@ -86,7 +88,7 @@ where
     connections::serve_connections(listener, router.layer(check), cancel).await
 }
 
-/// Parts that every request can reach.
+/// State that the handlers of all requests share.
 #[derive(Clone)]
 pub(crate) struct ApiState {
     pub(crate) sessions: Arc<LiveSessions>,
@@ -103,9 +105,9 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// Creates the server. Its sessions work in the folder of `first` and in `folders`, whose paths
-    /// are absolute and without links; `opener` makes the hosts of those. The policy of a host
-    /// decides on the tool calls of its sessions, and may ask: a caller that uses the API answers.
+    /// Creates the server. Its sessions work in the folder of `first` and in `folders`, which are
+    /// canonical paths; `opener` creates the hosts of `folders`. The policy of a host decides on
+    /// the tool calls of its sessions; when it asks, a client of the API answers.
     #[must_use]
     pub fn new(
         first: WorkspaceHost,
@@ -133,20 +135,21 @@ impl ApiServer {
         Arc::new(ServedTurns(self.state.sessions.clone()))
     }
 
-    /// Returns the board that shows the loops. Report the sessions and their events to it.
+    /// Returns the board that shows the loops. The caller reports the loops and their events to it.
     #[must_use]
     pub fn loop_board(&self) -> Arc<LoopBoard> {
         self.state.loops.clone()
     }
 
-    /// Lets those who use the API send messages to loops.
+    /// Lets clients of the API send messages to loops.
     #[must_use]
     pub fn with_inboxes(mut self, inboxes: LoopInboxes) -> Self {
         self.state.inboxes = inboxes;
         self
     }
 
-    /// Shows the sessions that other programs hold, and passes requests about them on to those.
+    /// Shows the sessions that other programs hold, and forwards requests about a session to the
+    /// program that holds it.
     #[must_use]
     pub fn with_remote(mut self, remote: Arc<dyn RemoteSessions>) -> Self {
         if let Some(gate) = remote.gate() {
@@ -156,8 +159,8 @@ impl ApiServer {
         self
     }
 
-    /// Answers requests until `cancel` is set. Then every running turn is interrupted and every
-    /// session closed; what does not end within two seconds is dropped, and can be resumed.
+    /// Answers requests until `cancel` is set. Then it interrupts every running turn and closes
+    /// every session; a turn that does not end within two seconds is dropped and can be resumed.
     ///
     /// # Errors
     /// Connections cannot be accepted any more.

@@ -1,8 +1,8 @@
 //! The sessions that are open in this process.
 //!
-//! A session is opened with its first input, has a task of its own, and is closed when it was idle
-//! for ten minutes; then it costs nothing and another process may open it. Reading a session never
-//! opens it.
+//! A session is opened for its first input and then has its own task. After ten idle minutes it is
+//! closed, which frees its memory and lets another process open it. Reading a session never opens
+//! it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -33,7 +33,7 @@ use crate::workspaces::{WorkspaceHost, Workspaces};
 /// Maximum number of sessions that are open at once.
 const MAX_OPEN: usize = 1000;
 
-/// Sessions that are open, by their ids. Each is removed when its task ends.
+/// Open sessions by their ids. A session is removed when its task ends.
 type OpenSessions = tokio::sync::Mutex<BTreeMap<String, Arc<LiveSession>>>;
 
 /// Opens a session.
@@ -45,21 +45,22 @@ pub struct LiveSessions {
     workspaces: Workspaces,
     board: Arc<QuestionBoard>,
     open: Arc<OpenSessions>,
-    /// Sessions that are being opened, so that two requests do not open the same one. Opening reads the
-    /// whole session, and others must not wait for it.
+    /// Locks by session id, so that two requests do not open the same session at once. Opening
+    /// reads the whole session, and must not block requests for other sessions.
     opening: std::sync::Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
-    /// Shared while a session is opened, and held alone once no further one may be.
+    /// Read-locked while a session is opened; write-locked by [`close_all`](Self::close_all), so
+    /// that no session opens after it.
     openings: tokio::sync::RwLock<()>,
-    /// Room for [`MAX_OPEN`] sessions. Each takes its place before it is opened, so that many at once
-    /// cannot be more.
+    /// Limits the open sessions to [`MAX_OPEN`]. A session acquires its permit before it is opened,
+    /// so that concurrent requests cannot exceed the limit.
     room: Arc<Semaphore>,
-    /// Set when the server stops: a session that is opened then ends at once.
+    /// Cancelled when the server stops: a session that is still being opened then closes at once.
     ending: CancellationToken,
-    /// Longest time in which a question waits for its answer.
+    /// Maximum time for which a question waits for its answer; `None` for no limit.
     answer_time: Option<Duration>,
-    /// Whether sessions are opened by [`hold_session`](Self::hold_session) alone, and not by a request.
+    /// Whether only [`hold_session`](Self::hold_session) opens sessions, and requests do not.
     opens_held_only: bool,
-    /// Gate that turns pass before they begin.
+    /// Gate that every turn passes before it begins.
     gate: OnceLock<Arc<dyn TurnGate>>,
 }
 
@@ -67,7 +68,7 @@ pub struct LiveSessions {
 pub(crate) struct LiveSession {
     orders: mpsc::Sender<SessionOrder>,
     shared: SharedSession,
-    /// Interrupted turn, as it was when the session was opened.
+    /// Turn that was already interrupted when the session was opened.
     interrupted: Option<InterruptedTurn>,
     task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
 }
@@ -77,7 +78,7 @@ pub(crate) struct LiveSession {
 pub(crate) struct LiveState {
     /// Milliseconds since the last event of the running turn; `None` when none runs.
     pub(crate) quiet_ms: Option<u64>,
-    /// Whether one of its questions waits for an answer.
+    /// Whether a question of the session waits for an answer.
     pub(crate) is_waiting: bool,
 }
 
@@ -85,14 +86,14 @@ pub(crate) struct LiveState {
 pub(crate) struct OrderedTurn {
     /// Open session that runs it.
     pub(crate) live: Arc<LiveSession>,
-    /// Number of the last event before it.
+    /// Number of the last event before the turn.
     pub(crate) after: u64,
     /// Outcome of the turn, once it is known.
     pub(crate) outcome: oneshot::Receiver<TurnEnd>,
 }
 
 impl LiveSessions {
-    /// Creates the set of open sessions of these folders, empty at first.
+    /// Creates an empty set of open sessions for these folders.
     pub(crate) fn new(workspaces: Workspaces) -> Self {
         Self {
             workspaces,
@@ -108,7 +109,7 @@ impl LiveSessions {
         }
     }
 
-    /// Says whether the gate would let a turn begin now.
+    /// Checks whether the gate would let a turn begin now.
     pub(crate) async fn check_gate(&self) -> Result<(), ApiError> {
         match self.gate.get() {
             Some(gate) => Ok(gate.check().await?),
@@ -116,26 +117,26 @@ impl LiveSessions {
         }
     }
 
-    /// Sets the gate that the turns of sessions pass that are opened from now on. The first one stays.
+    /// Sets the gate for the turns of sessions that are opened from now on. Only the first call has
+    /// an effect.
     pub(crate) fn set_gate(&self, gate: Arc<dyn TurnGate>) {
         let _ = self.gate.set(gate);
     }
 
-    /// Leaves the opening of sessions to [`hold_session`](Self::hold_session): a request that comes
-    /// after the end of a session would open it without the knowledge of its holder.
+    /// Lets only [`hold_session`](Self::hold_session) open sessions: otherwise a request that
+    /// arrives after a session was closed would open it again, unknown to the program's holder.
     pub(crate) fn with_held_only(mut self) -> Self {
         self.opens_held_only = true;
         self
     }
 
-    /// Sets the maximum time that a question waits for its answer. After that it is answered with
-    /// no.
+    /// Sets the maximum time for which a question waits; after that it is answered with no.
     pub(crate) fn with_answer_time(mut self, time: Option<Duration>) -> Self {
         self.answer_time = time;
         self
     }
 
-    /// Returns the store of the sessions, of all folders.
+    /// Returns the store of the sessions of all folders.
     pub(crate) fn store(&self) -> &SessionStore {
         self.workspaces.first().host.store()
     }
@@ -148,7 +149,8 @@ impl LiveSessions {
         &self.board
     }
 
-    /// Creates a new session in a folder, or in that of the start, and opens it. Returns its id.
+    /// Creates a session in the given folder, or in the folder of the server's start, and opens it.
+    /// Returns the session's id.
     pub(crate) async fn create_session(
         &self,
         id: Option<String>,
@@ -164,7 +166,7 @@ impl LiveSessions {
         Ok(opened.0)
     }
 
-    /// Returns a session that is open already.
+    /// Returns a session if it is open.
     pub(crate) async fn opened(&self, id: &str) -> Option<Arc<LiveSession>> {
         let open = self.open.lock().await;
         open.get(id).filter(|live| !live.is_over()).cloned()
@@ -185,7 +187,7 @@ impl LiveSessions {
         .collect()
     }
 
-    /// Orders a turn. If the session is not open, it is opened.
+    /// Orders a turn, and opens the session if it is not open.
     pub(crate) async fn order_turn(
         &self,
         id: &str,
@@ -196,7 +198,7 @@ impl LiveSessions {
         live.order(SessionWork::Turn(Box::new(order)), may_wait)
     }
 
-    /// Orders a turn for a loop. If the session is not open, it is opened or created.
+    /// Orders a turn for a loop, and opens or creates the session if it is not open.
     pub(crate) async fn order_loop_turn(&self, turn: LoopTurn) -> Result<OrderedTurn, ApiError> {
         let how: OpenSession = Arc::new(turn.open_session());
         let workspace = self.workspaces.first();
@@ -204,7 +206,7 @@ impl LiveSessions {
         live.order(SessionWork::Loop(Box::new(turn)), true)
     }
 
-    /// Opens a session of the first folder or creates it, unless it is open.
+    /// Returns an open session of the first folder; opens or creates it if it is not open.
     pub(crate) async fn hold_session(&self, id: &str) -> Result<Arc<LiveSession>, ApiError> {
         let wanted = id.to_owned();
         let how: OpenSession =
@@ -267,7 +269,7 @@ impl LiveSessions {
             self.get_or_open_alone(workspace, id, how).await
         };
         drop(own);
-        // The last one that waited for this session forgets it.
+        // The last request that waited for the lock of this session removes the lock.
         lock(&self.opening).retain(|_, opening| Arc::strong_count(opening) > 1);
         opened
     }
@@ -288,7 +290,7 @@ impl LiveSessions {
             if !live.is_over() {
                 return Ok(live);
             }
-            // Its task closes the session and releases its lock.
+            // Wait for the task of the session, which releases the lock of the session's file.
             live.end_session().await;
             // A session whose task failed is still in the map.
             let mut open = self.open.lock().await;
@@ -323,7 +325,7 @@ impl LiveSessions {
                 hooks.note_event(stamped);
                 log_event(&log, stamped);
             });
-        // Files are read and plugins made ready: other requests must not wait for it.
+        // Opening reads files and starts plugins, so it must not block the tasks of other requests.
         let session = tokio::task::spawn_blocking(move || how(builder)).await;
         let session = session.map_err(|error| ApiError::internal(&error))??;
         let id = session.id().clone();
@@ -380,7 +382,7 @@ impl LiveSession {
         })
     }
 
-    /// Returns the turn that was interrupted when the session was opened.
+    /// Returns the turn that was already interrupted when the session was opened.
     pub(crate) fn interrupted(&self) -> Option<&InterruptedTurn> {
         self.interrupted.as_ref()
     }
@@ -390,8 +392,8 @@ impl LiveSession {
         self.shared.turns.is_running()
     }
 
-    /// Waits until a turn runs or is about to, or until none does. Returns early once the session
-    /// accepts no more orders.
+    /// Waits until a turn runs or is about to, for `true`, or until none does, for `false`. Returns
+    /// early once the session accepts no more orders.
     pub(crate) async fn wait_running(&self, is_running: bool) {
         tokio::select! {
             () = self.shared.turns.wait_for(is_running) => {}
@@ -405,18 +407,17 @@ impl LiveSession {
         &self.shared.events
     }
 
-    /// Returns the ends of the outputs of the calls that run now.
+    /// Returns the last `n_lines` lines of the output of each running call.
     pub(crate) fn running_outputs(&self, n_lines: usize) -> Vec<RunningOutput> {
         self.shared.outputs.running_outputs(n_lines)
     }
 
-    /// Ends the running turn cleanly. Returns whether one runs.
+    /// Ends the running turn cleanly. Returns whether a turn was running.
     pub(crate) fn interrupt_turn(&self) -> bool {
         self.shared.turns.interrupt_turn()
     }
 
-    /// Says something to the running turn. Returns the number of the text, or `None` when no turn
-    /// runs.
+    /// Adds a text to the running turn. Returns the number of the text, or `None` if no turn runs.
     pub(crate) fn steer_turn(
         &self,
         text: String,
@@ -441,7 +442,8 @@ impl LiveSession {
         self.orders.is_closed() || self.shared.ending.is_cancelled()
     }
 
-    /// Interrupts the running turn, begins no further one, closes the session and waits for it.
+    /// Interrupts the running turn, prevents further ones, closes the session and waits until it is
+    /// closed.
     pub(crate) async fn end_session(&self) {
         self.shared.ending.cancel();
         // Hold the lock while waiting, so that every caller that ends the session waits for the

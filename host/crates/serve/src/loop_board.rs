@@ -1,4 +1,4 @@
-//! State of each loop of plugins, from the events of their runs.
+//! Shows the state of each plugin's loop, computed from the events of its runs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,19 +19,19 @@ pub(crate) struct LoopRow {
     pub(crate) session: String,
     /// Runs that ended since the server started.
     pub(crate) runs: u64,
-    /// Runs that failed one after the other, up to the last one.
+    /// Number of consecutive runs that failed, up to the last one.
     pub(crate) failures: u32,
-    /// Milliseconds of the last run.
+    /// Duration of the last run in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_run_ms: Option<u64>,
-    /// Reason of the last run for a further one, in the plugin's words, or its failure.
+    /// Reason that the plugin gave for another run, or the error of the last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_reason: Option<String>,
-    /// Time of the next run in milliseconds since 1970; one that is over when it runs. Absent before
-    /// the first run has ended, and when there is no further one.
+    /// Time of the next run in milliseconds since 1970; in the past while the loop runs. Absent
+    /// before the first run has ended, and if the loop has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next_run: Option<i64>,
-    /// Whether it is not run again.
+    /// Whether the loop has ended and will not run again.
     pub(crate) has_ended: bool,
 }
 
@@ -42,7 +42,7 @@ pub struct LoopBoard {
 }
 
 impl LoopBoard {
-    /// Creates the board without loops. Hooks that their runs call are counted in `hooks`.
+    /// Creates an empty board. Calls of hooks during the loops' runs are counted in `hooks`.
     pub(crate) fn new(hooks: Arc<HookSums>) -> Self {
         Self {
             loops: Mutex::default(),
@@ -50,7 +50,7 @@ impl LoopBoard {
         }
     }
 
-    /// Adds a loop that is about to run, with the session of its runs.
+    /// Adds a loop that is about to run. `session` is the session of all its runs.
     pub fn add_loop(&self, plugin: &str, session: &str) {
         let row = LoopRow {
             plugin: plugin.to_owned(),
@@ -65,7 +65,7 @@ impl LoopBoard {
         lock(&self.loops).insert(plugin.to_owned(), row);
     }
 
-    /// Takes note of an event of a loop's session.
+    /// Updates the board from an event of a loop's session.
     pub fn note_event(&self, stamped: &Stamped) {
         match &stamped.event {
             Event::LoopRun {
@@ -82,7 +82,8 @@ impl LoopBoard {
                 };
                 row.last_run_ms = Some(*duration_ms);
                 row.last_reason.clone_from(reason);
-                // A run that is not the last is followed by a wait.
+                // Provisional after a failure: unless the run was the last one, a `LoopWait` event
+                // follows and resets this.
                 row.has_ended = !matches!(outcome, LoopResult::Again);
             }),
             Event::LoopWait {

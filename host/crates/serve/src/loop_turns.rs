@@ -1,5 +1,5 @@
-//! Turns of loops in the open sessions of the server: clients can follow, steer and interrupt them
-//! and answer their questions, as for turns started over HTTP.
+//! Runs the turns of loops in the open sessions of the server: clients can follow, steer and
+//! interrupt them and answer their questions, as for turns started over HTTP.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! The description of the API for programs: OpenAPI 3.1. The types of bodies describe themselves,
-//! and one table says which request takes and gives which. The program has the result, a file.
+//! Describes the API in OpenAPI 3.1, for programs. The schemas of bodies are derived from their
+//! types, and one table lists the bodies and answers of each request. The program contains the
+//! generated file, not the generator.
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
@@ -12,7 +13,7 @@ use crate::error::ErrorBody;
 use crate::questions::AnswerBody;
 use crate::routes::{costs, events, loops, outputs, plugins, questions, sessions, turns};
 
-/// Request of the API, with its answers.
+/// Request of the API with its possible answers.
 struct ApiOperation {
     method: &'static str,
     path: &'static str,
@@ -22,7 +23,7 @@ struct ApiOperation {
     body: Option<Value>,
     /// Media type of the body.
     body_type: &'static str,
-    /// Status and meaning of each answer that is no error, with its content by media type.
+    /// Status, description and content by media type of each successful answer.
     answers: Vec<(&'static str, &'static str, Option<Value>)>,
     /// Status codes of errors.
     errors: &'static [&'static str],
@@ -33,15 +34,14 @@ const DEFINITIONS: &str = "#/components/schemas";
 static PACKED: PackedFolder =
     PackedFolder::new(include_bytes!(concat!(env!("OUT_DIR"), "/openapi.tar.zst")));
 
-/// Answers with the file `openapi.json`: the code that generates it would take half a megabyte of the
-/// program.
+/// Answers with the packed file `openapi.json`, because the code that generates it would add half a
+/// megabyte to the program.
 pub(crate) async fn get_openapi() -> impl IntoResponse {
     let json = [(CONTENT_TYPE, "application/json")];
     (json, PACKED.text("openapi.json"))
 }
 
-/// Generates the description of the API as a document of OpenAPI 3.1. A test compares it with the
-/// file.
+/// Generates the OpenAPI 3.1 document of the API. A test compares it with the file `openapi.json`.
 #[must_use]
 pub fn openapi() -> Value {
     let mut settings = SchemaSettings::draft2020_12();
@@ -391,7 +391,7 @@ fn describe(operation: &ApiOperation, generator: &mut SchemaGenerator) -> Value 
     described
 }
 
-/// Returns the fields of a type as parameters of the query.
+/// Returns the fields of a type as query parameters.
 fn query_parameters(query: &Value, generator: &SchemaGenerator) -> Vec<Value> {
     let name = query
         .get("$ref")
@@ -406,7 +406,7 @@ fn query_parameters(query: &Value, generator: &SchemaGenerator) -> Vec<Value> {
     let parameter = |(name, schema): (&String, &Value)| {
         let mut schema = schema.clone();
         let description = schema.get("description").cloned().unwrap_or_default();
-        // A parameter that is left out is absent, and never null.
+        // An optional parameter is left out of the query, never sent as null.
         if let Some(Value::Array(types)) = schema.get_mut("type") {
             types.retain(|own| own != "null");
         }

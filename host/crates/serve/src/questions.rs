@@ -1,9 +1,9 @@
 //! Questions of all open sessions that wait for an answer: approvals of tool calls, and questions
 //! of plugins.
 //!
-//! A question is on the board for as long as the turn waits for it. The API can only answer: calls
-//! that the policy denies are never asked about, and the host decides which calls a question
-//! covers.
+//! A question is on the board while its turn waits for the answer. Clients of the API can only
+//! answer: a call that the policy denies never becomes a question, and the host decides which later
+//! calls an answer covers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -15,19 +15,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{oneshot, watch};
 
-/// Longest reason or text of an answer, in bytes.
+/// Maximum length of an answer's text or reason, in bytes.
 const MAX_ANSWER_BYTES: usize = 16 << 10;
 
-/// A question that waits.
+/// A question that waits for an answer.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OpenQuestion {
     /// Id of the question.
     pub id: String,
     /// Id of the session whose turn waits.
     pub session: String,
-    /// Time at which it was asked, in milliseconds since 1970.
+    /// Time of the question, in milliseconds since 1970.
     pub asked: i64,
-    /// Call or question that it is about.
+    /// Tool call to approve, or question of a plugin.
     #[serde(flatten)]
     pub about: QuestionAbout,
 }
@@ -36,7 +36,7 @@ pub struct OpenQuestion {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum QuestionAbout {
-    /// May this tool call run?
+    /// Question whether this tool call may run.
     Approval {
         /// Name of the tool.
         tool: String,
@@ -50,18 +50,18 @@ pub enum QuestionAbout {
         by: Option<String>,
         /// Permissions of the plugin that provides the tool, as text.
         may: Vec<String>,
-        /// The whole call, line by line.
+        /// All arguments of the call, as lines.
         arguments: Vec<ArgumentLine>,
         /// Plugins whose hooks asked for the approval, and why.
         reasons: Vec<HookReason>,
         /// Later calls that the answer `always` allows, as text; absent if `always` is not offered.
         #[serde(skip_serializing_if = "Option::is_none")]
         always: Option<String>,
-        /// Reason why `always` is no answer.
+        /// Reason why the answer `always` is not offered.
         #[serde(skip_serializing_if = "Option::is_none")]
         no_always: Option<String>,
     },
-    /// A plugin asks the person.
+    /// Question that a plugin asks the person.
     Plugin {
         /// Name of the plugin.
         plugin: String,
@@ -77,10 +77,10 @@ pub enum QuestionAbout {
     },
 }
 
-/// One line of a call.
+/// One line of a tool call's arguments.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ArgumentLine {
-    /// Mark in front of it, such as `$ `, `+ ` or `- `.
+    /// Mark before the text, such as `$ `, `+ ` or `- `.
     pub mark: String,
     /// Text of the line, exactly as in the call.
     pub text: String,
@@ -99,15 +99,15 @@ pub struct HookReason {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerBody {
-    /// Answer: for approvals `yes`, `no` or `always`; for questions of plugins `yes` or `no`, the number of
-    /// a choice from 0, or the text.
+    /// Answer: for approvals `yes`, `no` or `always`; for questions of plugins `yes` or `no`, the
+    /// index of a choice counted from 0, or the text.
     pub answer: String,
     /// Reason for a rejection, which the model sees.
     #[serde(default)]
     pub reason: Option<String>,
 }
 
-/// Error of an answer that was not taken.
+/// Error of an answer that was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// No question has this id.
@@ -128,7 +128,7 @@ pub(crate) enum Reply {
     Plugin(oneshot::Sender<PersonAnswer>, QuestionKind),
 }
 
-/// All questions that wait.
+/// Board of all questions that wait for an answer.
 pub struct QuestionBoard {
     waiting: Mutex<BTreeMap<String, WaitingQuestion>>,
     version: watch::Sender<u64>,
@@ -144,7 +144,7 @@ impl Default for QuestionBoard {
 }
 
 impl QuestionBoard {
-    /// Returns the open questions, oldest first; only those of one session if it is given.
+    /// Returns the open questions, oldest first: of one session, or of all sessions for `None`.
     #[must_use]
     pub fn open_questions(&self, session: Option<&str>) -> Vec<OpenQuestion> {
         let waiting = lock(&self.waiting);

@@ -1,5 +1,5 @@
-//! Turns that other programs run: the input goes to a queue that outlives this server and them, and
-//! a free worker takes it.
+//! Turns that workers run in other programs: the input goes to a queue that is kept when this
+//! server or a worker stops, and a free worker takes it.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::remote::RemoteSessions;
 use crate::routes::turns::{AcceptedTurn, TurnResult};
 use crate::session_task::TurnOrder;
 
-/// An input that is safe in the queue.
+/// An input that the queue has stored.
 pub(crate) struct QueuedTurn {
     session: String,
     input: String,
@@ -22,7 +22,8 @@ pub(crate) struct QueuedTurn {
 }
 
 impl ApiState {
-    /// Returns the programs that run the turns of this server, if it does not run them itself.
+    /// Returns the connection to the workers that run the turns of this server; `None` if the
+    /// server runs them itself.
     pub(crate) fn queue(&self) -> Option<&Arc<dyn RemoteSessions>> {
         self.remote.as_ref().filter(|remote| remote.has_queue())
     }
@@ -40,7 +41,7 @@ impl ApiState {
     }
 }
 
-/// Stores an input of a session, which need not exist.
+/// Queues an input for a session. The session need not exist yet.
 pub(crate) async fn send_order(
     remote: &Arc<dyn RemoteSessions>,
     session: &str,
@@ -63,7 +64,7 @@ pub(crate) async fn send_order(
     })
 }
 
-/// Checks that no folder of this server is wanted for a session of workers.
+/// Checks that the request names no folder, because each worker has its own.
 pub(crate) fn check_workspace(workspace: Option<&str>) -> Result<(), ApiError> {
     match workspace {
         None => Ok(()),
@@ -73,7 +74,8 @@ pub(crate) fn check_workspace(workspace: Option<&str>) -> Result<(), ApiError> {
     }
 }
 
-/// Returns the id of a new session, which begins with its first input.
+/// Returns the id for a new session: the given id if it is valid, or a new one. The session is
+/// created with its first input.
 pub(crate) fn new_session(id: Option<String>) -> Result<String, ApiError> {
     let id = id.unwrap_or_else(rind_lib::clock::new_id);
     match session::is_session_id(&id) {
@@ -85,7 +87,7 @@ pub(crate) fn new_session(id: Option<String>) -> Result<String, ApiError> {
 }
 
 impl QueuedTurn {
-    /// Answers at once, or with the outcome at the end of the turn.
+    /// Answers at once, or, if `wait` is set, with the outcome when the turn has ended.
     pub(crate) async fn respond(self, wait: bool) -> Result<Response, ApiError> {
         if !wait {
             let accepted = AcceptedTurn {

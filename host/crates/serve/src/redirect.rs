@@ -1,7 +1,8 @@
-//! The end of a login in a browser: a page on loopback to which the browser is led back.
+//! The last step of a login in a browser: a page on loopback to which the login site redirects the
+//! browser.
 //!
-//! The page needs no token, because the browser has none. Any program and any website can send it
-//! addresses, so the caller must check each for the secret `state` of its login.
+//! The page needs no token, because the browser has none. Any program and any website can request
+//! the page, so the caller must compare the `state` of each request with the secret of its login.
 //!
 //! Start from [`receive_redirects`].
 
@@ -15,17 +16,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connections::{ApiListener, serve_connections};
 
-/// Answer to a browser.
+/// Page that answers the redirected browser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedirectPage {
     /// Whether the login succeeded.
     pub is_done: bool,
-    /// Sentence for the person.
+    /// Sentence that the page shows.
     pub text: String,
 }
 
-/// Answers `GET` requests to one path with the pages that a function makes of path and query, until
-/// `cancel` is set.
+/// Answers `GET` requests to one path until `cancel` is set. `answer` gets path and query of a
+/// request and returns the page.
 ///
 /// # Errors
 /// Connections cannot be accepted any more.
@@ -43,7 +44,7 @@ where
     let answer = move |request: Request| {
         let host = request.headers().get(header::HOST).cloned();
         let own = port.map(|port| format!("127.0.0.1:{port}"));
-        // Accept only the server's own host name: a website could make its name resolve to
+        // Accept only the server's own host name: a website could let its own name resolve to
         // loopback.
         let is_own =
             host.is_some_and(|host| Some(host.as_bytes()) == own.as_deref().map(str::as_bytes));
@@ -72,7 +73,8 @@ fn page_response(page: &RedirectPage) -> Response {
             body { p { (page.text) } }
         }
     };
-    // The address of the page has a code in it, which must not go elsewhere.
+    // The address of the page contains the login's code, which must not leak through caches or the
+    // `Referer` header.
     let headers = [
         (header::CACHE_CONTROL, "no-store"),
         (header::REFERRER_POLICY, "no-referrer"),

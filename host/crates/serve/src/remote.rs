@@ -1,8 +1,8 @@
-//! Sessions that other programs hold, where the store is shared by many.
+//! Access to sessions that other programs hold, when several programs share a store.
 //!
-//! The server shows all sessions of the store. Those that another program holds are run there: it
-//! has their events, their questions and their turns, and answers the requests about them. How
-//! requests reach it is behind [`RemoteSessions`].
+//! The server shows all sessions of the store. A session that another program holds runs in that
+//! program, which has the session's events, questions and turns and answers the requests about it.
+//! [`RemoteSessions`] hides how requests reach that program.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,16 +35,16 @@ pub enum RemoteError {
     /// No program holds the session.
     #[error("no program has the session open")]
     NoHolder,
-    /// The request is too large to be passed on.
+    /// The request is too large to be forwarded.
     #[error("{0}")]
     TooLarge(String),
-    /// The request is invalid, or cannot be carried out in this form.
+    /// The request was refused: it is invalid, or not supported in this form.
     #[error("{0}")]
     Refused(String),
-    /// Too much waits already.
+    /// Too many requests or inputs wait already.
     #[error("{0}")]
     Full(String),
-    /// The holder does not answer. It may have done what was asked.
+    /// The holder does not answer. It may have carried out the request.
     #[error("{0}")]
     Silent(String),
     /// Any other failure. The program may have carried out the request.
@@ -52,20 +52,20 @@ pub enum RemoteError {
     Failed(String),
 }
 
-/// A turn that another program ran.
+/// Outcome of a turn that another program ran.
 #[derive(Clone, Debug)]
 pub struct RemoteEnd {
     /// Number of the turn in the session.
     pub turn: u32,
-    /// Output for the person.
+    /// Output of the turn, for the person.
     pub output: String,
     /// Reason for the end, steps, calls, tokens and cost.
     pub summary: Value,
 }
 
-/// Reaches the programs that hold sessions. Called from several requests at once.
+/// Connects to the programs that hold sessions. Called from several requests at once.
 pub trait RemoteSessions: Send + Sync {
-    /// Has the holder of a session answer a request.
+    /// Sends a request to the holder of a session and returns the holder's response.
     fn ask<'a>(
         &'a self,
         session: &'a str,
@@ -75,7 +75,7 @@ pub trait RemoteSessions: Send + Sync {
     /// Whether a program holds a session.
     fn is_held<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<bool, RemoteError>>;
 
-    /// Waits until a program holds a session, at most for this time.
+    /// Waits until a program holds a session, at most for the given time.
     fn wait_for_holder<'a>(
         &'a self,
         session: &'a str,
@@ -85,10 +85,10 @@ pub trait RemoteSessions: Send + Sync {
     /// Whether inputs of a session wait for a program that runs them.
     fn is_waiting<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<bool, RemoteError>>;
 
-    /// Whether other programs run all turns, and take their inputs from a queue.
+    /// Whether workers run all turns, with inputs from a queue, and this server runs none.
     fn has_queue(&self) -> bool;
 
-    /// Puts an input for a session into the queue. A session takes an input with an id once.
+    /// Queues an input for a session. A second input with the same id has no effect.
     fn send_input<'a>(
         &'a self,
         session: &'a str,

@@ -1,5 +1,5 @@
-//! The task that owns an open session: it runs one turn at a time, in order of the inputs, and
-//! closes the session after an idle time.
+//! Runs the task that owns an open session: it runs one turn at a time, in the order of the inputs,
+//! and closes the session when it has been idle.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -24,7 +24,7 @@ use crate::gate::{GateRefusal, TurnGate};
 /// Time after which an idle session is closed. A later request opens it again.
 const IDLE: Duration = Duration::from_secs(600);
 
-/// Number of inputs that wait for the running turn.
+/// Maximum number of inputs that wait for the running turn.
 pub(crate) const MAX_WAITING: usize = 16;
 
 /// An input for a session.
@@ -35,24 +35,24 @@ pub(crate) struct TurnOrder {
     pub(crate) input_id: Option<String>,
     pub(crate) answer_schema: Option<AnswerSchema>,
     pub(crate) max_cost_usd: Option<f64>,
-    /// Whether the outcome is published only once the store has it.
+    /// Whether the outcome is sent only after the store has written it.
     pub(crate) is_stored_first: bool,
 }
 
-/// Work that a session is asked to do.
+/// Work that a client or a loop orders from a session.
 pub(crate) enum SessionWork {
     /// Run a turn.
     Turn(Box<TurnOrder>),
-    /// Go on with the interrupted turn.
+    /// Continue the interrupted turn.
     Continue,
     /// Run a turn that a loop ordered.
     Loop(Box<LoopTurn>),
 }
 
-/// Work that was ordered.
+/// Order of work, with the channel for its outcome.
 pub(crate) struct SessionOrder {
     pub(crate) work: SessionWork,
-    /// Ends the turn cleanly.
+    /// Interrupts the turn cleanly.
     pub(crate) cancel: CancellationToken,
     pub(crate) reply: TurnReply,
 }
@@ -60,14 +60,14 @@ pub(crate) struct SessionOrder {
 /// Outcome of a turn, or the reason why there is none.
 pub(crate) type TurnEnd = Result<TurnOutcome, TurnError>;
 
-/// Reason why a turn has no outcome.
+/// Error of a turn without outcome.
 #[derive(Debug)]
 pub(crate) struct TurnError {
-    /// Description with all causes.
+    /// Description with the chain of causes.
     pub(crate) text: String,
     /// Whether another program has continued the session.
     pub(crate) is_fenced: bool,
-    /// Refusal of the gate, before the turn began.
+    /// Refusal by the gate before the turn began, if the gate refused it.
     pub(crate) refusal: Option<GateRefusal>,
 }
 
@@ -102,16 +102,16 @@ impl From<GateRefusal> for TurnError {
     }
 }
 
-/// Receives the outcome of a turn. The receiver may be dropped.
+/// Sender for the outcome of a turn. The receiver may have been dropped.
 pub(crate) type TurnReply = oneshot::Sender<TurnEnd>;
 
-/// The turns of a session that were ordered and have not ended, the running one first.
+/// Cancellation tokens of the ordered turns that have not ended, the running one first.
 #[derive(Debug, Default)]
 pub(crate) struct OrderedTurns(watch::Sender<VecDeque<CancellationToken>>);
 
 impl OrderedTurns {
-    /// Adds a turn that `send` orders. The lock is held during `send`, so that two concurrent
-    /// requests cannot both find the session idle.
+    /// Adds a turn and orders it with `send`. The lock is held during `send`, so that two
+    /// concurrent requests cannot both find the session idle.
     pub(crate) fn add_turn(
         &self,
         may_wait: bool,
@@ -143,14 +143,14 @@ impl OrderedTurns {
         !self.0.borrow().is_empty()
     }
 
-    /// Waits until a turn runs or is about to, or until none does.
+    /// Waits until a turn runs or is about to, for `true`, or until none does, for `false`.
     pub(crate) async fn wait_for(&self, is_running: bool) {
         let mut turns = self.0.subscribe();
-        // An error means that the sender is gone, which this borrow of it excludes.
+        // An error would mean that the sender was dropped, but `self` still borrows it.
         let _ = turns.wait_for(|turns| turns.is_empty() != is_running).await;
     }
 
-    /// Ends the running turn cleanly. Returns whether one runs.
+    /// Ends the running turn cleanly. Returns whether a turn was running.
     pub(crate) fn interrupt_turn(&self) -> bool {
         let turns = self.0.borrow();
         turns.front().inspect(|cancel| cancel.cancel()).is_some()
@@ -163,17 +163,18 @@ pub(crate) struct SharedSession {
     pub(crate) turns: Arc<OrderedTurns>,
     pub(crate) events: Arc<EventLog>,
     pub(crate) steering: SteerHandle,
-    /// Outputs of the calls that run.
+    /// Outputs of the running calls.
     pub(crate) outputs: LiveOutputs,
-    /// Set when the session is to end: no further turn begins.
+    /// Cancelled when the session closes: the running turn is interrupted and no further one
+    /// begins.
     pub(crate) ending: CancellationToken,
-    /// Set when the session is to be left to others in the middle of its turn, which they continue.
+    /// Cancelled when the running turn is dropped, so that another program can continue it.
     pub(crate) release: CancellationToken,
-    /// Gate that turns pass before they begin.
+    /// Gate that every turn passes before it begins.
     pub(crate) gate: Option<Arc<dyn TurnGate>>,
 }
 
-/// Runs the orders for a session until it is stopped or has been idle for long.
+/// Runs the orders for a session until the session is closed or has been idle for [`IDLE`].
 pub(crate) async fn run_session(
     mut session: Session,
     mut orders: mpsc::Receiver<SessionOrder>,
@@ -188,12 +189,14 @@ pub(crate) async fn run_session(
         match order {
             Ok(Some(order)) => tokio::select! {
                 biased;
-                // The turn is dropped and not interrupted: its end is for others to write.
+                // The turn is dropped and not interrupted, because the next holder continues it and
+                // writes its end.
                 () = shared.release.cancelled() => break,
                 () = run_order(&mut session, order, &shared) => {}
             },
             Ok(None) => break,
-            // Accept no further orders; earlier ones are still carried out.
+            // The session is idle: accept no further orders, but carry out those that were already
+            // sent.
             Err(_) => orders.close(),
         }
     }
@@ -208,14 +211,14 @@ pub(crate) async fn run_session(
     shared.events.close_log();
 }
 
-/// Runs a turn, and then further turns for texts that arrived too late for it.
+/// Runs a turn, and then further turns for texts that arrived too late for that turn.
 async fn run_order(session: &mut Session, order: SessionOrder, shared: &SharedSession) {
     let SessionOrder {
         work,
         cancel,
         reply,
     } = order;
-    // The outcome of a turn that ended is returned again, and uses nothing.
+    // A turn that has already ended only returns its outcome again, so it needs no gate.
     let is_known = matches!(&work, SessionWork::Turn(order) if has_ended(session, order));
     let turn = async {
         match work {
@@ -243,14 +246,14 @@ async fn run_order(session: &mut Session, order: SessionOrder, shared: &SharedSe
     shared.turns.end_turn();
 }
 
-/// Whether the session took this input before, and its turn has ended.
+/// Whether the session has already run the turn of this input to its end.
 fn has_ended(session: &Session, order: &TurnOrder) -> bool {
     let id = order.input_id.as_deref();
     let taken = id.and_then(|id| session.stored().taken_input(id));
     taken.is_some_and(|taken| taken.ended.is_some())
 }
 
-/// Runs a turn that the gate lets begin, and tells it what the turn used.
+/// Runs a turn if the gate allows it, and then reports to the gate what the turn used.
 async fn pass_gate(shared: &SharedSession, turn: impl Future<Output = TurnEnd>) -> TurnEnd {
     let Some(gate) = &shared.gate else {
         return turn.await;
@@ -267,8 +270,9 @@ async fn pass_gate(shared: &SharedSession, turn: impl Future<Output = TurnEnd>) 
     outcome
 }
 
-/// Takes the texts that the ended turn did not read. After an interruption they are dropped, with
-/// an event for each, because the person who interrupted decides what comes next.
+/// Takes the texts that the ended turn did not read, joined into one input. After an interruption
+/// the texts are dropped, with an event for each, because the person who interrupted decides what
+/// comes next.
 fn late_text(shared: &SharedSession, cancel: &CancellationToken) -> Option<String> {
     let waiting = shared.steering.waiting().into_iter();
     let taken: Vec<(u64, String)> = waiting
@@ -313,7 +317,7 @@ async fn run_turn(session: &mut Session, order: TurnOrder, cancel: &Cancellation
     Ok(outcome)
 }
 
-/// Runs the turn of a loop. The loop and users of the API may interrupt it.
+/// Runs the turn of a loop. Both the loop and clients of the API can interrupt the turn.
 async fn run_loop_turn(
     session: &mut Session,
     turn: LoopTurn,

@@ -1,8 +1,8 @@
-//! The folders that sessions work in: the one in which the server was started, and those that the
-//! operator names besides. No request reaches any other.
+//! The folders that sessions work in: the one in which the server was started, and others that the
+//! operator names. Requests can reach no other folder.
 //!
-//! Each folder has a host of its own with the settings, rules, plugins and skills of that folder.
-//! The host is made when the first session of the folder is opened, and kept.
+//! Each folder has its own host with the settings, rules, plugins and skills of that folder. The
+//! host is created when the first session of the folder is opened, and then kept.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,13 +23,13 @@ pub struct WorkspaceHost {
     pub(crate) host: Host,
     pub(crate) policy: Arc<dyn Policy>,
     pub(crate) plugins: Arc<PluginSet>,
-    /// Sums over the hook calls in its sessions.
+    /// Sums over the hook calls in the sessions of the host.
     pub(crate) hooks: Arc<HookSums>,
 }
 
 impl WorkspaceHost {
-    /// Creates it from the host of the folder, the policy for its tool calls, which may ask, and the
-    /// plugins that were found for it, which are shown.
+    /// Creates the workspace from the host of its folder, the policy for tool calls, which may ask
+    /// a person, and the plugins that were found for the folder, which the API lists.
     #[must_use]
     pub fn new(host: Host, policy: Arc<dyn Policy>, plugins: Arc<PluginSet>) -> Self {
         Self {
@@ -41,12 +41,12 @@ impl WorkspaceHost {
     }
 }
 
-/// Makes the hosts of the folders that the operator names.
+/// Creates the hosts of the folders that the operator names.
 pub trait OpenWorkspace: Send + Sync {
-    /// Makes the host of a folder.
+    /// Creates the host of a folder.
     ///
     /// # Errors
-    /// The reason why no session can be opened there.
+    /// The reason why no session can be opened in the folder.
     fn open_host(&self, folder: PathBuf) -> BoxFuture<'_, Result<WorkspaceHost, String>>;
 }
 
@@ -58,8 +58,8 @@ pub(crate) struct Workspaces {
 }
 
 impl Workspaces {
-    /// Creates the set: the folder in which the server was started, and the others, whose paths are
-    /// without links.
+    /// Creates the set from the folder in which the server was started and the canonical paths of
+    /// the others.
     pub(crate) fn new(
         first: WorkspaceHost,
         folders: Vec<PathBuf>,
@@ -79,7 +79,7 @@ impl Workspaces {
         &self.first
     }
 
-    /// Returns the paths of all folders, that of the start first.
+    /// Returns the paths of all folders; the folder of the server's start comes first.
     pub(crate) fn folders(&self) -> Vec<String> {
         let first = std::iter::once(self.first.host.workspace());
         let others = self.others.keys().map(PathBuf::as_path);
@@ -87,7 +87,7 @@ impl Workspaces {
         all.map(|folder| folder.display().to_string()).collect()
     }
 
-    /// Returns the host for a folder that a request names, or for the first folder.
+    /// Returns the host of the folder that a request names, or of the first folder for `None`.
     pub(crate) async fn find_host(
         &self,
         wanted: Option<String>,
@@ -96,7 +96,7 @@ impl Workspaces {
             return Ok(self.first.clone());
         };
         let refused = self.refusal(&wanted);
-        // Resolve links and `..` first: only the folder that is meant counts, not how it is written.
+        // Resolve links and `..` first: two spellings of a folder must lead to the same host.
         let folder = in_background(move || {
             let path = Path::new(&wanted);
             let folder = path.is_absolute().then(|| path.canonicalize().ok());
@@ -108,7 +108,7 @@ impl Workspaces {
         }
     }
 
-    /// Returns the host for a session that exists: that of the folder in which it worked so far.
+    /// Returns the host of the folder in which an existing session works.
     pub(crate) async fn host_of_session(
         &self,
         wanted: &str,

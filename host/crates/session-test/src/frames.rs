@@ -1,4 +1,4 @@
-//! Frames: their order, those that wait, and the positions between them.
+//! Checks of frames: their order, appends that wait, and the positions between frames.
 
 use rind_lib::session::Position;
 

@@ -30,14 +30,14 @@ use rind_lib::text::error_chain;
 /// Two handles of one store that is empty when a check begins.
 #[derive(Clone, Debug)]
 pub struct StoreHandles {
-    /// Handle of the program that writes.
+    /// Handle of the first program, which writes.
     pub own: Arc<dyn Sessions>,
-    /// Handle of another program on the same store.
+    /// Handle of a second program on the same store.
     pub other: Arc<dyn Sessions>,
 }
 
 impl StoreHandles {
-    /// Creates a pair of two handles. Both may be clones of one value if the store cannot be opened
+    /// Creates a pair of handles. Both may be clones of one value if the store cannot be opened
     /// twice.
     pub fn new(own: impl Sessions + 'static, other: impl Sessions + 'static) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl StoreHandles {
 /// A property that a store must have.
 #[derive(Clone, Copy)]
 pub struct StoreCheck {
-    /// Name of the property, as a sentence with `_` for blanks.
+    /// Name of the property, as a sentence with `_` for spaces.
     pub name: &'static str,
     check: fn(&StoreHandles) -> Checked,
 }
@@ -74,14 +74,15 @@ impl Debug for StoreCheck {
 /// Outcome of a check.
 type Checked = Result<(), String>;
 
-/// Creates a row of [`CHECKS`] from functions of a module.
+/// Creates the rows of [`CHECKS`] from functions of the modules; the name of a function is the name
+/// of its check.
 macro_rules! checks {
     ($($module:ident::$name:ident,)*) => {
         &[$(StoreCheck { name: stringify!($name), check: $module::$name }),*]
     };
 }
 
-/// Every property that a store must have.
+/// All properties that a store must have.
 pub const CHECKS: &[StoreCheck] = checks![
     frames::frames_come_back_in_order,
     frames::frames_that_wait_go_before_the_next_one,
@@ -111,17 +112,17 @@ pub const CHECKS: &[StoreCheck] = checks![
     sessions::a_session_of_an_agent_is_forked_at_an_entry,
 ];
 
-/// Parses an address of the kit's own.
+/// Parses an address that the kit itself uses.
 fn address(text: &str) -> Result<SessionAddress, String> {
     SessionAddress::parse(text).ok_or_else(|| format!("`{text}` is no address"))
 }
 
-/// Returns the value, or a description of the failure.
+/// Returns the value, or a description of the error that names the operation `what`.
 fn done<T>(what: &str, result: Result<T, Error>) -> Result<T, String> {
     result.map_err(|error| format!("to {what} failed: {}", error_chain(&error)))
 }
 
-/// Checks that two values are equal.
+/// Checks that two values are equal; `what` names the value in the error.
 fn same<T: PartialEq + Debug>(what: &str, found: &T, expected: &T) -> Checked {
     if found == expected {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Lists of sessions and of subagents, removal, forks.
+//! Checks of the lists of sessions and subagents, of removal and of forks.
 
 use std::collections::BTreeSet;
 
@@ -130,7 +130,7 @@ pub(crate) fn a_fork_has_its_own_lines_values_and_subagents(store: &StoreHandles
     }
     let to = address("two")?;
     let agents = BTreeSet::from(["sub-1".to_owned(), "sub-404".to_owned()]);
-    // The session may be open meanwhile.
+    // The original session may be open during the fork.
     let mut opened = done("open a session", store.own.open(&from))?;
     done("fork", store.other.fork(&from, &to, b"1\n", &agents))?;
     append_all(&mut *opened.journal, &["4\n"])?;
@@ -144,7 +144,7 @@ pub(crate) fn a_fork_has_its_own_lines_values_and_subagents(store: &StoreHandles
     let deep = address("two/agents/sub-1/agents/sub-9")?;
     same("lines", &lines_of(&*store.own, &deep)?, &"3\n".to_owned())?;
     for kind in [BlobKind::Content, BlobKind::State] {
-        // The fork still has a value that the session does not need any more.
+        // The fork keeps a value that the original session has released.
         store.own.blobs(&from, kind).release(&name);
         let value = done("get a value", store.own.blobs(&to, kind).get(&name))?;
         same("value", &value, &b"x".to_vec())?;

@@ -1,4 +1,4 @@
-//! The sessions of agents on top of a store.
+//! Checks of agents' sessions on top of a store.
 
 use std::path::PathBuf;
 

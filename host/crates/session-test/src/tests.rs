@@ -1,4 +1,4 @@
-//! The checks on the stores of the host, and on stores with a fault.
+//! Runs the checks on the stores of the host, and on stores with deliberate faults.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -41,16 +41,16 @@ fn sessions_in_memory_pass() {
     assert_eq!(failures(new), Vec::<String>::new());
 }
 
-/// A fault that a store could have.
+/// A fault that the store under test has.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     /// A session can be opened by several writers.
     NoLock,
-    /// Frames that wait are lost.
+    /// Frames that wait to be appended are lost.
     LosesWaiting,
     /// A page repeats the last session of the page before.
     RepeatsPage,
-    /// A fork shares the values of the session it was made of.
+    /// A fork gets none of the values of its session.
     ForkWithoutValues,
     /// Removed sessions come back.
     KeepsRemoved,

@@ -1,4 +1,4 @@
-//! Values: kept by their hash, apart for each session and kind.
+//! Checks of values: stored under their hash, separately for each session and kind.
 
 use rind_lib::session::{BlobKind, SessionBlobs};
 

@@ -1,4 +1,4 @@
-//! Writers: one for each session, whatever others try.
+//! Checks of writers: a session has one writer at most, even when several programs compete.
 
 use std::sync::Barrier;
 use std::thread;
@@ -10,7 +10,7 @@ use crate::{
     refused, same, write_session,
 };
 
-/// Number of programs that try the same at once.
+/// Number of threads that compete in a check.
 const RIVALS: usize = 8;
 
 pub(crate) fn a_session_is_created_once(store: &StoreHandles) -> Checked {
@@ -44,8 +44,8 @@ pub(crate) fn a_session_has_one_writer(store: &StoreHandles) -> Checked {
     done("open it again", store.own.open(&at)).map(drop)
 }
 
-/// Counts how many of several programs succeed at the same moment. What they got is kept until all
-/// have tried.
+/// Counts how many of several threads succeed at the same moment. Their results, such as open
+/// sessions, are kept until all threads have tried.
 fn winners<T: Send>(
     store: &StoreHandles,
     try_once: impl Fn(&dyn Sessions) -> Option<T> + Sync,

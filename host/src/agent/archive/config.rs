@@ -41,7 +41,7 @@ impl Default for ListConfig {
     }
 }
 
-/// Conditions for archiving a turn: those that meet any of these.
+/// Conditions for archiving a turn: it is archived if it meets any of them.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TriggerConfig {
@@ -89,7 +89,7 @@ pub enum SummaryStyle {
 pub struct SummaryConfig {
     /// Style of the summary. Default: structured; with the provider `ollama` always paragraph.
     pub style: SummaryStyle,
-    /// Name of the model that writes it, one of the same provider. Absent: that of the agent.
+    /// Model of the same provider that writes the summary. Absent: the model of the agent.
     pub model: Option<String>,
     /// Deadline of the request, in seconds. Default: 60.
     #[serde(deserialize_with = "number::within::<1, 3600, _, _>")]
@@ -111,8 +111,8 @@ impl SummaryConfig {
         Duration::from_secs(self.timeout_seconds)
     }
 
-    /// The style for a provider. Models that Ollama serves are small ones mostly and rarely keep to
-    /// a JSON format.
+    /// Returns the style for a provider. Ollama mostly serves small models, which rarely keep to a
+    /// JSON format.
     pub(super) fn style_for(&self, provider: &str) -> SummaryStyle {
         if provider == "ollama" {
             SummaryStyle::Paragraph
@@ -122,12 +122,11 @@ impl SummaryConfig {
     }
 }
 
-/// The deepest that agents may be nested, regardless of the settings: their sessions are looked for
-/// no deeper.
+/// Maximum of `depth_cap`. Sessions of agents are not searched at a greater depth.
 const MAX_DEPTH_CAP: u64 = 8;
 
 impl TriggerConfig {
-    /// The deepest that a subagent may be.
+    /// Returns the maximum depth of a subagent.
     pub(in crate::agent) fn deepest(&self) -> u32 {
         self.depth_cap.saturating_sub(1)
     }

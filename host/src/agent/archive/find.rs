@@ -1,8 +1,8 @@
 //! Searches everything that was moved out of the conversation: holders, subagents, and turns that
 //! compaction removed without a holder.
 //!
-//! Reads every transcript anew, one at a time, so that nothing can be stale and nothing is kept in
-//! memory. Start from [`search_all`].
+//! Every search reads the transcripts from their files, one at a time, so that no result is stale
+//! and no transcript stays in memory. Start from [`search_all`].
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ use crate::session::{Child, LeftTurn, Position, SessionPlace, left_out};
 use crate::text::clean_line;
 use crate::text::error_chain;
 
-/// Prefix of the id of a turn that compaction took out and no holder keeps.
+/// Prefix of the id of a turn that compaction removed and that has no holder.
 const TURN: &str = "turn-";
 
 /// Maximum number of passages that a search returns.
@@ -27,16 +27,16 @@ const MAX_PASSAGES: usize = 8;
 /// Maximum number of transcripts whose errors are reported.
 const MAX_ERRORS: usize = 5;
 
-/// A session to search: that of a subagent, or the agent's own, in which its archived turns are
-/// searched too.
+/// Session to search. Of an agent above, only the subagents are searched; of the agent's own
+/// session, also the turns that compaction removed.
 struct SearchedSession {
     place: SessionPlace,
     children: Vec<Child>,
-    /// Messages of the conversation; `None` for the session of another agent.
+    /// Ids of the messages in the agent's conversation; `None` for the session of an agent above.
     here: Option<HashSet<String>>,
 }
 
-/// Transcripts that were searched, in the order in which they were added.
+/// Names and errors of the searched transcripts, in the order in which they were added.
 #[derive(Default)]
 struct Searched {
     names: Vec<String>,
@@ -53,8 +53,8 @@ impl Searched {
     }
 }
 
-/// Returns the passages with the words of `wanted`, the best first, each with the id of the
-/// subagent or turn that has it. `scopes` are the turn of the agent, and of those above it whose
+/// Returns the passages that contain words of `wanted`, the best first, each with the id of its
+/// subagent or turn. `scopes` are the turn of the agent, then the turns of the agents above whose
 /// subagents it may read.
 ///
 /// # Errors
@@ -77,7 +77,7 @@ pub(super) async fn search_all(scopes: &[Arc<TurnScope>], wanted: &str) -> Resul
         .collect();
     let cancel = scopes.first().map(|scope| scope.cancel.clone());
     let cancel = cancel.unwrap_or_default();
-    // Transcripts are files of any length.
+    // A blocking thread, because transcripts can be long files.
     let task = tokio::task::spawn_blocking(move || run_search(search, &sessions, &cancel));
     let (best, searched) = task
         .await
@@ -85,7 +85,7 @@ pub(super) async fn search_all(scopes: &[Arc<TurnScope>], wanted: &str) -> Resul
     Ok(describe(wanted, &best, &searched))
 }
 
-/// Passages with the numbers of their transcripts, and the number of all that were found.
+/// Best passages, and the number of all passages that were found.
 struct BestPassages {
     passages: Vec<Passage>,
     n_found: u32,
@@ -171,8 +171,8 @@ fn describe(wanted: &str, best: &BestPassages, searched: &Searched) -> String {
     out
 }
 
-/// Escapes lines that would read as the head of another passage: a transcript must not name a holder
-/// that has something else.
+/// Escapes lines that would read as the heading of another passage: the text of one transcript must
+/// not pose as a passage of another.
 fn quote_heads(text: &str) -> String {
     let lines = text
         .lines()
@@ -183,8 +183,8 @@ fn quote_heads(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the messages of the turn with the id `turn-N`, if compaction took them out of the
-/// conversation and no holder keeps them.
+/// Returns the messages of the turn with the id `turn-N`, if compaction removed them from the
+/// conversation and the turn has no holder.
 ///
 /// # Errors
 /// The session cannot be read.

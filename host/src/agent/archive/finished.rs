@@ -1,4 +1,4 @@
-//! A turn that has ended, as its session keeps it. Start from [`FinishedTurn::read_turn`].
+//! A turn that has ended, as read from its session. Start from [`FinishedTurn::read_turn`].
 
 use std::collections::HashSet;
 
@@ -6,20 +6,21 @@ use crate::message::Message;
 use crate::session::{self, Body, Entry, Position, Session, SessionPlace};
 
 pub(super) struct FinishedTurn {
-    /// Content of the holder.
+    /// Entries that are copied to the holder.
     pub(super) entries: Vec<Entry>,
     /// All messages of the turn, including those that compaction removed from the conversation.
     pub(super) messages: Vec<Message>,
-    /// Whether there is nothing left to archive: a holder has the turn already, or the person took
-    /// it back.
+    /// Whether there is nothing to archive: the turn has a holder already, or the person took the
+    /// turn back.
     pub(super) is_settled: bool,
-    /// Ids of the turn's entries and messages that the conversation may hold.
+    /// Ids of the turn's messages, and of the summaries that replaced only these messages, by which
+    /// they are found in the conversation.
     own: HashSet<String>,
 }
 
 impl FinishedTurn {
-    /// Reads the turn of this number from the session's file, from the position `from` on. The file may
-    /// be long: for a thread that may wait for the disk.
+    /// Reads a turn from the session's file, starting at the position `from`. Blocks, and the file
+    /// may be long.
     pub(super) fn read_turn(
         place: &SessionPlace,
         turn: u32,
@@ -35,7 +36,7 @@ impl FinishedTurn {
                     own.insert(message.id.clone());
                     messages.push(message.clone());
                 }
-                // A compaction summary that covers only messages of this turn is removed with them.
+                // A compaction summary that covers only messages of this turn belongs to the turn.
                 Body::Replaced {
                     removed,
                     messages: summary,
@@ -55,20 +56,20 @@ impl FinishedTurn {
         })
     }
 
-    /// The messages of it that are in the conversation now.
+    /// Returns the messages of the turn that are still in the conversation.
     pub(super) fn build_slice(&self, session: &Session) -> Vec<Message> {
         let mut slice = session.messages();
         slice.retain(|message| self.own.contains(&message.id));
         slice
     }
 
-    /// The message that the turn began with; it stays in the conversation.
+    /// Returns the input that began the turn; it stays in the conversation.
     pub(super) fn asked(&self) -> Option<&Message> {
         self.messages.iter().find(|message| message.is_input())
     }
 }
 
-/// Ids of the messages that a holder has, or that the person took back.
+/// Returns the ids of the messages that a holder has, or that the person took back.
 fn settled_messages(entries: &[Entry]) -> HashSet<String> {
     let removed = entries.iter().filter_map(|entry| match &entry.body {
         Body::Replaced {
@@ -82,7 +83,7 @@ fn settled_messages(entries: &[Entry]) -> HashSet<String> {
     removed.flatten().cloned().collect()
 }
 
-/// The entries of a turn, from its start to its end or the start of another one.
+/// Returns the entries of a turn, from its start to its end or to the start of the next turn.
 fn of_turn(entries: Vec<Entry>, number: u32) -> Vec<Entry> {
     let mut is_within = false;
     let mut kept = Vec::new();
@@ -99,9 +100,9 @@ fn of_turn(entries: Vec<Entry>, number: u32) -> Vec<Entry> {
     kept
 }
 
-/// Whether an entry is part of a holder's session, which gets every message, call and result of the
-/// turn. Entries that plugins keep for themselves and the records of their hooks stay with the
-/// session; the messages that compaction replaced are already in the holder's copy.
+/// Whether an entry is copied to the holder. The holder gets every message, call and result of the
+/// turn. Data of plugins and records of their hooks stay in the agent's session; entries of
+/// compaction are not needed, because the holder has the messages that they replaced.
 fn is_of_holder(body: &Body) -> bool {
     !matches!(
         body,

@@ -1,5 +1,5 @@
-//! Queue of one agent's turns that are being archived: recorded as due, prepared, moved, and
-//! reported.
+//! Archives the finished turns of one agent: records them as due, prepares them, moves them to
+//! their holders, and reports the outcome.
 //!
 //! Start from [`ArchiveQueue`].
 
@@ -23,28 +23,29 @@ use crate::point::payload::{FailureReport, Slice, StopReason};
 use crate::session::{self, Body, DueTurn, Position, Session, SessionSpec};
 use crate::text::error_chain;
 
-/// A turn that is being moved: its holder and the removed messages, or the number of messages and
-/// the error.
+/// Task that moves a turn. Returns the id of the holder and the removed messages, or the number of
+/// messages and the error.
 type Moving = JoinHandle<Result<(String, Slice), (u32, session::Error)>>;
 
 /// Maximum wait for a running summary when a session closes.
 const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
-/// Archival of an agent: the turns that are being prepared during the current turn, and the turn
-/// that is being moved.
+/// Queue of an agent's turns to archive: those that are prepared while the current turn runs, and
+/// the one that is being moved.
 #[derive(Default)]
 pub(in crate::agent) struct ArchiveQueue {
-    /// Earlier turns that are being prepared.
+    /// Earlier turns that are being prepared in the background.
     preparing: Option<ArchiveBatch>,
-    /// Archiving whose turn is being moved to its holder.
+    /// Turn that is being moved to its holder.
     moving: Option<Moving>,
-    /// Positions at which the due turns of this process begin, by their numbers. Each turn is read
-    /// from there: a session that was read from its start for every turn fell behind as it grew.
+    /// Positions in the session at which the due turns of this process begin, by turn number. Each
+    /// turn is read from its position, because reading from the start of a growing session took
+    /// longer with every turn.
     begins_at: BTreeMap<u32, Position>,
 }
 
 impl ArchiveQueue {
-    /// Begins to prepare the turns that are due, while the turn `scope` runs.
+    /// Starts to prepare the due turns while the turn `scope` runs.
     pub(in crate::agent) fn begin_archiving(&mut self, spec: &AgentSpec, scope: &Arc<TurnScope>) {
         if !spec.config.archival.enabled || self.preparing.is_some() {
             return;
@@ -57,7 +58,7 @@ impl ArchiveQueue {
         self.begins_at = begins_at.collect();
         if !due.is_empty() {
             let due = due.into_iter().map(|due| {
-                // An earlier process noted the turns that have no position here.
+                // Turns without a position were recorded as due by an earlier process.
                 let from = self.begins_at.get(&due.turn).copied();
                 (due, from.unwrap_or(Position::START))
             });
@@ -65,8 +66,8 @@ impl ArchiveQueue {
         }
     }
 
-    /// Records that the turn `scope`, which has ended, is to be archived when one of the triggers
-    /// says so. The turn begins at the position `begins_at` of the session.
+    /// Records the ended turn `scope` as due for archiving, if one of the triggers applies. The
+    /// turn begins at the position `begins_at` of the session.
     pub(in crate::agent) async fn note_due(
         &mut self,
         scope: &Arc<TurnScope>,
@@ -93,8 +94,9 @@ impl ArchiveQueue {
             tokens: compaction.tokens_of(&spec.model, &finished.messages),
         };
         let reason = trigger::archive_reason(&spec.config.archival.trigger, &facts);
-        // Do not archive a turn with an unanswered call, because the call is not over. A turn that
-        // continues an interrupted turn has no input of its own for the summary to replace.
+        // Do not archive a turn with an unanswered call, because the call has not ended yet. A turn
+        // that continues an interrupted turn has no input of its own, after which the summary could
+        // stand.
         if let Some(reason) = reason
             && finished.asked().is_some()
             && unanswered_calls(&finished.messages).next().is_none()
@@ -104,8 +106,8 @@ impl ArchiveQueue {
         }
     }
 
-    /// Archives the turns whose summaries are ready. Call it only at a safe point of the turn
-    /// `scope`: no call is open, and no request is running.
+    /// Archives the turns that are ready. Call it only at a safe point of the turn `scope`: no call
+    /// is open, and no request is running.
     pub(in crate::agent) async fn join_ready(
         &mut self,
         spec: &AgentSpec,
@@ -117,8 +119,8 @@ impl ArchiveQueue {
         let Some(archiving) = &self.preparing else {
             return;
         };
-        // Read `is_over` before taking, so that turns that become ready in between are handled at
-        // the next safe point.
+        // Read `is_over` before taking the ready turns, so that turns that become ready in between
+        // are handled at the next safe point.
         let is_over = archiving.is_over();
         let ready = archiving.take();
         if is_over {
@@ -129,15 +131,15 @@ impl ArchiveQueue {
         }
     }
 
-    /// Waits until nothing more is being prepared.
+    /// Waits until the preparation has finished.
     pub(in crate::agent) async fn wait_for_archives(&mut self) {
         if let Some(preparing) = &mut self.preparing {
             preparing.wait_for_batch().await;
         }
     }
 
-    /// Waits for summaries that are about to be ready when the session is closed. Returns whether
-    /// anything was being prepared.
+    /// Waits for the preparation when the session is closed, at most for [`CLOSE_GRACE`]. Returns
+    /// whether anything was being prepared.
     pub(in crate::agent) async fn wait_shortly(&mut self, scope: &TurnScope) -> bool {
         let Some(preparing) = &mut self.preparing else {
             return false;
@@ -170,8 +172,8 @@ impl ArchiveQueue {
             return note_archive(&session, &due, true);
         }
         let mut slice = prepared.finished.build_slice(&session);
-        // Compaction has removed the turn from the conversation. The holder is made from the
-        // session file, which still has the turn.
+        // Compaction has removed the turn from the conversation, but the session file still has the
+        // turn for the holder.
         let is_compacted = slice.is_empty();
         if is_compacted {
             slice.clone_from(&prepared.finished.messages);
@@ -186,8 +188,8 @@ impl ArchiveQueue {
             Ok(summary) => summary.clone(),
             Err(_) => return stays_in_conversation(spec, scope, n_messages, prepared).await,
         };
-        // A skill that is still active continues: the model needs its text, which the summary does
-        // not have.
+        // The text of a skill that is still active must stay, because the model needs it and the
+        // summary does not contain it.
         let asked = prepared.asked.id.clone();
         let leaving = slice.iter().filter(|message| message.id != asked);
         let leaving: Vec<Message> = leaving.cloned().collect();
@@ -205,7 +207,7 @@ impl ArchiveQueue {
             provider: spec.provider.name().to_owned(),
             model: spec.model.clone(),
         };
-        // Run on a blocking thread, because a blocking task cannot be cancelled halfway.
+        // Use a blocking thread, because dropping the turn cannot stop such a thread halfway.
         self.moving = Some(tokio::task::spawn_blocking(move || {
             let holder = prepared.holder.agent.clone();
             let result = move_out(&session, &of_holder, prepared, &slice, stays);
@@ -219,7 +221,7 @@ impl ArchiveQueue {
         self.move_archives(spec, scope, compaction).await;
     }
 
-    /// Waits for a turn that is being archived, and emits the outcome.
+    /// Waits for the turn that is being moved, if there is one, and reports the outcome.
     async fn move_archives(
         &mut self,
         spec: &AgentSpec,
@@ -256,7 +258,7 @@ impl ArchiveQueue {
     }
 }
 
-/// Reports that a turn is not archived, with the reason.
+/// Reports that a turn is not archived, with the reason, and records whether it is tried again.
 async fn stays_in_conversation(
     spec: &AgentSpec,
     scope: &Arc<TurnScope>,
@@ -292,7 +294,7 @@ fn not_archived(spec: &AgentSpec, messages: u32, why: String) {
     });
 }
 
-/// Says that the session failed; a turn that is due stays so.
+/// Reports an error of the session. The turn, if it is due, stays due.
 async fn cannot_archive(
     spec: &AgentSpec,
     scope: &Arc<TurnScope>,
@@ -327,7 +329,7 @@ pub(in crate::agent) fn warn_style(spec: &AgentSpec) {
     }
 }
 
-/// Records the outcome for a turn that is due: none, or another try.
+/// Records an attempt to archive a due turn. `is_over` says that there is no further attempt.
 fn note_archive(session: &Session, due: &DueTurn, is_over: bool) {
     write_kept(session, due.turn, &due.reason, due.tries + 1, is_over);
 }
@@ -339,22 +341,23 @@ fn write_kept(session: &Session, turn: u32, reason: &str, tries: u32, is_over: b
         tries,
         is_over,
     });
-    // The turn on disk is complete and unchanged; a later write will report that the disk is full.
+    // A lost record does no harm: the turn on disk is complete and unchanged, and a later write
+    // will report the full disk.
     if let Err(error) = written {
         tracing::warn!(turn, %error, "cannot record that a turn was archived");
     }
 }
 
-/// Messages that stay of a turn beside its summary.
+/// Messages of an archived turn that stay in the conversation beside its summary.
 struct TurnRemains {
-    /// First message of the turn.
+    /// Input that began the turn.
     asked: Message,
-    /// Texts of skills that are still active.
+    /// Messages with the texts of skills that are still active.
     again: Vec<Message>,
 }
 
-/// Writes the turn to disk for its holder, then replaces the turn with the summary and `stays`.
-/// `None` if compaction has removed the turn, so that the conversation has nothing to replace.
+/// Writes the turn to the file of its holder, then replaces the turn's messages in the conversation
+/// by `stays` and the summary. `stays` is `None` if compaction has already removed the messages.
 fn move_out(
     session: &Session,
     of_holder: &SessionSpec,
@@ -369,7 +372,7 @@ fn move_out(
         ..
     } = prepared;
     let agent = holder.agent.clone();
-    // A process that was killed may have left the beginning of a holder.
+    // An earlier process that was killed may have left an incomplete holder.
     session::remove_left_holders(session);
     session.create_holder(&agent, of_holder, finished.entries)?;
     let messages = match stays {
@@ -385,7 +388,7 @@ fn move_out(
         messages,
         holder: Some(holder),
     });
-    // Remove the copy: no tool could query it, so it would only use disk space.
+    // Remove the holder's file: no tool can query it, so it would only use disk space.
     replaced.inspect_err(|_| session.remove_holder(&agent))?;
     note_archive(session, &due, true);
     session.sync()

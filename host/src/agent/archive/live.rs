@@ -1,4 +1,5 @@
-//! Access of the model to holders: their list in the system prompt, and the tools that query them.
+//! Gives the model access to holders: their list in the system prompt, and the tool that queries
+//! them.
 
 use std::sync::Arc;
 
@@ -18,9 +19,9 @@ where each of them was. When a task needs what a summary leaves out, use `query_
 the turn and costs nothing, `prompt` has a model read the whole turn. Without an id, `search` finds the passages of all of them \
 that fit best. Where the summary is enough, do not ask.";
 
-/// The part of the system prompt that lists the holders, at most `max_tokens` long; `None` when
-/// there are none. The same holders make the same bytes, so that the part does not change from
-/// request to request.
+/// Returns the part of the system prompt that lists the holders, with at most `max_tokens` tokens;
+/// `None` if there are no holders. The same holders result in the same bytes, so that the part does
+/// not change between requests.
 pub(in crate::agent) fn live_part(session: &Session, max_tokens: u64) -> Option<PromptPart> {
     let text = list_holders(&session.children(), max_tokens)?;
     Some(host_part(Tier::Volatile, "20-live-subagents", text))
@@ -49,15 +50,15 @@ fn list_holders(children: &[Child], max_tokens: u64) -> Option<String> {
     Some(text)
 }
 
-/// The line about holders for which the list has no room.
+/// Returns the line that counts the holders for which the list has no room.
 fn older(n: usize) -> String {
     format!(
         "\n- {n} older ones, not listed: find them with `query_subagent` and `search`, without an id"
     )
 }
 
-/// Adds the tool that queries subagents: when the settings say so, and for a session that has
-/// holders already.
+/// Adds the tool that queries subagents, if the settings enable it or the session already has
+/// holders.
 pub(in crate::agent) fn add_tools(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
     let is_on = spec.config.subagents.enabled || spec.config.archival.enabled;
     if is_on || has_holders(spec) {

@@ -1,20 +1,21 @@
-//! Archival: a finished turn is moved out of the conversation. A subagent without tools, the
-//! holder, keeps the whole of it on disk; the conversation keeps the user's message and a summary
-//! with the holder's id.
+//! Archival: moves a finished turn out of the conversation. A subagent without tools, the holder,
+//! keeps the complete turn on disk; the conversation keeps the user's message and a summary with
+//! the holder's id.
 //!
-//! Decides when the move happens, which messages stay and how the model reads the rest; hooks of
-//! `before-archive` may refuse or bring a summary of their own. A holder is data: it has no
-//! process, their number is not limited, and no model runs until a query. Nothing is lost on the
-//! way: until the one entry is written that replaces the messages, the turn is as it was.
+//! Decides when a turn is moved, which messages stay and how the model reads the rest; hooks of
+//! `before-archive` may refuse or provide their own summary. A holder is only data: it has no
+//! process, the number of holders is unlimited, and no model runs until a query. Archival is
+//! atomic: the turn stays as it was until one entry is written that replaces its messages.
 //!
-//! At its end a turn is only [noted](join::note_due) as due, in the session. Turns that are due are
-//! prepared while the next turn of the conversation runs, in this process or another, and joined
-//! between two steps of that turn: no turn waits for a summary, and a conversation that is over
-//! costs none. When there is no summary the next turn tries again, a few times. A turn that
-//! compaction took out before that still gets its holder, from the file of the session.
+//! When a turn ends, it is only [recorded](join::ArchiveQueue::note_due) as due in the session. Due
+//! turns are prepared while the next turn of the conversation runs, in this process or another, and
+//! moved between two steps of that turn. Therefore no turn waits for a summary, and a conversation
+//! without a further turn costs nothing. If the summary fails, the next turn tries again, a few
+//! times. A turn that compaction removed in the meantime still gets a holder, from the session's
+//! file.
 //!
-//! Subagents archive in the same way, each into holders of its own, if their depth is below
-//! `depth_cap`. A subagent has its next turn when it is continued.
+//! A subagent archives in the same way, into its own holders, if its depth is below `depth_cap`.
+//! Its next turn begins when it is continued.
 
 pub(super) mod config;
 mod find;

@@ -1,6 +1,7 @@
 //! Ranks passages of transcripts by the words of a query, without a model.
 //!
-//! Transcripts are added one by one and not kept: only the best passages of each are. Pure. Start from [`PassageSearch::new`].
+//! Transcripts are added one by one, and only the best passages of each are kept in memory. Pure.
+//! Start from [`PassageSearch::new`].
 
 use std::cmp::Reverse;
 
@@ -8,36 +9,36 @@ use super::transcript::{render_body, role_label};
 use crate::message::Message;
 use crate::rank::{WordCounts, WordQuery};
 
-/// Longest passage, in bytes.
+/// Maximum length of a passage in bytes.
 const PASSAGE_BYTES: usize = 800;
 
-/// Number of bytes that are shown after a passage, because a word and its value may be on both
-/// sides of its end.
+/// Number of bytes that are shown after a passage, because a word and the value that belongs to it
+/// may be on both sides of the passage's end.
 const AFTER_BYTES: usize = 240;
 
-/// Number of bytes at the end of a passage without a line feed in which a gap between words is
-/// searched.
+/// Number of characters at the end of a passage in which the last gap between words is searched, if
+/// the passage has no line feed.
 const SEAM_CHARS: usize = 100;
 
-/// Passages of one transcript that are ranked against those of other transcripts.
+/// Maximum number of passages of one transcript that are ranked against those of other transcripts.
 const MAX_OF_ONE: usize = 6;
 
-/// Passages of one transcript that are returned.
+/// Maximum number of passages of one transcript that are returned.
 const MAX_SHOWN_OF_ONE: usize = 3;
 
-/// Factor for a passage that contains the whole query as it was written.
+/// Factor of the score of a passage that contains the query verbatim, ignoring case.
 const PHRASE: f64 = 1.5;
 
 /// A passage that was found.
 #[derive(Clone, Debug)]
 pub(super) struct Passage {
-    /// Number that the transcript was added with.
+    /// Number of the transcript, as passed to [`PassageSearch::add_transcript`].
     pub(super) source: usize,
-    /// Number of the message in the transcript, from 1.
+    /// Number of the message in the transcript, counted from 1.
     pub(super) message: usize,
     /// Sender of the message.
     pub(super) role: &'static str,
-    /// Text of the passage, with the start of the next one.
+    /// Text of the passage, and up to [`AFTER_BYTES`] of the text after it.
     pub(super) text: String,
     counts: WordCounts,
     is_phrase: bool,
@@ -64,12 +65,12 @@ impl PassageSearch {
         })
     }
 
-    /// Number of passages that have a word of the query.
+    /// Number of passages that contain a word of the query.
     pub(super) fn n_found(&self) -> u32 {
         self.n_found
     }
 
-    /// Searches the messages of a transcript.
+    /// Searches the messages of the transcript with the number `source`.
     pub(super) fn add_transcript(&mut self, source: usize, messages: &[Message]) {
         let mut own = Vec::new();
         for (at, message) in messages.iter().enumerate() {
@@ -79,7 +80,8 @@ impl PassageSearch {
                 let end = find_end(rest, PASSAGE_BYTES);
                 let counts = self.query.count_words(rest.get(..end).unwrap_or(rest));
                 if counts.has_any() {
-                    // A value that is cut would be taken for the whole of it.
+                    // Show some text after the passage: a value that is cut there would be mistaken
+                    // for the complete value.
                     let after = rest.get(end..).unwrap_or_default();
                     let shown = end.saturating_add(find_end(after, AFTER_BYTES));
                     let text = rest.get(..shown).unwrap_or(rest);
@@ -103,14 +105,14 @@ impl PassageSearch {
         self.found.append(&mut own);
     }
 
-    /// Returns the best passages, at most `most`, the best first.
+    /// Returns at most `most` of the best passages, the best first.
     pub(super) fn best(mut self, most: usize) -> Vec<Passage> {
         let found = std::mem::take(&mut self.found);
         let mut scored: Vec<(f64, Passage)> = found
             .into_iter()
             .map(|passage| (self.score(&passage), passage))
             .collect();
-        // A tie goes to the transcript that was added first.
+        // The sort is stable, so a tie goes to the transcript that was added first.
         scored.sort_by(|(a, _), (b, _)| b.total_cmp(a));
         let mut best: Vec<Passage> = Vec::new();
         for (_, passage) in scored {
@@ -128,15 +130,15 @@ impl PassageSearch {
     }
 }
 
-/// Keeps the passages of one transcript that are likely the best; the final rank needs the
-/// frequency of each word, which is known only at the end of the search.
+/// Keeps the passages of one transcript that are probably the best. The final rank needs the
+/// frequency of each word in all transcripts, which is known only at the end of the search.
 fn keep_likely(own: &mut Vec<Passage>) {
     own.sort_by_key(|passage| Reverse((passage.is_phrase, passage.counts.likeness())));
     own.truncate(MAX_OF_ONE);
 }
 
-/// Returns the length of the beginning of a text that has at most `limit` bytes: whole lines if they
-/// are short enough, whole words otherwise.
+/// Returns the length of a text's prefix that has at most `limit` bytes. The prefix ends after a
+/// line feed, else between words, else at `limit`.
 fn find_end(text: &str, limit: usize) -> usize {
     if text.len() <= limit {
         return text.len();

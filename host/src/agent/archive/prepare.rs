@@ -1,8 +1,9 @@
-//! Preparing a turn for its holder while another turn runs: `before-archive`, and the summary.
+//! Prepares due turns for their holders while another turn runs: calls the hooks of
+//! `before-archive` and has each turn summarized.
 //!
-//! Nothing is changed here: the prepared turns wait until the agent [takes](ArchiveBatch::take)
-//! them at a safe point. Dropping it undoes nothing, because nothing was changed. Start from
-//! [`ArchiveBatch::begin_batch`].
+//! Preparing changes nothing in the session: the prepared turns wait until the agent
+//! [takes](ArchiveBatch::take) them at a safe point. A batch can therefore be dropped at any time.
+//! Start from [`ArchiveBatch::begin_batch`].
 
 use std::sync::{Arc, Mutex};
 
@@ -25,23 +26,23 @@ use crate::session::{self, DueTurn, Holder, Position};
 use crate::text::error_chain;
 use crate::text::printable_text;
 
-/// Longest first line of an input in the name of a holder, in characters.
+/// Maximum length of the input's first line in the name of a holder, in characters.
 const TASK_CHARS: usize = 80;
 
-/// Maximum number of turns that are prepared while another one runs, oldest first: each may cost a
-/// request.
+/// Maximum number of turns that are prepared while one turn runs, the oldest first. Each may cost a
+/// request to the model.
 const MAX_AT_ONCE: usize = 4;
 
-/// Failed attempts at a summary before a turn is archived without one.
+/// Number of attempts at a summary before a turn is archived without one.
 pub(super) const MAX_TRIES: u32 = 3;
 
-/// Summary of a turn that compaction took out of the conversation before it was archived.
+/// Summary of a turn that compaction removed from the conversation before it was archived.
 const COMPACTED: &str = "[a summary of compaction stands in its place]";
 
 /// Reason why a turn is not archived.
 pub(super) enum KeepReason {
     Refused(String),
-    /// The summary is not ready yet.
+    /// The summary failed; the next turn tries again.
     Later(String),
     /// The session cannot be written or read.
     Failed(session::Error),
@@ -53,19 +54,19 @@ pub(super) struct PreparedArchive {
     pub(super) finished: FinishedTurn,
     pub(super) asked: Message,
     pub(super) holder: Holder,
-    /// Summary, or the reason why there is none.
+    /// Summary, or the reason why the turn is not archived.
     pub(super) summary: Result<String, KeepReason>,
 }
 
-/// Turns that are being prepared.
+/// Background task that prepares turns, and the turns that are ready.
 pub(in crate::agent) struct ArchiveBatch {
     task: JoinHandle<()>,
     ready: Arc<Mutex<Vec<PreparedArchive>>>,
 }
 
 impl ArchiveBatch {
-    /// Begins to prepare the turns that are due, on behalf of the turn `scope`. Each comes with a
-    /// position of the session at or before its beginning.
+    /// Starts to prepare the due turns for the turn `scope`. Each has a position in the session at
+    /// or before its beginning.
     pub(super) fn begin_batch(scope: &Arc<TurnScope>, due: Vec<(DueTurn, Position)>) -> Self {
         let ready: Arc<Mutex<Vec<PreparedArchive>>> = Arc::default();
         let (scope, put) = (scope.clone(), ready.clone());
@@ -84,25 +85,25 @@ impl ArchiveBatch {
         Self { task, ready }
     }
 
-    /// Takes the turns whose summaries are ready.
+    /// Takes the turns that are ready.
     pub(super) fn take(&self) -> Vec<PreparedArchive> {
         std::mem::take(&mut *lock(&self.ready))
     }
 
-    /// Whether no further turn will be prepared.
+    /// Whether the task has ended, so that no further turn becomes ready.
     pub(super) fn is_over(&self) -> bool {
         self.task.is_finished()
     }
 
-    /// Stops the batch and waits for its end, so that it no longer holds the session open.
+    /// Aborts the task and waits until it has ended, so that it no longer uses the session.
     pub(super) async fn stop_batch(&mut self) {
         self.task.abort();
         self.wait_for_batch().await;
     }
 
-    /// Returns once no further turn will be prepared.
+    /// Waits until the task has ended.
     pub(super) async fn wait_for_batch(&mut self) {
-        // An error was reported where it occurred; the turn is merely not archived.
+        // An error was reported where it occurred, and the turn stays due.
         let _ = (&mut self.task).await;
     }
 }
@@ -113,8 +114,8 @@ impl Drop for ArchiveBatch {
     }
 }
 
-/// Reads a turn, which begins at `from` or later, and has it summarized. `None` if this cannot be
-/// decided now, so that the turn stays due.
+/// Reads a turn, which begins at or after `from`, and has it summarized. Returns `None` if the turn
+/// cannot be read or the current turn was interrupted; the turn then stays due.
 async fn prepare_archive(
     scope: &TurnScope,
     due: DueTurn,
@@ -147,8 +148,8 @@ async fn prepare_archive(
     })
 }
 
-/// `before-archive`, then the summary, unless a hook brought one. `None` when the turn was
-/// interrupted.
+/// Calls the hooks of `before-archive`, then has the turn summarized unless a hook provided a
+/// summary. Returns `None` if the current turn was interrupted.
 async fn summed_up(
     scope: &TurnScope,
     due: &DueTurn,
@@ -187,7 +188,7 @@ async fn summed_up(
         Ok(summary) => summary,
         Err(NoAnswer::Session(error)) => return Some(Err(KeepReason::Failed(error))),
         Err(NoAnswer::Cancelled) => return None,
-        // If a hook refuses the request, the turn is not archived.
+        // A hook refused the request for the summary, so the turn is not archived.
         Err(no) => return Some(Err(KeepReason::Refused(no.to_string()))),
     };
     let why = match summary {
@@ -204,7 +205,7 @@ async fn summed_up(
     Some(Ok(summary::UNAVAILABLE.to_owned()))
 }
 
-/// Name of a holder: `Archive:` and the first line of the user's message.
+/// Returns the name of a holder: `Archive:` and the first line of the user's message.
 fn summary_task(asked: &str) -> String {
     let line = asked.lines().map(str::trim).find(|line| !line.is_empty());
     let line: String = printable_text(line.unwrap_or_default())

@@ -19,15 +19,15 @@ use crate::text::error_chain;
 use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// Maximum number of tokens of an answer.
+/// Maximum number of tokens of the model's answer.
 const MAX_TOKENS: u32 = 4000;
 
-/// Maximum number of questions to a model in one turn, those of subagents included: each reads a
-/// whole transcript. A plugin may ask as often.
+/// Maximum number of questions to a model in one turn, subagents included, because each question
+/// sends a complete transcript. Plugins have the same limit.
 const MAX_QUESTIONS: u32 = 20;
 
-/// Maximum length of a search text, in bytes, because each of its words may be searched in every
-/// line. Of a longer question only the beginning is searched.
+/// Maximum length of a search text in bytes, because each of its words may be searched in every
+/// line. If a question is longer, only its beginning is searched.
 const MAX_SEARCH_BYTES: usize = 500;
 
 const TASK: &str = "You answer one question about a part of an agent's work, from its transcript and nothing else. The \
@@ -52,12 +52,12 @@ struct Arguments {
 pub(super) struct QuerySubagent {
     spec: ToolSpec,
     active_turns: ActiveTurns,
-    /// Whether the agents above this one are out of its reach.
+    /// Whether the tool reaches only the agent's own subagents, and not those of the agents above.
     is_own_only: bool,
 }
 
 impl QuerySubagent {
-    /// Reads the turns that the agents of `active_turns` hold.
+    /// Creates the tool for the subagents of the calling agent and of the agents above it.
     pub(super) fn new(active_turns: ActiveTurns) -> Self {
         Self {
             spec: spec_of::<Arguments>(
@@ -71,7 +71,7 @@ impl QuerySubagent {
         }
     }
 
-    /// Reads only the turns that the asking agent itself holds.
+    /// Creates the tool for the calling agent's own subagents only.
     pub(super) fn of_own(active_turns: ActiveTurns) -> Self {
         Self {
             is_own_only: true,
@@ -119,7 +119,8 @@ impl QuerySubagent {
         answer_from(&scopes, ctx, prompt, found).await
     }
 
-    /// Returns the turn of the asking agent, then the turns of its parents.
+    /// Returns the turn of the calling agent, then the turns of the agents above it unless the tool
+    /// reaches only the agent's own.
     fn scopes(&self, scope: Arc<TurnScope>) -> Vec<Arc<TurnScope>> {
         let mut scopes = Vec::new();
         let mut next = Some(scope);
@@ -132,18 +133,18 @@ impl QuerySubagent {
     }
 }
 
-/// Material for an answer.
+/// Texts from which a query is answered.
 struct FoundText {
-    /// Subagent of the result, if there is only one.
+    /// Id of the queried subagent; `None` if all were searched.
     agent: Option<String>,
-    /// Transcript for the model, between marks.
+    /// Transcript for the model, between marks that its text cannot close.
     transcript: String,
-    /// Result of a text search, for the caller.
+    /// Result of a text search, for the tool's output.
     lines: Option<String>,
 }
 
-/// Searches everything that was moved out of the conversation, for the given words or, without any,
-/// for the words of the question.
+/// Searches everything that was moved out of the conversation for the given words, or for the words
+/// of the question if there are none.
 async fn all_passages(
     scopes: &[Arc<TurnScope>],
     prompt: Option<&str>,
@@ -160,7 +161,7 @@ async fn all_passages(
     })
 }
 
-/// The lines that were found, and the answer of a model if there is a question.
+/// Returns the lines that were found, and the answer of a model if there is a question.
 async fn answer_from(
     scopes: &[Arc<TurnScope>],
     ctx: &ToolCtx,
@@ -184,7 +185,7 @@ async fn answer_from(
     }
     let lines = match (&found, &agent) {
         (Some(found), Some(_)) => format!("\n\nLines of it:\n{}", fence_text(found)),
-        // The passages are the transcript.
+        // The transcript consists of these passages already.
         _ => String::new(),
     };
     let question = HostQuestion {
@@ -198,7 +199,7 @@ async fn answer_from(
     match (ask_for_host(scope, &ctx.caller, question).await, found) {
         (Ok(answer), None) => ToolOutput::ok(answer),
         (Ok(answer), Some(found)) => ToolOutput::ok(format!("{answer}\n\n{found}")),
-        // The results of a text search need no model.
+        // Without an answer, still return the results of the text search.
         (Err(no), Some(found)) => ToolOutput::ok(format!("[{no}]\n\n{found}")),
         (Err(no), None) => ToolOutput::error(format!(
             "{no}; `search` finds lines in its messages without a model"
@@ -216,8 +217,8 @@ impl Tool for QuerySubagent {
     }
 }
 
-/// The id of a subagent and all of its messages. The subagent belongs to this agent, to an agent
-/// below it or to an agent that it works for, or to a turn that compaction removed.
+/// Returns the complete id of a subagent and all of its messages. The subagent may belong to one of
+/// `scopes` or to one of their subagents; a turn that compaction removed is found as well.
 async fn read_transcript(
     scopes: &[Arc<TurnScope>],
     text: &str,
@@ -226,13 +227,13 @@ async fn read_transcript(
     let id = match resolve_agent(text, known.iter().map(String::as_str)) {
         Ok(id) => id,
         Err(UnresolvedAgent::Ambiguous(why)) => return Err(why),
-        // A subagent further below is found by its full id only.
+        // A subagent of a subagent is not in the list, and is found by its complete id only.
         Err(UnresolvedAgent::Unknown) => text,
     };
     for scope in scopes {
         let session = &scope.spec.session;
         let (place, children, child) = (session.place(), session.children(), id.to_owned());
-        // A transcript is a file of any length.
+        // A blocking thread, because a transcript can be a long file.
         let read = tokio::task::spawn_blocking(move || place.read_child(&children, &child));
         match read.await.unwrap_or(Ok(None)) {
             Ok(Some(entries)) => return Ok((id.to_owned(), messages_of_entries(entries))),
@@ -256,7 +257,7 @@ async fn read_transcript(
     Err(unknown_agent(text, ids))
 }
 
-/// Ids of the subagents of these agents.
+/// Returns the ids of the direct subagents of these agents.
 fn known_ids(scopes: &[Arc<TurnScope>]) -> Vec<String> {
     let children = scopes
         .iter()
@@ -264,8 +265,8 @@ fn known_ids(scopes: &[Arc<TurnScope>]) -> Vec<String> {
     children.map(|child| child.agent).collect()
 }
 
-/// Gives a subagent the tool to query its own holders, if it has any or will have. Holders contain
-/// only its own work, so the subagent gets no more than its parent granted.
+/// Adds the tool to a subagent for its own holders, if it has holders or turns that are due. Its
+/// holders contain only its own work, so the subagent gets no more than its parent granted.
 pub(in crate::agent) fn add_tool_of_subagent(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
     let is_due = spec.config.archival.enabled && !spec.session.archival_due().is_empty();
     let is_granted = spec.tools.get(QUERY).is_some();
@@ -274,7 +275,7 @@ pub(in crate::agent) fn add_tool_of_subagent(spec: &mut AgentSpec, active_turns:
     }
 }
 
-/// Whether an agent has turns that were archived.
+/// Whether an agent has archived turns.
 pub(super) fn has_holders(spec: &AgentSpec) -> bool {
     spec.session.children().iter().any(|child| child.is_holder)
 }

@@ -1,5 +1,4 @@
-//! The summary that replaces an archived turn: the question to the model, and the parser of its
-//! answer.
+//! Has the model write the summary that replaces an archived turn, and parses its answer.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +12,7 @@ use crate::json::strip_fence;
 use crate::message::Message;
 use crate::point::caller::Caller;
 
-/// Placeholder for a summary that could not be made.
+/// Placeholder for a summary that the model failed to write.
 pub(super) const UNAVAILABLE: &str = "[summary unavailable]";
 
 /// Prefix of a summary that is not the requested JSON.
@@ -22,11 +21,11 @@ const UNPARSED: &str = "[unparsed] ";
 /// Maximum number of tokens of a summary.
 const MAX_TOKENS: u32 = 2000;
 
-/// Longest summary, in bytes: twice the limit of the model's answer, for a hook that provides its
-/// own.
+/// Maximum length of a summary in bytes. Twice the limit of the model's answer, for hooks that
+/// provide their own summary.
 pub(super) const MAX_BYTES: usize = 16 << 10;
 
-/// Longest call or result that the model is shown, in bytes.
+/// Maximum length of a call's arguments or a result in the transcript for the model, in bytes.
 const PART_BYTES: usize = 4000;
 
 /// Maximum number of findings of a structured summary.
@@ -61,8 +60,8 @@ struct StructuredSummary {
     open_questions: Vec<String>,
 }
 
-/// Has the model sum up the messages of a turn for the holder `agent`. Returns the summary, or why
-/// there is none.
+/// Has the model summarize the messages of a turn for the holder `agent`. Returns the summary, or
+/// the reason why the model wrote none.
 ///
 /// # Errors
 /// A hook refused the request, the turn was interrupted, or the session cannot be written.
@@ -97,12 +96,12 @@ pub(super) async fn sum_up(
         Ok(Ok(text)) if text.trim().is_empty() => Err("the model wrote nothing".to_owned()),
         Ok(Ok(text)) => Ok(write_summary(style, &text)),
         Ok(Err(NoAnswer::Provider(why))) => Err(NoAnswer::Provider(why).to_string()),
-        // If a hook refuses the request, the turn is not archived.
+        // A hook refused the request, so the turn is not archived.
         Ok(Err(no)) => return Err(no),
     })
 }
 
-/// Formats the model's text in the style that was asked for.
+/// Formats the model's text in the requested style.
 fn write_summary(style: SummaryStyle, text: &str) -> String {
     let text = text.trim();
     let text = match style {

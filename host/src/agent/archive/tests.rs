@@ -72,7 +72,8 @@ async fn run(agent: &mut LiveAgent, input: &str) {
     turn.await.unwrap();
 }
 
-/// A subagent of this depth after a turn of five calls and a second turn: its session.
+/// Runs a turn of five calls and a second turn of a subagent of this depth. Returns the subagent's
+/// session, and whether the subagent has the tool to query holders.
 async fn continued_subagent(place: &Path, depth: u32) -> (Arc<Session>, bool) {
     std::fs::write(place.join("a.txt"), "alpha").unwrap();
     let of_session = SessionSpec {

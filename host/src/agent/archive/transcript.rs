@@ -1,5 +1,5 @@
-//! A turn as text: for the model that sums it up or answers questions about it, and for searching
-//! without a model.
+//! Renders a turn as text, for the model that summarizes the turn or answers questions about it,
+//! and for searches without a model.
 //!
 //! Start from [`render_transcript`] and [`search_transcript`].
 
@@ -10,13 +10,13 @@ use crate::session::{Body, Entry};
 /// Maximum number of lines that a search shows.
 const MAX_HITS: usize = 40;
 
-/// Longest line that a search shows, in bytes.
+/// Maximum length of a line that a search shows, in bytes.
 const MAX_LINE_BYTES: usize = 400;
 
-/// Lines shown before and after one that was found.
+/// Number of lines that a search shows before and after each line that was found.
 const AROUND: usize = 1;
 
-/// All messages of a session, including those that were removed from its conversation.
+/// Returns all messages of a session, including those that were removed from its conversation.
 pub(super) fn messages_of_entries(entries: Vec<Entry>) -> Vec<Message> {
     let message = |entry: Entry| match entry.body {
         Body::Message { message } => Some(message),
@@ -25,8 +25,9 @@ pub(super) fn messages_of_entries(entries: Vec<Entry>) -> Vec<Message> {
     entries.into_iter().filter_map(message).collect()
 }
 
-/// The messages as sections `## role`, calls and results in brackets. No result is longer than
-/// `part` bytes and the whole is not much longer than `whole`; a note marks each cut.
+/// Renders the messages as sections with the heading `## role`, with calls and results in brackets.
+/// The arguments of a call and the content of a result are each cut to about `part` bytes, and the
+/// complete text to about `whole` bytes; a note marks each cut.
 ///
 /// For example:
 ///
@@ -47,8 +48,8 @@ pub(super) fn render_transcript(messages: &[Message], part: usize, whole: usize)
     cut_middle(&sections.collect::<Vec<_>>().join("\n\n"), whole)
 }
 
-/// The text of a section, with each line escaped that would begin another section: the result of a
-/// tool must not read as a message of the user.
+/// Escapes the lines of a section that would read as the heading of another section: the result of
+/// a tool must not pose as a message of the user.
 ///
 /// For example:
 ///
@@ -74,7 +75,7 @@ fn quote_text(text: String) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Encloses a transcript in marks that its text cannot close.
+/// Encloses a transcript in tags with a random id, which its text cannot contain.
 pub(super) fn fence_text(text: &str) -> String {
     let mark = crate::clock::new_id();
     format!("<transcript {mark}>\n{text}\n</transcript {mark}>")
@@ -92,7 +93,7 @@ pub(super) fn render_body(message: &Message, part: usize) -> String {
     let text = |content: &Content| match content {
         Content::Text { text } => Some(text.trim().to_owned()),
         Content::Blob(blob) => Some(blob.to_string()),
-        // Reasoning is private to the model and not part of the conversation.
+        // Reasoning is private to the model and not part of the transcript.
         Content::Thinking { .. } => None,
         Content::ToolCall(call) => {
             let arguments = cut_middle(&call.arguments.to_string(), part);
@@ -108,8 +109,8 @@ pub(super) fn render_body(message: &Message, part: usize) -> String {
     texts.join("\n")
 }
 
-/// Finds the lines of the messages that contain `wanted`, ignoring case, or else all of its words;
-/// each with its neighbors and its message.
+/// Finds the lines of the messages that contain `wanted` or, if there are none, all of its words,
+/// ignoring case. Returns each line with its neighbors and the number of its message.
 ///
 /// For example:
 ///

@@ -12,14 +12,14 @@ pub(super) struct TurnFacts {
     pub(super) stop: StopReason,
     /// Tool calls of the model in the turn.
     pub(super) n_calls: usize,
-    /// Tokens of its messages, estimated.
+    /// Estimated tokens of the turn's messages.
     pub(super) tokens: u64,
 }
 
-/// Returns the reason for archiving the turn, as hooks see it; `None` when it is not archived. Only
-/// a turn that reached an answer or the step limit counts: after one that was interrupted, refused
-/// or failed, the next turn is usually about the same work. An agent at `depth_cap` archives
-/// nothing.
+/// Returns the reason for archiving the turn, as hooks see it; `None` if the turn is not archived.
+/// Only a turn that ended with an answer or at the step limit is archived: after a turn that was
+/// interrupted, refused or failed, the next turn usually continues the same work. An agent at
+/// `depth_cap` archives nothing.
 pub(super) fn archive_reason(config: &TriggerConfig, facts: &TurnFacts) -> Option<&'static str> {
     let is_finished = matches!(facts.stop, StopReason::Done | StopReason::MaxSteps);
     if facts.depth >= config.depth_cap || !is_finished {

@@ -6,31 +6,33 @@ use crate::config::number;
 use crate::model::ModelProfile;
 
 /// Settings for compaction: when the conversation is shortened, and how much of it stays. Tokens
-/// are counted before a request is sent, and the count follows what the provider reports.
+/// are estimated before a request is sent, and the estimate is corrected by the counts that the
+/// provider reports.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CompactConfig {
     /// Whether older messages are replaced by a summary.
     pub enabled: bool,
-    /// A request with more tokens than this, system prompt and tools included, is preceded by
-    /// compaction. Absent: four fifths of what the model's window leaves beside an answer, or
+    /// Tokens of a request, system prompt and tools included, above which compaction runs first.
+    /// Absent: four fifths of the part of the model's window that is not reserved for an answer, or
     /// 80,000 when the window is not known.
     #[serde(deserialize_with = "number::within_if_set::<100, 1_000_000_000, _, _>")]
     pub threshold_tokens: Option<u64>,
-    /// Number of the newest messages that always stay.
+    /// Number of the newest messages that are always kept.
     #[serde(deserialize_with = "number::within::<0, 1_000_000_000, _, _>")]
     pub keep_last_messages: usize,
-    /// Tokens of the newest messages that always stay. A tool call and its result are never
-    /// separated, so it may be more. If the threshold follows the window, it is at most a quarter
-    /// of the threshold.
+    /// Tokens of the newest messages that are always kept. The kept part may be larger, because a
+    /// tool call and its result are never separated. If `threshold_tokens` is absent, at most a
+    /// quarter of the threshold that follows from the window.
     #[serde(deserialize_with = "number::within::<0, 1_000_000_000, _, _>")]
     pub keep_tokens: u64,
-    /// Longest summary, in tokens; also at most half of the messages that it replaces.
+    /// Maximum length of a summary, in tokens; it is also at most half as long as the messages that
+    /// it replaces.
     #[serde(deserialize_with = "number::within::<10, 1_000_000_000, _, _>")]
     pub max_summary_tokens: u64,
-    /// A request that has more tokens than this after all is sent with its tool results cut, the
-    /// oldest first. The session keeps them whole. Absent: the window without room for an answer,
-    /// or never when the window is not known.
+    /// Tokens of a request above which its tool results are cut, the oldest first, if compaction
+    /// was not enough. The session keeps the complete results. Absent: the window minus the room
+    /// for an answer, or no limit when the window is not known.
     #[serde(deserialize_with = "number::within_if_set::<100, 1_000_000_000, _, _>")]
     pub hard_limit_tokens: Option<u64>,
 }
@@ -48,37 +50,37 @@ impl Default for CompactConfig {
     }
 }
 
-/// Threshold for a model of an unknown window: leaves room for an answer and a large tool result in
-/// one of 128,000, the smallest that is common on the internet.
+/// Default threshold if the model's window is not known: it leaves room for an answer and a large
+/// tool result in a window of 128,000 tokens, the smallest common one on the internet.
 const UNKNOWN_WINDOW_THRESHOLD: u64 = 80_000;
 
-/// Part of the room for prompts that is used before compaction, in percent. The rest takes the next
-/// tool results, and the error of the estimate.
+/// Part of the room for prompts, in percent, that a request may use before compaction. The rest is
+/// reserved for the next tool results and for the error of the estimate.
 const THRESHOLD_PERCENT: u64 = 80;
 
-/// Least threshold that follows from a window: below it nothing but the system prompt fits.
+/// Minimum of a threshold that follows from the window: below it only the system prompt would fit.
 const LEAST_THRESHOLD: u64 = 1_000;
 
-/// Limits of the requests to one model, in tokens: the settings, filled in from the profile of the
-/// model.
+/// Limits of the requests to one model, in tokens: the settings, completed from the model's
+/// profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ContextLimits {
     pub(super) threshold: u64,
     pub(super) keep_last_messages: usize,
     pub(super) keep: u64,
     pub(super) max_summary: u64,
-    /// Limit above which tool results are sent cut.
+    /// Tokens of a request above which tool results are cut; `None` for no limit.
     pub(super) hard: Option<u64>,
 }
 
 impl ContextLimits {
-    /// Tokens of a request below which nothing is ever done.
+    /// Returns the tokens of a request below which neither compaction nor cutting is needed.
     pub(super) fn least_that_matters(&self) -> u64 {
         self.threshold.min(self.hard.unwrap_or(u64::MAX))
     }
 
-    /// The limits below the tokens of a request that a server refused as too long. Counts are
-    /// estimates, so a quarter of it stays free.
+    /// Lowers the limits below the size of a request that a server refused as too long, if there
+    /// was one. Counts are estimates, so the limits stay a quarter below that size.
     pub(super) fn limits_below(mut self, refused: Option<u64>) -> Self {
         if let Some(refused) = refused {
             let most = refused / 4 * 3;
@@ -92,17 +94,17 @@ impl ContextLimits {
 }
 
 impl CompactConfig {
-    /// Tokens of a request to a model of this profile above which older messages are replaced;
-    /// `None` when they never are.
+    /// Returns the tokens of a request to a model of this profile above which older messages are
+    /// replaced; `None` if compaction is disabled.
     #[must_use]
     pub fn threshold(&self, model: &ModelProfile) -> Option<u64> {
         self.enabled.then(|| self.limits(model).threshold)
     }
 
-    /// The limits for a model. A setting wins over the window.
+    /// Returns the limits for a model. A setting takes precedence over the window.
     pub(super) fn limits(&self, model: &ModelProfile) -> ContextLimits {
-        // The answer shares the window with the prompt. A model that may fill its whole window with
-        // one answer gets a quarter.
+        // The answer shares the window with the prompt. If the longest answer could fill the
+        // window, a quarter of the window is reserved for it.
         let room = model.window_tokens.map(|window| {
             let answer = model.answer_tokens.map_or(u64::MAX, u64::from);
             window - answer.min(window / 4)

@@ -1,9 +1,9 @@
 //! Estimates the tokens of a request before a provider reports them.
 //!
-//! Texts are counted by [`tokens`], whose tokenizer differs from the tokenizers of some models. The
-//! counts are corrected by the provider: every answer reports the tokens of its request. Counting
-//! takes time and memory, so each text is counted once, and a request that cannot be too long is
-//! not counted at all: see [`TokenBound`].
+//! [`tokens`] counts the tokens of texts with one tokenizer, which differs from the tokenizers of
+//! some models. The counts are corrected by the provider, which reports the tokens of each request
+//! with its answer. Counting takes time and memory, so each text is counted once, and a request
+//! that cannot be too long is not counted at all: see [`TokenBound`].
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -14,41 +14,42 @@ use crate::message::{Blob, Content, Message, Part, ToolSpec};
 use crate::provider::{Request, SystemBlock};
 use crate::tokens;
 
-/// Bytes of a token in English text and code, roughly.
+/// Approximate number of bytes per token in English text and code.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// Tokens of a message in addition to its content: its role and its delimiters.
+/// Tokens of a message in addition to its content, for its role and its delimiters.
 const MESSAGE_TOKENS: u64 = 4;
 
-/// Tokens of the placeholder for a blob that is not sent itself.
+/// Tokens of the placeholder text for a blob that is not sent as an image.
 const LINE_TOKENS: u64 = 32;
 
-/// Requests smaller than this teach nothing: the tokens that providers add of their own weigh more
-/// than the conversation.
+/// Minimum estimate, in tokens, for learning the ratio. In a smaller request, the tokens that the
+/// provider adds outweigh the conversation.
 const LEAST_TO_LEARN: u64 = 500;
 
-/// Bounds of the ratio between measured and estimated tokens. A report outside these bounds is
-/// wrong, or a hook has sent another body.
+/// Bounds of the ratio between reported and estimated tokens. A ratio outside them means that the
+/// report is wrong, or that a hook sent a different request.
 const RATIOS: (f64, f64) = (0.5, 4.0);
 
-/// Weight of a new measurement in the ratio.
+/// Weight of a new measurement in the smoothed ratio.
 const SMOOTHING: f64 = 0.3;
 
-/// Texts shorter than this, in bytes, are counted again: that takes no longer than looking them up.
+/// Minimum length, in bytes, of a text whose count is cached. Counting a shorter text takes no
+/// longer than looking its count up.
 const LEAST_KEPT: usize = 64;
 
 /// Maximum number of cached counts. Beyond it the cache is cleared, which also drops texts that are
 /// no longer sent.
 const MAX_KEPT: usize = 1 << 16;
 
-/// Ratio of reported to estimated tokens.
+/// Smoothed ratio of reported to estimated tokens, which corrects later estimates.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TokenGauge {
     ratio: Option<f64>,
 }
 
 impl TokenGauge {
-    /// Records the tokens that a provider reported for a request.
+    /// Updates the ratio from the tokens that a provider reported for a request.
     pub(super) fn learn_ratio(&mut self, estimated: u64, reported: u64) {
         if estimated < LEAST_TO_LEARN || reported == 0 {
             return;
@@ -62,13 +63,13 @@ impl TokenGauge {
         (estimated as f64 * self.ratio.unwrap_or(1.0)) as u64
     }
 
-    /// Returns the bytes of text for this number of tokens.
+    /// Returns the approximate length, in bytes, of a text with this number of tokens.
     pub(super) fn gauge_bytes(self, tokens: u64) -> usize {
         (tokens as f64 / self.ratio.unwrap_or(1.0)) as usize * BYTES_PER_TOKEN as usize
     }
 }
 
-/// Counts tokens, and remembers those of texts it has seen.
+/// Counts tokens, and caches the counts by text.
 #[derive(Debug, Default)]
 pub(super) struct TokenCounter {
     /// Token counts by the hash of the text.
@@ -123,7 +124,7 @@ impl TokenCounter {
     }
 }
 
-/// Tokens of a request that no provider reported. Nothing of it is remembered.
+/// Returns the estimated tokens of a request for which no provider reported any. Caches nothing.
 pub(in super::super) fn request_tokens(request: &Request) -> u64 {
     estimate_whole(
         &request.system,
@@ -134,7 +135,7 @@ pub(in super::super) fn request_tokens(request: &Request) -> u64 {
     )
 }
 
-/// Tokens of a request as [`request_tokens`] returns them, estimated without the encoder.
+/// Returns a faster, rougher estimate than [`request_tokens`], made without the tokenizer.
 pub(in super::super) fn rough_request_tokens(request: &Request) -> u64 {
     estimate_whole(
         &request.system,
@@ -145,35 +146,35 @@ pub(in super::super) fn rough_request_tokens(request: &Request) -> u64 {
     )
 }
 
-/// Bytes of a token at most, of a text as a whole. A report of fewer tokens than this makes is a
-/// fault of the report.
+/// Maximum average number of bytes per token in a request. If a provider reports fewer tokens than
+/// this implies, the report is wrong.
 const MOST_BYTES_PER_TOKEN: u64 = 8;
 
-/// An upper bound of the tokens of a request. The messages added since the last report have no more
-/// tokens than bytes; without a report twice the estimate is the bound, which the first report
-/// corrects.
+/// Upper bound of the tokens of a request, computed without counting: the tokens of the last
+/// report, plus the bytes of the messages added since, because a text has no more tokens than
+/// bytes. Without a report the bound is twice the rough estimate, until the first report.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TokenBound {
-    /// Sizes of the request that is being made.
+    /// Sizes of the request that is being prepared.
     now: RequestSizes,
-    /// Sizes of the last request with reported usage, and its tokens.
+    /// Sizes of the last request whose tokens were reported, and those tokens.
     reported: Option<(RequestSizes, u64)>,
 }
 
-/// Bytes of a request, as [`measure_most`] counts them.
+/// Upper bounds of the tokens of a request's parts, from their bytes. See [`measure_most`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RequestSizes {
-    /// Tokens of the system prompt and the tools.
+    /// Upper bound for the system prompt and the tools.
     pub(super) head: u64,
-    /// Tokens of the conversation, which only grows.
+    /// Upper bound for the conversation, which only grows.
     pub(super) kept: u64,
-    /// Tokens of messages for this request only.
+    /// Upper bound for the messages that are part of this request only.
     pub(super) passing: u64,
 }
 
 impl TokenBound {
-    /// Whether a request of these sizes may exceed `limit` tokens. `estimate` returns the tokens of
-    /// all its texts.
+    /// Whether a request of these sizes may exceed `limit` tokens. `estimate` returns the rough
+    /// estimate of the request, and is called only if there is no report.
     pub(super) fn exceeds_limit(
         &mut self,
         limit: u64,
@@ -192,8 +193,8 @@ impl TokenBound {
         from_report.unwrap_or_else(|| estimate() * 2) > limit
     }
 
-    /// Records the tokens that the provider reported for the request. Returns the tokens it had at
-    /// least.
+    /// Records the tokens that the provider reported for the request. Returns these tokens, or the
+    /// minimum that the size of the request implies if that is larger.
     pub(super) fn learn_reported(&mut self, reported: u64) -> u64 {
         let RequestSizes {
             head,
@@ -206,14 +207,14 @@ impl TokenBound {
         tokens
     }
 
-    /// Forgets the report: the conversation is another one now.
+    /// Drops the last report, because the conversation has changed.
     pub(super) fn forget_bound(&mut self) {
         self.reported = None;
     }
 }
 
-/// Returns the most tokens that a request can have with any texts and images: no tokenizer makes
-/// more tokens of a text than it has bytes.
+/// Returns an upper bound of a request's tokens for any tokenizer: a text has no more tokens than
+/// bytes, and an image counts as the largest one.
 pub(super) fn measure_most<'a>(
     system: &[SystemBlock],
     tools: impl IntoIterator<Item = &'a ToolSpec>,
@@ -224,7 +225,7 @@ pub(super) fn measure_most<'a>(
     })
 }
 
-/// Estimates the tokens of a request without the encoder.
+/// Estimates the tokens of a request roughly, without the tokenizer.
 pub(super) fn estimate_roughly<'a>(
     system: &[SystemBlock],
     tools: impl IntoIterator<Item = &'a ToolSpec>,
@@ -258,8 +259,8 @@ fn estimate_head<'a>(
     system + tools.into_iter().map(tool).sum::<u64>()
 }
 
-/// Returns the tokens of a blob for a model. A blob that is not sent as an image becomes a short
-/// line of text.
+/// Returns a function that counts the tokens of a blob for a model. A blob that is not sent as an
+/// image counts as a short line of text.
 fn image_of(model: &str) -> impl Fn(&Blob) -> u64 {
     move |blob| match blob.unfit() {
         None => tokens::of_image(model, blob.pixels),

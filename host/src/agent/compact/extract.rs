@@ -34,33 +34,35 @@ const RESULTS: &str = "Last results of tools, their first lines";
 const ERRORS: &str = "Errors that stand";
 const EARLIER: &str = "Earlier summary";
 
-/// Longest request that is kept whole, in bytes.
+/// Maximum length of a user's request in the summary, in bytes; a longer one is cut in the middle.
 const REQUEST_BYTES: usize = 2000;
 
-/// Longest line of a result, an error, or of the model's text, in bytes.
+/// Maximum length, in bytes, of a line with a result, an error, or text of the model.
 const LINE_BYTES: usize = 240;
 
-/// Maximum number of files, errors, results and sayings that are kept: the newest ones.
+/// Maximum number of files, errors, results and texts of the model in a summary; the newest are
+/// kept.
 const MAX_KEPT: [usize; 4] = [80, 10, 5, 3];
 
-/// Content of one summary.
+/// Content of a summary, collected from the messages.
 #[derive(Default)]
 struct SummaryExtract {
     earlier: String,
     requests: Vec<String>,
-    /// Path, and the tools that it was given to; the last touched is last.
+    /// Path of each file with the tools that were called on it; the most recently touched file is
+    /// last.
     files: Vec<(String, Vec<String>)>,
     tools: BTreeMap<String, u64>,
     said: Vec<String>,
     results: Vec<String>,
-    /// Failures with their reasons. A success of the same takes it out.
+    /// Failed calls with their errors. A later success of the same call removes it.
     errors: Vec<(String, String)>,
     /// Subject of each call that has no result yet, by its id.
     open: HashMap<String, String>,
 }
 
-/// A summary of messages in at most `limit` bytes. `earlier` is the text of an older summary among
-/// them.
+/// Returns a summary of the messages with at most `limit` bytes. `earlier` returns the text of an
+/// older summary, if a message is one.
 pub(super) fn summarize_messages<'a>(
     messages: &'a [Message],
     earlier: impl Fn(&'a Message) -> Option<&'a str>,
@@ -81,8 +83,8 @@ impl SummaryExtract {
         let text = message.joined_text();
         let text = text.trim();
         match message.role {
-            // Messages of plugins and of reflection applied to their moment only; the later actions
-            // of the model show the part that matters.
+            // Skip messages of plugins and of reflection: they were relevant only at their time,
+            // and the later actions of the model show their effect.
             Role::User
                 if message.plugin.is_some() || message.origin == Some(Origin::Reflection) => {}
             Role::User if !text.is_empty() => {
@@ -128,7 +130,8 @@ impl SummaryExtract {
         self.files.push((path, tools));
     }
 
-    /// Reads an earlier summary: bullet by bullet when it has this format, as one text otherwise.
+    /// Reads an earlier summary: bullet by bullet if it has the format of this module, otherwise as
+    /// one text.
     fn read_summary(&mut self, text: &str) {
         if !text.starts_with("## ") || !parse_sections(text).all(|(title, _)| is_title(title)) {
             self.earlier = text.to_owned();
@@ -170,8 +173,8 @@ impl SummaryExtract {
             .map(|(tool, n)| format!("{tool} {n}"));
         let errors = self.errors.into_iter();
         let errors = errors.map(|(subject, line)| format!("{subject} → {line}"));
-        // The required sections get their share first; the remaining room goes to the sections that
-        // follow.
+        // The earlier summary and the user's requests get half of the limit first; the sections
+        // after them get the rest.
         let half = limit / 2;
         let mut text = String::new();
         if !self.earlier.is_empty() {
@@ -208,8 +211,8 @@ impl SummaryExtract {
     }
 }
 
-/// Adds a section with as many bullets as fit, the newest first to be let in, as long as the text
-/// stays below `limit` bytes.
+/// Adds a section to `text`, which must stay below `limit` bytes. If not all bullets fit, the
+/// oldest are left out.
 fn write_section(text: &mut String, title: &str, bullets: &[String], limit: usize) {
     let head = format!("## {title}\n");
     let mut room = limit.saturating_sub(text.len() + head.len() + 1);
@@ -217,7 +220,7 @@ fn write_section(text: &mut String, title: &str, bullets: &[String], limit: usiz
     for bullet in bullets.iter().rev() {
         let mut bullet = format!("- {}\n", bullet.replace('\n', "\n  "));
         if bullet.len() > room && kept.is_empty() && room > LINE_BYTES {
-            // Even a truncated newest bullet is useful.
+            // Even a truncated bullet is useful if it is the newest.
             bullet.truncate(bullet.floor_char_boundary(room - "…\n".len()));
             bullet.push_str("…\n");
         }
@@ -243,7 +246,7 @@ fn is_title(title: &str) -> bool {
     [REQUESTS, FILES, TOOLS, SAID, RESULTS, ERRORS, EARLIER].contains(&title)
 }
 
-/// Titles and bullets of a text as [`SummaryExtract::write_summary`] makes it.
+/// Parses the titles and bullets of a text that [`SummaryExtract::write_summary`] wrote.
 fn parse_sections(text: &str) -> impl Iterator<Item = (&str, Vec<String>)> {
     let text = text.strip_prefix("## ").unwrap_or(text);
     text.split("\n## ").map(|section| {

@@ -1,16 +1,18 @@
-//! The hard limit: a request that is too large after all is sent with its tool results cut.
+//! Enforces the hard limit: cuts tool results of a request that is still too large after
+//! compaction.
 
 use std::ops::Range;
 
 use crate::message::{Content, Message};
 
-/// Longest tool result in the first round and in the second, in bytes: enough to see its topic,
-/// then enough to see that there was one.
+/// Maximum length of a tool result in the first and in the second round, in bytes: first enough to
+/// see its topic, then only enough to see that there was a result.
 const ROUNDS: [usize; 2] = [4000, 400];
 
-/// Cuts tool results until the messages have no more than `limit` of their `total`: those of
-/// `slice` first, then all others, the oldest first. Returns the number of results that were cut,
-/// and the new total.
+/// Cuts tool results until the size of the messages falls from `total` to `limit`: first the
+/// results in `slice`, then all others, each time the oldest first. `size` returns the size of a
+/// message in the same unit, tokens. Returns the number of results that were cut, and the new
+/// total.
 pub(super) fn cut_results(
     messages: &mut [Message],
     slice: Range<usize>,
@@ -44,8 +46,8 @@ fn cut_message(message: &mut Message, longest: usize) -> usize {
         if let Content::ToolResult(result) = part
             && (result.content.text().len() > longest || result.content.blobs().next().is_some())
         {
-            // An image costs as many tokens as a long text: only its media type and size stay, as
-            // text.
+            // Images in the result are replaced by a line with media type and size, because an
+            // image costs as many tokens as a long text.
             result.content = cut_middle(&result.content.text(), longest).into();
             n_cut += 1;
         }
@@ -53,8 +55,8 @@ fn cut_message(message: &mut Message, longest: usize) -> usize {
     n_cut
 }
 
-/// The beginning and the end of a text, together at most `limit` bytes and a note of the size of
-/// the missing part.
+/// Shortens a text that is longer than `limit` bytes: keeps half of the limit at the beginning and
+/// half at the end, and puts a note with the size of the missing part in between.
 ///
 /// For example:
 ///

@@ -1,21 +1,21 @@
-//! The line of a summary that tells where the replaced turns can still be read.
+//! Adds a line to a summary that says where the replaced turns can still be read.
 //!
-//! A summary of compaction replaces what stood for archived turns too, and with it the ids of their
-//! holders. Start from [`name_holders`].
+//! A summary of compaction also replaces the messages that named the holders of archived turns, so
+//! that the model would lose the holders' ids. Start from [`name_holders`].
 
 use std::collections::HashSet;
 
 use crate::message::Message;
 use crate::session::Child;
 
-/// Prefix of the line, after the text of the summary.
+/// Prefix of the line, which follows the text of the summary.
 const HEAD: &str = "\n\n[how to read what this replaces: ";
 
 /// Maximum number of holders that are named.
 const MAX_NAMED: usize = 20;
 
-/// Returns the line for a summary, next to which the messages `stays` remain. It names the holders
-/// of `children` that those messages do not name, the newest first.
+/// Returns the line for a summary. It names the holders among `children`, the newest first, that no
+/// remaining message in `stays` names.
 pub(super) fn name_holders<'a>(
     children: &[Child],
     stays: impl IntoIterator<Item = &'a Message>,
@@ -37,7 +37,7 @@ pub(super) fn name_holders<'a>(
     format!("{HEAD}{turns}`query_subagent` without an id searches everything that was moved out]")
 }
 
-/// The text of a summary without the line.
+/// Returns the text of a summary without the line about holders.
 pub(super) fn without_holders(text: &str) -> &str {
     match text.rsplit_once(HEAD) {
         Some((summary, line)) if line.ends_with(']') && !line.contains('\n') => summary,

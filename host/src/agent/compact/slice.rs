@@ -1,23 +1,23 @@
 //! Selects the messages that compaction removes.
 //!
-//! Everything after the first message of the user and before the tail. Both ends of a slice are
-//! positions at which every earlier call has its result, so no call is ever parted from its result,
-//! for any sizes.
+//! The slice lies between the first message of the user and the tail that is kept. Before its start
+//! and before its end, every earlier call has its result, so a call and its result are never
+//! separated, whatever the sizes.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::message::{Message, Role};
 
-/// Part of the end of a conversation that stays: both bounds hold.
+/// Minimum size of the tail that is kept, in messages and in tokens; the tail has at least both.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeptTail {
     pub(super) messages: usize,
     pub(super) tokens: u64,
 }
 
-/// Selects the messages to remove; `None` when there are none, or only one that is a summary
-/// already (`is_summary`).
+/// Selects the range of messages to remove; `None` if there are none, or if the only one is already
+/// a summary (`is_summary`).
 pub(super) fn choose_slice(
     messages: &[Message],
     tail: KeptTail,
@@ -38,17 +38,16 @@ pub(super) fn choose_slice(
     (!is_done).then_some(start..end)
 }
 
-/// Input of the running turn, which is kept: a model that continues after compaction needs the
-/// user's request verbatim.
+/// Input of the running turn that is kept: a model that continues after compaction needs the user's
+/// request verbatim.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeptInput<'a> {
     pub(super) ids: &'a HashSet<String>,
-    /// Tokens available for the whole slice. A text that does not fit any more is removed with the
-    /// rest.
+    /// Maximum number of tokens to keep. Input that does not fit is removed with the rest.
     pub(super) tokens: u64,
 }
 
-/// Returns the messages of `part` that are not kept as input of the turn.
+/// Returns the messages of `part` without the input that is kept. The newest input is kept first.
 pub(super) fn without_input(
     part: &[Message],
     input: KeptInput<'_>,
@@ -73,7 +72,8 @@ pub(super) fn without_input(
     removed
 }
 
-/// Indices of the messages of the user or the model before which every call has its result.
+/// Returns the indices of messages, other than tool results, before which every call has its
+/// result.
 fn find_seams(messages: &[Message]) -> HashSet<usize> {
     let mut open: HashSet<&str> = HashSet::new();
     let mut seams = HashSet::new();

@@ -1,8 +1,7 @@
-//! Metered calls of plugins into the running turn: to a model, a tool, a subagent.
+//! Metered calls of plugins to a model, a tool, a subagent or the person during a turn.
 //!
-//! Whether a plugin may at all was decided before: without the grant it has no import to call. Owns
-//! that every use is counted and leaves a record; how much a plugin may use is `budget`'s. Start
-//! from [`PluginCalls`].
+//! Permission is not checked here: without the grant, the plugin has no import to call. Ensures
+//! that every call is counted and recorded; `budget` has the limits. Start from [`PluginCalls`].
 
 mod model;
 mod person;
@@ -18,13 +17,13 @@ use crate::point::handle::HandleError;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::text::clean_line;
 
-/// Longest question or task, in bytes: more than a model reads at once.
+/// Maximum length of a question or task, in bytes: more than a model reads at once.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
-/// Longest target of an access record, in bytes.
+/// Maximum length of the target in an access record, in bytes.
 const MAX_TARGET_BYTES: usize = 200;
 
-/// Calls of one plugin into a running turn.
+/// Handles the calls of one plugin during a turn.
 pub(super) struct PluginCalls<'a> {
     scope: &'a Arc<TurnScope>,
     plugin: &'a Arc<str>,
@@ -35,8 +34,8 @@ impl<'a> PluginCalls<'a> {
         Self { scope, plugin }
     }
 
-    /// Checks the conditions of every call: the turn is running, plugins are not nested too deep,
-    /// and some calls are left.
+    /// Checks the conditions of every call: the turn has not been cancelled, calls of plugins by
+    /// plugins are not nested too deeply, and the plugin's limit is not reached. Counts the call.
     pub(in crate::agent) fn admit_call(
         &self,
         host_call: HostCall,
@@ -55,7 +54,7 @@ impl<'a> PluginCalls<'a> {
         Ok(())
     }
 
-    /// Begins the record of a use, which is kept when the use ends.
+    /// Begins the access record of a call, which is written when the call ends.
     fn begin_access(&self, caller: &Caller, target: &str) -> PendingAccess<'a> {
         PendingAccess::new(self.scope, self.plugin, caller, target)
     }
@@ -78,8 +77,8 @@ pub(super) fn check_text(what: &str, text: &str) -> Result<(), HandleError> {
     Ok(())
 }
 
-/// A use of the host in progress. Dropping it writes its record, even if the future that waited for
-/// it was dropped.
+/// Access record of a running call. Dropping it writes the record, even if the future of the call
+/// was dropped.
 struct PendingAccess<'a> {
     scope: &'a TurnScope,
     record: Option<AccessRecord>,

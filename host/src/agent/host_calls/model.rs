@@ -1,4 +1,4 @@
-//! A plugin asks a model: one request without tools, outside the conversation.
+//! Lets a plugin ask a model: one request without tools, outside the conversation.
 
 use super::{PluginCalls, check_text, interrupted_error};
 use crate::agent::budget::HostCall;
@@ -11,10 +11,10 @@ use crate::point::payload::Purpose;
 use crate::provider::{Finish, Request, Response, SystemBlock};
 use crate::session::Body;
 
-/// Maximum number of tokens of one answer. Models that write more do so in conversations.
+/// Maximum number of tokens of one answer. Longer answers occur only in conversations.
 const MAX_ANSWER_TOKENS: u32 = 32_000;
 
-/// Longest name of a model, in bytes.
+/// Maximum length of a model's name, in bytes.
 const MAX_MODEL_BYTES: usize = 128;
 
 impl PluginCalls<'_> {

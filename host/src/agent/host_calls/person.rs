@@ -1,4 +1,4 @@
-//! Questions of plugins to the person.
+//! Lets plugins ask the person questions.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::secret::Scanner;
 use crate::text::clean_line;
 use crate::tool::approval::Approver;
 
-/// Longest answer that is handed over, in bytes.
+/// Maximum length of a text answer for a plugin, in bytes.
 const MAX_ANSWER_BYTES: usize = 1_000;
 
 impl PluginCalls<'_> {
     /// Asks the user a plugin's question, and waits for the answer or the end of the turn. If no
-    /// user can be asked, the answer is the question's default.
+    /// user can be asked, returns the question's default answer.
     pub(in crate::agent) async fn ask_person(
         &self,
         question: PersonQuestion,
@@ -55,21 +55,21 @@ impl PluginCalls<'_> {
         pending.end_access(asked.await)
     }
 
-    /// Gives a question to the person of the session, or to the user of the client in whose call it
-    /// came up.
+    /// Asks the person of the session or, if the question arose in the call of a client, the user
+    /// of that client. Returns `None` if nobody could be asked.
     async fn give_question(
         &self,
         client: Option<Option<Arc<dyn Approver>>>,
         question: &PersonQuestion,
     ) -> Option<PersonAnswer> {
         match client {
-            // Each client has a user of its own, so questions of several may be open at once.
+            // Each client has its own user, so questions of several clients may be open at once.
             Some(user) => {
                 let _asking = self.scope.clients.begin_question();
                 user?.answer(question).await
             }
             None => {
-                // Approvals and questions of plugins: one at a time.
+                // Approvals and plugins' questions are asked one at a time.
                 let _alone = self.scope.approvals.one_at_a_time().await;
                 self.scope.spec.approver.answer(question).await
             }
@@ -77,7 +77,8 @@ impl PluginCalls<'_> {
     }
 }
 
-/// Withholds an answer that looks like a secret: a plugin must not ask for one.
+/// Checks an answer for a plugin. An answer that looks like a secret is withheld, because a plugin
+/// must not ask for secrets.
 fn check_answer(answer: PersonAnswer) -> Result<PersonAnswer, HandleError> {
     let PersonAnswer::Text(text) = answer else {
         return Ok(answer);

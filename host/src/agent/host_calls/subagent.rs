@@ -1,5 +1,5 @@
-//! Runs subagents for a plugin, with at most the rights of the agent that the plugin acts for: one
-//! until it ends, or several in parallel to the plugin.
+//! Runs subagents for a plugin, with at most the rights of the agent for which the plugin acts. The
+//! plugin waits for one subagent, or starts several that run in parallel with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::point::caller::Caller;
 use crate::point::handle::{AgentOrder, AgentReport, AgentTask, HandleError};
 use crate::session::Child;
 
-/// Time that a subagent gets to end after the request to stop.
+/// Time within which a subagent must end after it was asked to stop.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// A subagent of a plugin, as the session knows it, and as this process does.
+/// Subagent of a plugin: its record in the session, and its running task if this process has one.
 type KnownAgent = (Child, Option<Arc<LiveSubagent>>);
 
 impl PluginCalls<'_> {
@@ -130,7 +130,7 @@ impl PluginCalls<'_> {
         Ok(report_agent(&known))
     }
 
-    /// Finds a subagent that this plugin runs or ran.
+    /// Returns the subagent with this id if this plugin started it.
     fn find_agent(&self, id: &str) -> Result<KnownAgent, HandleError> {
         let child = find_own(self.scope, id).map_err(HandleError::NotFound)?;
         if child.plugin.as_deref() != Some(&**self.plugin) {

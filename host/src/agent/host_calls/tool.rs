@@ -1,5 +1,5 @@
-//! A plugin calls a tool: on the same path as the model's calls, and not as a message of the
-//! conversation.
+//! Lets a plugin call a tool: with the same checks as a call of the model, but without a message in
+//! the conversation.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::message::{Parts, ToolCall, ToolResult};
 use crate::point::caller::Caller;
 use crate::point::handle::HandleError;
 
-/// Result of a call whose plugin was stopped.
+/// Recorded result of a call that was dropped because its plugin was stopped.
 const DROPPED: &str = "[dropped: the plugin that made the call was stopped before it ended]";
 
 impl PluginCalls<'_> {
-    /// Calls a tool for a plugin. `Ok` is the result as `post-tool` hooks left it, followed by the
-    /// notes of these and of `pre-tool` hooks.
+    /// Calls a tool for a plugin. `Ok` contains the result after the `post-tool` hooks, followed by
+    /// the notes of `pre-tool` and `post-tool` hooks.
     pub(in crate::agent) async fn call_tool(
         &self,
         name: String,
@@ -68,7 +68,7 @@ impl PluginCalls<'_> {
         open.has_started = false;
         let result = Arc::unwrap_or_clone(finished.value).result;
         let mut content = result.content;
-        // Append notes of hooks to the result: they are for its reader.
+        // Append the notes of hooks to the result, because they are for the plugin that reads it.
         for (plugin, injection) in finished.inject {
             content.push_text(&format!("\n[note from {plugin}: {}]", injection.text));
         }
@@ -84,11 +84,11 @@ impl PluginCalls<'_> {
     }
 }
 
-/// A call that may be dropped: its plugin was stopped. The end of the call is reported as an event
-/// then, too.
+/// Guard of a call that may be dropped when its plugin is stopped. Ensures that the end of such a
+/// call is reported as well.
 struct OpenHostCall<'a> {
     gate: ToolGate<'a>,
-    /// Result of the call when it is dropped.
+    /// Result that is reported if the call is dropped.
     dropped: ToolResult,
     has_started: bool,
 }

@@ -1,8 +1,8 @@
-//! Reflection: whether an answer may go out.
+//! Reflection: decides whether an answer may go out or is sent back to the model.
 //!
-//! Owns the built-in one, which is local and cheap, and how often an answer may be sent back. The
-//! model's second look is in `second`. Plugins that judge better bring their verdict at
-//! `pre-reflect`, instead of all of this, or change it at `post-reflect`. Start from
+//! Owns the built-in checks, which are local and cheap, and the limit on how often an answer may be
+//! sent back. The review by the model is in `second`. A plugin can replace all of this with its own
+//! verdict at `pre-reflect`, or change the verdict at `post-reflect`. Start from
 //! [`ReflectionState::reflect_on_draft`].
 
 pub(super) mod config;
@@ -18,16 +18,17 @@ use crate::point::outcome::{Level, VerdictChange};
 use crate::point::payload::{ReflectVerdict, Reflection};
 use crate::text::clean_line;
 
-/// Longest part of a reason that the user sees, in bytes; the agent gets all of it.
+/// Maximum length of a reason in a notice for the user, in bytes; the agent gets the complete
+/// reason.
 const TOLD_BYTES: usize = 300;
 
-/// Prefix of the message with which reflection sends an answer back. It is no request of the
-/// user's.
+/// Prefix of the message with which reflection sends an answer back. It shows that the message is
+/// not from the user.
 pub(super) const MARK: &str = "[reflection] ";
 
 impl ReflectionState {
-    /// Judges a draft by `pre-reflect` → reflection → `post-reflect`, which may ask for another
-    /// step, within bounds.
+    /// Decides on a draft: hooks of `pre-reflect`, then reflection, then hooks of `post-reflect`.
+    /// The verdict may ask for another step while rounds and steps are left.
     pub(super) async fn reflect_on_draft(
         &mut self,
         ctx: &TurnCtx,
@@ -75,8 +76,8 @@ impl ReflectionState {
         Ok(verdict)
     }
 
-    /// Runs the built-in reflection, then the model's review of answers that the built-in one
-    /// accepts. A draft that can no longer be changed is not reviewed again.
+    /// Runs the built-in checks, then the model's review of drafts that pass them. A draft that can
+    /// no longer be sent back is not reviewed by the model.
     async fn weigh_reflection(
         &mut self,
         ctx: &TurnCtx,
@@ -91,14 +92,14 @@ impl ReflectionState {
         self.second_look(ctx, reflection).await
     }
 
-    /// Whether an answer can still be sent back.
+    /// Whether an answer can still be sent back: a step and a round of reflection are left.
     fn has_round(&self, ctx: &TurnCtx, has_step: bool) -> bool {
         has_step && self.n_rounds < ctx.scope.spec.config.reflect.rounds
     }
 }
 
 /// Returns the reason for sending a draft back. `new` are the criteria that the model was not asked
-/// to check before: asking again for the same would never end.
+/// to check before; asking for the same criteria again would never end.
 fn built_in(reflection: &Reflection, new: &[String]) -> Option<String> {
     if reflection.draft.trim().is_empty() && !reflection.tools.is_empty() {
         Some(

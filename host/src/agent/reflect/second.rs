@@ -1,9 +1,8 @@
-//! The model's check of its own answer: one request without tools, outside the conversation, that
+//! Review of an answer by the model: one request without tools, outside the conversation, that
 //! looks for claims without evidence.
 //!
-//! Owns the material that the model is shown and the parser of its answer. If anything goes wrong
-//! here, the answer stands: a check that cannot be made must not take away the answer that it was
-//! to check.
+//! Owns the material that the model reviews and the parser of its verdict. If the review fails, the
+//! answer is accepted: a review that cannot be made must not discard the answer.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,22 +17,22 @@ use crate::point::outcome::Level;
 use crate::point::payload::{FinishedCall, Reflection, UsedTool};
 use crate::text::clean_line;
 
-/// Maximum number of tokens of the verdict. It is short; models that reason before they answer
-/// count that as well.
+/// Maximum number of tokens of the verdict. The verdict itself is short, but the tokens that a
+/// model spends on reasoning count as well.
 const MAX_ANSWER_TOKENS: u32 = 4_000;
 
-/// Longest part of a tool's arguments that is shown, in bytes.
+/// Maximum length of a tool call's arguments in the material, in bytes.
 const ARGUMENTS_BYTES: usize = 1_000;
 
-/// Longest part of a tool's result that is shown, in bytes: it includes the last lines of a test
+/// Maximum length of a tool's result in the material, in bytes: enough for the last lines of a test
 /// run.
 const RESULT_BYTES: usize = 4_000;
 
-/// Maximum number of bytes that are shown of all calls together; the oldest calls are dropped
-/// first. This is a fraction of the turn's own requests.
+/// Maximum total size of all calls in the material, in bytes; the oldest calls are dropped first.
+/// This is a fraction of the size of the turn's own requests.
 const CALLS_BYTES: usize = 64_000;
 
-/// Longest reason that goes back to the agent, in bytes.
+/// Maximum length of a reason that is returned to the agent, in bytes.
 const REASON_BYTES: usize = 2_000;
 
 const TASK: &str = "You take a second look at the answer of an agent before its user gets it. You are given JSON: what the \
@@ -50,15 +49,15 @@ const TASK: &str = "You take a second look at the answer of an agent before its 
 /// State of reflection in a turn.
 #[derive(Default)]
 pub(in crate::agent) struct ReflectionState {
-    /// Number of further steps that reflection asked for.
+    /// Number of further steps that reflection has asked for.
     pub(super) n_rounds: u32,
-    /// Criteria that the model has been given.
+    /// Criteria that the model was already asked to check.
     told: Vec<String>,
     /// Texts of the user, in order.
     heard: Vec<String>,
     /// Tools that were called, in order.
     pub(super) used: Vec<UsedTool>,
-    /// Results of tool calls, recorded when the model is to review the answer.
+    /// Tool calls with their results, recorded only if the model is to review the answer.
     shown: Vec<Value>,
 }
 
@@ -78,17 +77,18 @@ impl ReflectionState {
         new.map(|new| new.join("\n\n"))
     }
 
-    /// Returns the number of calls that were made so far.
+    /// Returns the number of tool calls so far.
     pub(in crate::agent) fn n_used(&self) -> usize {
         self.used.len()
     }
 
-    /// Returns the calls that were made from this number on.
+    /// Returns the tool calls from index `n` on.
     pub(in crate::agent) fn used_since(&self, n: usize) -> &[UsedTool] {
         self.used.get(n..).unwrap_or_default()
     }
 
-    /// Records a tool call as hooks left it; its content too if the model is to review the answer.
+    /// Records a tool call after the hooks. If `is_reviewed` is true, its arguments and result are
+    /// recorded for the model's review as well.
     pub(in crate::agent) fn record_call(&mut self, finished: &FinishedCall, is_reviewed: bool) {
         self.used.push(UsedTool {
             name: finished.result.name.clone(),
@@ -106,13 +106,14 @@ impl ReflectionState {
         }));
     }
 
-    /// Resets the review after a follow-up of the user, because another answer will come.
+    /// Resets the count of rounds and the criteria after a follow-up of the user, because another
+    /// answer will come.
     pub(in crate::agent) fn begin_again(&mut self) {
         self.n_rounds = 0;
         self.told.clear();
     }
 
-    /// Takes the criteria that the model has not been given yet, and marks them as given.
+    /// Returns the criteria that the model was not asked to check yet, and marks them as asked.
     pub(super) fn take_new(&mut self, criteria: &[String]) -> Vec<String> {
         let is_new = |text: &&String| !self.told.contains(text);
         let new: Vec<String> = criteria.iter().filter(is_new).cloned().collect();
@@ -120,7 +121,7 @@ impl ReflectionState {
         new
     }
 
-    /// Builds the material that the model reviews.
+    /// Builds the JSON text that the model reviews.
     fn review_material(&self, reflection: &Reflection) -> String {
         let mut room = CALLS_BYTES;
         let newest = self.shown.iter().rev().take_while(|call| {
@@ -143,7 +144,8 @@ impl ReflectionState {
 }
 
 impl ReflectionState {
-    /// Asks the model. Why the answer may not go out, as far as it could be found out.
+    /// Asks the model to review the draft. Returns the reason for sending it back; `None` if the
+    /// model accepts it or the review failed.
     pub(super) async fn second_look(
         &self,
         ctx: &TurnCtx,
@@ -189,8 +191,8 @@ struct ReflectionReply {
     reason: String,
 }
 
-/// Parses a verdict: the object from the first `{` to the last `}`, because models add text and
-/// fences around it.
+/// Parses a verdict and returns the reason for sending the draft back. Reads the object from the
+/// first `{` to the last `}`, because models add text and code fences around it.
 fn verdict_in(text: &str) -> Result<Option<String>, String> {
     let object = text
         .find('{')

@@ -1,9 +1,9 @@
-//! Skills about certain files: the model is told of such a skill after the result of the first call
-//! that reads or changes such a file.
+//! Skills for certain files: the model is informed of such a skill after the result of the first
+//! call that reads or changes one of these files.
 //!
-//! After the result, because the list in the system prompt must stay the same to the byte: a longer
-//! list would invalidate the prompt cache. The notes to the model are stored with the messages of
-//! the conversation, so they are right after a resume, `/undo` and compaction.
+//! The list of skills in the system prompt is not extended instead, because any change to it would
+//! invalidate the prompt cache. The notes to the model are recorded in the messages of the
+//! conversation, so they remain correct after a resume, `/undo` and compaction.
 
 use super::active::TOOL;
 use super::parts::announces_skill;
@@ -13,12 +13,12 @@ use crate::message::{Message, Origin, Role, SkillPart};
 use crate::point::outcome::Level;
 use crate::skill::{Skill, Skills};
 
-/// Maximum number of skills that one result names; the others are named in the next result.
+/// Maximum number of skills that one result announces; the others are announced in the next result.
 const MAX_AT_ONCE: usize = 5;
 
 impl SkillScope {
-    /// Returns the note for the model, to append to the result of a call, about skills for a file
-    /// that the call read or changed, by its path from the workspace.
+    /// Returns the note about skills for a file that a call read or changed, to append to the
+    /// result of that call. `path` is relative to the workspace.
     pub(in crate::agent) fn skills_about(&self, call: &str, path: &str) -> Option<String> {
         let tools = self.tools();
         let reads_skills = tools
@@ -54,7 +54,8 @@ impl SkillScope {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Returns a message that repeats the skills about files that were announced in `removed`.
+    /// Returns a message that announces again the skills that were announced in `removed`; `None`
+    /// if there are none.
     pub(super) fn repeated_announcement(&self, removed: &[Message]) -> Option<Message> {
         let all = self.spec.skills.iter().filter(|s| !s.paths.is_empty());
         let is_told = |skill: &Skill| {

@@ -1,8 +1,8 @@
-//! Skills that are active, and the tools that they leave allowed.
+//! Active skills, and the tools that they permit.
 //!
-//! Every agent has a list of its own; the skills that are active in the agents above it count for
-//! it as well. Allow lists intersect and deny lists join, so that one more skill never gives back a
-//! tool. It must not know how a skill begins. Start from [`ActiveSkills`].
+//! Every agent has its own list; the active skills of its parent agents restrict it as well. Allow
+//! lists intersect and deny lists are merged, so a further skill never restores a tool. The module
+//! must not know how a skill becomes active. Start from [`ActiveSkills`].
 
 use std::sync::{Arc, Mutex};
 
@@ -15,32 +15,32 @@ use crate::point::payload::SkillInfo;
 use crate::session::{Body, LastingSkill, Session};
 use crate::skill::{Interaction, Skill, Skills, ToolPattern, ToolScope, UnaskedCall};
 
-/// Name of the tool that gives the model a skill.
+/// Name of the tool with which the model invokes a skill.
 pub(in crate::agent) const TOOL: &str = "skill";
 
 pub(in crate::agent) struct ActiveSkill {
     pub(super) id: Arc<str>,
     pub(super) hash: String,
     pub(super) trust: Trust,
-    /// Maker of the call: `user`, `model`, or `plugin NAME`.
+    /// Invoker of the skill: `user`, `model`, or `plugin NAME`.
     pub(super) by: String,
-    /// Whether it stays until the person ends it.
+    /// Whether the skill stays active across turns until the user ends it.
     pub(in crate::agent) is_lasting: bool,
     pub(super) tools: ToolScope,
-    /// Calls that its source spares a question about, in the turn in which it was invoked.
+    /// Calls that need no approval by the user in the turn in which the skill was invoked.
     pub(super) spares: Vec<UnaskedCall>,
-    /// Turn in which it was invoked; 0 for one of an earlier run.
+    /// Number of the turn in which the skill was invoked; 0 if it was restored from an earlier run.
     pub(super) turn: u32,
-    /// Text that the model was given; empty for a skill of an earlier run whose file has changed
-    /// since.
+    /// Text of the skill as the model received it; empty for a skill of an earlier run whose file
+    /// has changed since.
     pub(super) text: Arc<str>,
-    /// Model of the turn in which it was invoked, where it is not the session's.
+    /// Model for the turn in which the skill was invoked, if it differs from the session's model.
     pub(super) model: Option<String>,
 }
 
 impl ActiveSkill {
-    /// A skill that is invoked in this turn. `is_of_plugin` says that a plugin caused it, which is
-    /// spared no question.
+    /// Creates a skill that is invoked in this turn. If `is_of_plugin` is true, a plugin caused the
+    /// invocation, and the skill exempts no call from approval.
     pub(super) fn new(ready: &ReadySkill, turn: u32, is_of_plugin: bool) -> Self {
         let (skill, text) = (&ready.skill, ready.text.clone());
         Self {
@@ -60,11 +60,11 @@ impl ActiveSkill {
         }
     }
 
-    /// Restores a skill that was active when its session was left. Its limits on calls are those of
-    /// that time, even if its file was changed or removed since.
+    /// Restores a skill that was active when its session was closed. Its limits on calls are the
+    /// recorded ones, even if its file was changed or removed since.
     pub(super) fn of_earlier_run(kept: &LastingSkill, skills: &Skills) -> Self {
-        // A pattern that this version cannot read fails closed: in `allow` it allows nothing, and
-        // in `deny` it closes the whole list.
+        // Fail closed if this version cannot parse a pattern: in `allow` the pattern permits
+        // nothing, and in `deny` it forbids all tools.
         let pattern = |text: &String| ToolPattern::new(text).ok();
         let deny: Option<Vec<ToolPattern>> = kept.deny.iter().map(pattern).collect();
         let allow = kept.allow.as_ref();
@@ -72,8 +72,8 @@ impl ActiveSkill {
         if deny.is_none() {
             allow = Some(Vec::new());
         }
-        // Restore the text of the skill if it has not changed, without arguments: those are in the
-        // conversation.
+        // Restore the text of the skill if it has not changed, but without arguments, which are
+        // only in the conversation.
         let same = skills.find(&kept.skill);
         let same = same.filter(|skill| skill.id == kept.skill && skill.hash == kept.hash);
         let text = same.map(|skill| Skills::wrapped(skill, &skill.body).into());
@@ -94,8 +94,9 @@ impl ActiveSkill {
         }
     }
 
-    /// Whether the active skill forbids a call of this tool. Reading skills stays possible unless
-    /// it is denied by name: it runs nothing, and another skill only removes tools.
+    /// Returns how the skill forbids calls of this tool; `None` if it permits them. The tool
+    /// `skill` stays available unless it is denied by name: it runs nothing, and another skill can
+    /// only remove tools.
     pub(super) fn forbids_tool(&self, spec: &ToolSpec) -> Option<ForbiddenCall> {
         let (name, plugin) = (spec.name.as_str(), spec.plugin.as_deref());
         let matches = |pattern: &ToolPattern| pattern.matches(name, plugin);
@@ -133,7 +134,7 @@ impl ActiveSkill {
         }
     }
 
-    /// Entry that the session keeps of its beginning.
+    /// Returns the session entry that records the activation.
     pub(super) fn entry(&self) -> Body {
         let kept = self.kept();
         Body::SkillActivated {
@@ -147,7 +148,8 @@ impl ActiveSkill {
         }
     }
 
-    /// Payload for the hooks about the skill; `reason` is the reason for its end.
+    /// Returns the payload for hooks about the skill. `reason` is the reason for its end; empty
+    /// when it begins.
     pub(super) fn skill_info(&self, reason: &str) -> SkillInfo {
         let kept = self.kept();
         SkillInfo {
@@ -161,7 +163,7 @@ impl ActiveSkill {
         }
     }
 
-    /// Returns the record of the skill for the session file and for messages.
+    /// Returns the form of the skill that the session file, events and hooks use.
     fn kept(&self) -> LastingSkill {
         let texts =
             |patterns: &Vec<ToolPattern>| patterns.iter().map(|p| p.text().to_owned()).collect();
@@ -175,7 +177,7 @@ impl ActiveSkill {
         }
     }
 
-    /// Returns when the skill ends, as text for the model.
+    /// Returns when the skill ends, as a phrase for the model.
     pub(super) fn ends(&self) -> &'static str {
         match self.is_lasting {
             true => "when the user types /done",
@@ -184,8 +186,8 @@ impl ActiveSkill {
     }
 }
 
-/// Whether the exemptions of a skill from this source count: only if the user or an administrator
-/// installed it.
+/// Whether a skill from this source can exempt calls from approval: only if the user or an
+/// administrator installed it.
 fn may_spare(trust: Trust) -> bool {
     matches!(trust, Trust::Managed | Trust::Package | Trust::User)
 }
@@ -199,7 +201,7 @@ pub(super) enum ForbiddenCall {
 pub(in crate::agent) struct ActiveSkills(Mutex<Vec<Arc<ActiveSkill>>>);
 
 impl ActiveSkills {
-    /// Skills that were active when the session was left.
+    /// Restores the skills that were active when the session was closed.
     pub(in crate::agent) fn of_session(session: &Session, skills: &Skills) -> Self {
         let kept = session.lasting_skills();
         let active = kept
@@ -208,7 +210,8 @@ impl ActiveSkills {
         Self(Mutex::new(active.collect()))
     }
 
-    /// Takes up a skill that was active in the interrupted turn, with its limits on calls.
+    /// Restores a skill that was active in the interrupted turn, with its limits on calls, until
+    /// the end of the turn that continues it.
     pub(in crate::agent) fn take_up(&self, kept: &LastingSkill, skills: &Skills) {
         let skill = ActiveSkill {
             is_lasting: false,
@@ -241,9 +244,9 @@ impl ActiveSkills {
     }
 }
 
-/// Whether the skill makes the tools of this plugin available while it is active. A project must
-/// neither remove tools that the user has without it, nor make tools available that a skill of the
-/// user reserves for itself.
+/// Whether the skill reserves the tools of this plugin for the time while it is active. Only skills
+/// of the user or an administrator can: a skill of a project must neither remove tools that the
+/// user has otherwise, nor make tools available that a skill of the user reserves for itself.
 pub(super) fn decides_on(skill: &Skill, plugin: &str) -> bool {
     may_spare(skill.trust) && skill.library_depends.iter().any(|own| own == plugin)
 }

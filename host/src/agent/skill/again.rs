@@ -1,5 +1,5 @@
-//! Texts of active skills that the model has, and that it is given again after a summary took them
-//! out.
+//! Repeats the texts of active skills to the model after compaction removed them from the
+//! conversation.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ const ONE_AGAIN_BYTES: usize = 20_000;
 const AGAIN_BYTES: usize = 100_000;
 
 impl SkillScope {
-    /// Returns the text of an active skill as the model was given it.
+    /// Returns the text of an active skill as the model received it.
     pub(in crate::agent) fn text_of(&self, id: &str) -> Option<Arc<str>> {
         let active = self.active_skills().into_iter().rev();
         let mut active = active.filter(|skill| *skill.id == *id && !skill.text.is_empty());
         active.next().map(|skill| skill.text.clone())
     }
 
-    /// Whether the agent was given this text already, and the skill is active.
+    /// Whether the skill is active and its text is already in the conversation.
     pub(in crate::agent) fn is_given(&self, ready: &ReadySkill) -> bool {
         let own = self.own.all();
         let is_active = own.iter().any(|skill| skill.text == ready.text);
@@ -35,8 +35,8 @@ impl SkillScope {
                 .any(|message| has_text(message, &ready.skill.id, &ready.text))
     }
 
-    /// Whether a message is the text of an active skill, or names skills about files. Such a
-    /// message is repeated after a summary, so it is not summarized.
+    /// Whether a message is the text of an active skill, or repeats announcements of skills for
+    /// files. Such a message is repeated after a summary, so it is not summarized.
     pub(in crate::agent) fn is_repeated_text(&self, message: &Message) -> bool {
         if tells_again(message) {
             return true;
@@ -46,8 +46,8 @@ impl SkillScope {
         message.role == Role::User && own.any(|skill| has_text(message, &skill.id, &skill.text))
     }
 
-    /// Messages that repeat the texts of the active skills in `removed` for the model: the newest
-    /// first, each cut, all of them within a bound.
+    /// Returns messages that repeat the texts of the active skills in `removed`. Each text and
+    /// their total size are bounded; newer skills take precedence over older ones.
     pub(in crate::agent) fn repeated_texts(&self, removed: &[Message]) -> Vec<Message> {
         let mut room = AGAIN_BYTES;
         let mut again = Vec::new();
@@ -57,7 +57,7 @@ impl SkillScope {
                     .iter()
                     .any(|message| has_text(message, &skill.id, &skill.text)),
                 // The first line of the text depends on the arguments, which are no longer known,
-                // so search by the id alone.
+                // so search by the id only.
                 true => removed
                     .iter()
                     .any(|message| has_text_of(message, &skill.id)),

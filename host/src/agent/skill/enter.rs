@@ -1,4 +1,4 @@
-//! The beginning and the end of a skill in a turn, and the events about it.
+//! Activates and ends skills in a turn, and emits the events about it.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::point::catalog as at;
 use crate::session::Body;
 
 impl TurnScope {
-    /// Activates a skill and emits its events. From now on calls are restricted to the tools that
-    /// it allows.
+    /// Activates a skill and emits its events. From now on, calls are limited to the tools that the
+    /// skill permits.
     pub(in crate::agent) async fn enter_skill(&self, caller: &Caller, ready: &ReadySkill) {
         let is_of_plugin =
             matches!(ready.by, SkillInvoker::Plugin(_)) || !self.spec.call_chain.is_empty();
@@ -35,8 +35,8 @@ impl TurnScope {
             .await;
     }
 
-    /// Ends the agent's skills that end with a turn; in a subagent all skills, because it has only
-    /// one turn.
+    /// Ends the agent's skills that last for one turn; in a subagent all skills, because a subagent
+    /// has only one turn.
     pub(in crate::agent) async fn end_skills(&self, caller: &Caller) {
         let is_over = |skill: &ActiveSkill| !skill.is_lasting || self.spec.depth > 0;
         for ended in self.skills.own.take_finished(is_over) {
@@ -56,8 +56,8 @@ impl TurnScope {
             .await;
     }
 
-    /// Activates the skills whose text a person's input contains. Whatever the way on which a text
-    /// enters the conversation, the model never gets it without the skill's limits on calls.
+    /// Activates the skills whose prepared text is in the user's input, so that the skill's limits
+    /// on calls apply however the text got into the input.
     pub(in crate::agent) async fn enter_prepared(&self, caller: &Caller, input: &str) {
         for ready in self.family.skills.prepared_in(input) {
             let own = self.skills.own.all();

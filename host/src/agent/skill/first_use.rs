@@ -1,10 +1,9 @@
-//! The question before the first use of a skill.
+//! Asks the user before the first use of a skill.
 //!
-//! The source of the skill decides whether there is a question; its declared effect decides the
-//! text of the question. A skill that a project or a command line brings is asked about once in
-//! each session; a skill in the user's own folder only when it declares an effect on other
-//! services, and an installed one or one of the program never. Its calls are judged one by one in
-//! any case.
+//! The source of the skill decides whether the user is asked, and its declared effect decides the
+//! text of the question. A skill of a project or from the command line needs confirmation once per
+//! session; a skill in the user's own folder only if it declares an effect on other services; an
+//! installed or built-in skill never. Each call that the skill leads to is still judged separately.
 
 use serde_json::{Value, json};
 
@@ -23,16 +22,17 @@ use crate::tool::preview::ShownLine;
 use crate::tool::subject::Subject;
 
 impl SkillGate<'_> {
-    /// Asks whether the skill may be used, where that has to be asked and was not yet.
+    /// Asks the user whether the skill may be used, unless no question is needed or the user has
+    /// already answered.
     ///
     /// # Errors
-    /// The answer was no, or there is no person to ask.
+    /// The user or the policy refused, or there is no user to ask.
     pub(super) async fn ask_first(&self, skill: &Skill, by: &SkillInvoker) -> Result<(), String> {
         let (spec, arguments) = (skill_spec(skill), skill_arguments(skill));
         let refused =
             |by: &str, why: &str| format!("the skill {} was refused by {by}: {why}", skill.id);
         if let ToolVerdict::DryRun(_) = self.decide_call(&spec, &arguments).0 {
-            // Reading the skill's text changes nothing, and each later call is described
+            // Reading the text of the skill changes nothing, and each later call is described
             // separately.
             let text = format!(
                 "dry run: the skill {} is read; it {}",
@@ -43,7 +43,7 @@ impl SkillGate<'_> {
             return Ok(());
         }
         if !is_asked(skill) {
-            // Using the skill means reading it, so only an explicit rule of the operator refuses
+            // Using the skill means reading it, so only an explicit rule of the operator can refuse
             // that.
             let reading = of_class(&spec, EffectClass::Read);
             if let (ToolVerdict::Deny(why), false) = self.decide_call(&reading, &arguments) {
@@ -67,7 +67,7 @@ impl SkillGate<'_> {
                 if let SkillInvoker::Plugin(name) = by {
                     question = question.made_by(name);
                 }
-                // The time of the caller is paused while the person thinks.
+                // The deadline of the caller is suspended until the user answers.
                 match pause_clock(self.approvals.ask(&*self.spec.approver, &question)).await {
                     ApprovalAnswer::Yes | ApprovalAnswer::Always => by_person = true,
                     ApprovalAnswer::No(why) if why.is_empty() => {
@@ -91,7 +91,8 @@ impl SkillGate<'_> {
         }
     }
 
-    /// The verdict of the policy on a skill as a tool, and whether only a default is its reason.
+    /// Returns the policy's verdict on a skill, treated as a tool, and whether the verdict comes
+    /// from a default and not from a rule.
     fn decide_call(&self, spec: &ToolSpec, arguments: &Value) -> (ToolVerdict, bool) {
         let policy = &self.spec.policy;
         let call = PolicyCall {
@@ -104,8 +105,8 @@ impl SkillGate<'_> {
         (policy.decide(&call).verdict, policy.may_spare(&call))
     }
 
-    /// The strictest verdict on all effects that the skill may have: the declared effect of a skill
-    /// from an untrusted source does not make a question unnecessary.
+    /// Returns the strictest verdict on all effects that the skill may have. The declared effect of
+    /// a skill from an untrusted source is not trusted, so all effect classes are checked.
     fn strictest_verdict(&self, skill: &Skill, spec: &ToolSpec, arguments: &Value) -> ToolVerdict {
         let mut classes = vec![spec.effect_class];
         if matches!(skill.trust, Trust::Project | Trust::Local) {
@@ -141,8 +142,8 @@ fn is_asked(skill: &Skill) -> bool {
     }
 }
 
-/// Describes the skill as a tool for policy and person. Its effect class is the effect that it
-/// declares; a skill that declares none may have any effect.
+/// Describes the skill as a tool, for the policy and the user. Its effect class is the declared
+/// effect; a skill that declares none counts as executing code.
 fn skill_spec(skill: &Skill) -> ToolSpec {
     let effects = &skill.side_effects;
     let has = |effect| effects.contains(&effect);
@@ -166,7 +167,7 @@ fn skill_arguments(skill: &Skill) -> Value {
     })
 }
 
-/// Lines about a skill, for the person who is asked.
+/// Returns the lines about a skill that the user sees in the question.
 fn skill_lines(skill: &Skill) -> Vec<ShownLine> {
     let line = |mark, text: String| ShownLine { mark, text };
     vec![

@@ -11,8 +11,8 @@ use crate::agent::subagent::start::{SubagentOrder, run_subagent};
 use crate::point::caller::Caller;
 use crate::point::handle::HandleError;
 
-/// Runs a skill in a subagent, which has the tools that the skill leaves. Boxed: the turn of the
-/// subagent is one as well.
+/// Runs a skill in a subagent, which has only the tools that the skill permits. The future is boxed
+/// because the turn of the subagent is a turn as well, and so the type would be recursive.
 pub(in crate::agent) fn fork_skill<'a>(
     scope: &'a Arc<TurnScope>,
     caller: Caller,

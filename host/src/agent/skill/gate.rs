@@ -1,7 +1,7 @@
-//! Decides whether a skill may be invoked: by the given invoker, with the tools and models that it
-//! needs, with arguments that fit.
+//! Decides whether a skill may be invoked: whether this invoker may use it, whether the tools and
+//! plugins that it needs exist, and whether the arguments match.
 //!
-//! The same for the person, the model and plugins. Start from [`SkillGate::invoke_skill`].
+//! The user, the model and plugins pass the same gate. Start from [`SkillGate::invoke_skill`].
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use crate::skill::{Invocation, Skill, SkillArguments, Skills, ToolPattern};
 use crate::tool::approval::SessionApprovals;
 use crate::tool::registry::ToolRegistry;
 
-/// Decision on invocations in one agent.
+/// Gate for invocations of skills in one agent.
 pub(super) struct SkillGate<'a> {
     pub(super) spec: &'a AgentSpec,
-    /// Tools of the main agent: a tool that a skill names may exist there and not be given to a
-    /// subagent.
+    /// Tools of the main agent: a tool that a skill names may exist there even if a subagent does
+    /// not have it.
     pub(super) tools: &'a ToolRegistry,
     pub(super) approvals: &'a SessionApprovals,
     pub(super) memory: &'a SkillMemory,
 }
 
 impl SkillGate<'_> {
-    /// Decides on an invocation, and asks the person where that has to be. Nothing is active yet.
+    /// Checks an invocation, and asks the user if necessary. Does not activate the skill yet.
     ///
     /// # Errors
-    /// The reason why the skill cannot be used, for its invoker.
+    /// The reason why the skill cannot be used, as text for the invoker.
     pub(super) async fn invoke_skill(
         &self,
         name: &str,
@@ -110,7 +110,7 @@ impl SkillGate<'_> {
     }
 }
 
-/// The arguments as the schema of the skill wants them, with its defaults.
+/// Adds the defaults of the skill's schema to the arguments and validates them against the schema.
 fn check_arguments(skill: &Skill, arguments: &Value) -> Result<Value, String> {
     let Some(schema) = &skill.arguments else {
         return Ok(arguments.clone());

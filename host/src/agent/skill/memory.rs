@@ -1,5 +1,5 @@
-//! Memory of a session for its skills: the person's confirmations, the skills that were used, and
-//! the texts that were prepared for a turn.
+//! Data about skills that a session remembers: the user's confirmations, the skills that were used,
+//! and the texts that were prepared for a turn.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,39 +16,39 @@ use crate::session::{Body, RememberedSkill, Session};
 use crate::skill::Skill;
 use crate::text::clean_line;
 
-/// Memory of a session for its skills, which its agents share.
+/// Data about skills that a session remembers; all its agents share it.
 pub(in crate::agent) struct SkillMemory {
-    /// Session of the main agent, which keeps the data that must survive a resume.
+    /// Session of the main agent, which stores the data that must survive a resume.
     session: Arc<Session>,
     remembered: Mutex<SkillMemoryState>,
-    /// Held while the person is asked, so that there are never two questions at once.
+    /// Locked while the user is asked, so that there is only one question at a time.
     pub(super) asking: tokio::sync::Mutex<()>,
     pub(super) models: ModelMemory,
 }
 
 #[derive(Default)]
 struct SkillMemoryState {
-    /// Skills that the person let be used, by id, trust and hash.
+    /// Skills that the user or the policy has confirmed, by id, trust and hash.
     confirmed: Vec<(String, Trust, String)>,
-    /// Skills whose side effects were shown to the person, by id, trust and hash.
+    /// Skills whose side effects were shown to the user, by id, trust and hash.
     told: Vec<(String, Trust, String)>,
     used: Vec<UsedSkill>,
-    /// Invocations whose text was handed out, and may be the input of a turn.
+    /// Invocations whose text was returned to the caller, and may become the input of a turn.
     prepared: Vec<Arc<ReadySkill>>,
 }
 
 struct UsedSkill {
     skill: Arc<Skill>,
-    /// Real folder of its files, if commands may read it.
+    /// Folder of the skill's files, with symlinks resolved; `None` if commands may not read it.
     readable: Option<PathBuf>,
 }
 
-/// Maximum number of invocations that are remembered for a later turn.
+/// Maximum number of prepared invocations that are remembered; the oldest is dropped first.
 const MAX_PREPARED: usize = 64;
 
 impl SkillMemory {
-    /// The memory of a session: confirmations and uses from before it was resumed hold for the
-    /// skills that are still the same.
+    /// Restores the memory of a resumed session. Earlier confirmations and uses apply to the skills
+    /// that have not changed since.
     pub(in crate::agent) fn of_session(spec: &AgentSpec) -> Self {
         let mut remembered = SkillMemoryState::default();
         for kept in spec.session.remembered_skills() {
@@ -75,8 +75,8 @@ impl SkillMemory {
         }
     }
 
-    /// Reports remembered skills that have changed or are missing; the session forgets its records
-    /// about them.
+    /// Returns a warning for each remembered skill that has changed or is missing, whose
+    /// confirmations no longer apply.
     pub(in crate::agent) fn forgotten_skills(spec: &AgentSpec) -> Vec<String> {
         let remembered = spec.session.remembered_skills();
         let is_known = |id: &str| {
@@ -108,8 +108,8 @@ impl SkillMemory {
         });
     }
 
-    /// Records that the side effects of a skill are shown to the person. Returns whether this is
-    /// the first time.
+    /// Records that the side effects of a skill were shown to the user. Returns whether this is the
+    /// first time.
     pub(super) fn note_effects_shown(&self, skill: &Skill) -> bool {
         let one = memory_key(skill);
         let told = &mut lock(&self.remembered).told;
@@ -127,8 +127,8 @@ impl SkillMemory {
             .any(|(id, trust, hash)| (id, *trust, hash) == (&skill.id, skill.trust, &skill.hash))
     }
 
-    /// Records that a skill may be used for the rest of this run, or for the rest of the session if
-    /// the user approved it.
+    /// Records that a skill may be used for the rest of this run, or, if the user approved it, for
+    /// the rest of the session including later runs.
     pub(super) fn confirm_skill(&self, skill: &Skill, by_person: bool) {
         lock(&self.remembered).confirmed.push(memory_key(skill));
         if by_person {
@@ -136,7 +136,8 @@ impl SkillMemory {
         }
     }
 
-    /// Records that the text of a skill is handed out.
+    /// Records an invocation whose text is returned to the caller and may become the input of a
+    /// turn.
     pub(super) fn note_prepared(&self, ready: Arc<ReadySkill>) {
         let prepared = &mut lock(&self.remembered).prepared;
         prepared.retain(|own| own.text != ready.text);
@@ -146,7 +147,7 @@ impl SkillMemory {
         prepared.push(ready);
     }
 
-    /// Invocations whose text, or the beginning of it, is contained in this text.
+    /// Returns the prepared invocations whose text, or the beginning of it, is in `text`.
     pub(super) fn prepared_in(&self, text: &str) -> Vec<Arc<ReadySkill>> {
         let remembered = lock(&self.remembered);
         let prepared = remembered.prepared.iter();
@@ -156,7 +157,8 @@ impl SkillMemory {
             .collect()
     }
 
-    /// Records that the texts in this message entered the conversation: a second use still asks.
+    /// Marks the prepared skills whose text is in `text` as already in the conversation. If the
+    /// same text comes again, the skill no longer exempts calls from approval.
     pub(super) fn record_entered_text(&self, text: &str) {
         let prepared = &mut lock(&self.remembered).prepared;
         for ready in prepared.iter_mut() {
@@ -166,7 +168,8 @@ impl SkillMemory {
         }
     }
 
-    /// Records that a skill is used: from now on its files may be read, and its attachments stay.
+    /// Records that a skill is used: from now on its files may be read, and the tools that it
+    /// attaches stay available.
     pub(super) fn use_skill(&self, skill: &Arc<Skill>, spec: &AgentSpec) {
         let is_same = |own: &UsedSkill| Arc::ptr_eq(&own.skill, skill);
         if !lock(&self.remembered).used.iter().any(is_same) {
@@ -199,7 +202,7 @@ impl SkillMemory {
     }
 }
 
-/// The skill that the session remembers, if it still exists unchanged.
+/// Returns the skill of a remembered record; `None` if the skill is missing or has changed.
 fn same_skill<'a>(spec: &'a AgentSpec, kept: &RememberedSkill) -> Option<&'a Arc<Skill>> {
     let skill = spec.skills.find(&kept.skill)?;
     let trust = skill.trust.to_string();
@@ -207,20 +210,20 @@ fn same_skill<'a>(spec: &'a AgentSpec, kept: &RememberedSkill) -> Option<&'a Arc
     is_same.then_some(skill)
 }
 
-/// A skill in its remembered form.
+/// Returns the key by which a skill is remembered.
 fn memory_key(skill: &Skill) -> (String, Trust, String) {
     (skill.id.clone(), skill.trust, skill.hash.clone())
 }
 
 impl AgentSpec {
-    /// Whether the folder of a skill may be read: it is not around a folder of the host's own,
-    /// where secrets and sessions are.
+    /// Whether the folder of a skill may be read: not if it contains a folder of the host's own,
+    /// such as those with secrets and sessions.
     pub(super) fn may_read(&self, folder: &Path) -> bool {
         let mut own = self.own_folders.iter();
         !own.any(|own| real_path(own).starts_with(folder))
     }
 
-    /// Returns the folder of a skill that commands may read in addition to the workspace. A path
+    /// Returns the folder of a skill if commands may read it in addition to the workspace. A path
     /// inside the workspace is excluded, because a command could replace it with a symlink.
     fn readable_folder(&self, skill: &Skill) -> Option<PathBuf> {
         let folder = &skill.real_dir;

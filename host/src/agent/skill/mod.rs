@@ -1,12 +1,12 @@
-//! Skills at work: how they are invoked, how they restrict an agent while they are active, when
-//! they end.
+//! Skills at run time: how they are invoked, how they restrict an agent while they are active, and
+//! when they end.
 //!
-//! Owns the way from an invocation to an active skill, the same for the person, the model and
-//! plugins. It checks that this invoker may use the skill, that its requirements are met, that the
-//! arguments fit and that the person has confirmed it; then the skill is active, and the model is
-//! given its text. One that returns ends with its turn, one that converses when the person says so;
-//! neither compaction nor a resumed session ends it. The format of skill files belongs to
-//! `crate::skill`. Start from `gate::SkillGate::invoke_skill`.
+//! Owns all steps from an invocation to an active skill, which are the same for the user, the model
+//! and plugins. The gate checks that this invoker may use the skill, that its requirements are met,
+//! that the arguments match, and that the user has confirmed it; then the skill becomes active, and
+//! the model receives its text. A skill that returns ends with its turn, and a conversational one
+//! when the user ends it; compaction and a resume of the session do not end it. The format of skill
+//! files belongs to `crate::skill`. Start from `gate::SkillGate::invoke_skill`.
 
 mod about;
 pub(super) mod active;

@@ -1,8 +1,9 @@
-//! The model that a skill wants for its turn.
+//! The model that a skill requests for its turn.
 //!
-//! The model counts in skills of the user and of the machine, and only when the provider offers it:
-//! a project must not move a person to a dearer model. Hooks of `pre-reason` come after it and so
-//! have the last word, as about any request.
+//! Only skills of the user or the machine's administrator may request a model, not those of a
+//! project or installed ones: other authors must not switch the user to a more expensive model. The
+//! provider must offer the model. Hooks of `pre-reason` run later and can still change it, as for
+//! any request.
 
 use std::time::Duration;
 
@@ -14,15 +15,15 @@ use crate::point::outcome::Level;
 use crate::skill::Skill;
 use crate::text::clean_line;
 
-/// Longest time that the provider has to list its models.
+/// Timeout for the provider's list of models.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Value that means the session's model, for Claude Code as well.
+/// Value that means the session's model, as in Claude Code.
 const INHERIT: &str = "inherit";
 
 impl SkillScope {
     /// Returns the model for a skill that becomes active, if it differs from the session's. The
-    /// user is notified whether it is used or not.
+    /// user is notified in both cases: when the model is used and when it is refused.
     pub(super) async fn model_for(
         &self,
         skill: &Skill,
@@ -55,7 +56,7 @@ impl SkillScope {
         }
     }
 
-    /// The reason why a model cannot be used.
+    /// Returns the reason why a model cannot be used; `None` if the provider offers it.
     async fn cannot_use(&self, wanted: &str, cancel: &CancellationToken) -> Option<String> {
         let provider = &self.spec.provider;
         let name = provider.name();

@@ -1,5 +1,5 @@
-//! Memory of a session for models that skills want: the models that providers offer, and the
-//! notices that the person got.
+//! Data about models that a session remembers for skills: the models that the provider offers, and
+//! the skills whose refused model was already reported to the user.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,15 +11,15 @@ pub(super) struct ModelMemory(Mutex<ModelMemoryState>);
 
 #[derive(Default)]
 struct ModelMemoryState {
-    /// Hashes of skills whose model is not used, for which the user has seen the notice.
+    /// Hashes of skills whose requested model was refused and reported to the user.
     refused: Vec<String>,
-    /// Name of a provider, and the models that it offers.
+    /// Name of the last provider that was asked, and the models that it offers.
     offered: Option<(String, Arc<[String]>)>,
 }
 
 impl ModelMemory {
-    /// Records that the user is notified why a skill does not get its model. Returns whether this
-    /// is the first time.
+    /// Records that the user is notified why a skill does not get its requested model. Returns
+    /// whether this is the first time.
     pub(super) fn is_news(&self, hash: &str) -> bool {
         let refused = &mut lock(&self.0).refused;
         let is_news = !refused.iter().any(|own| own == hash);
@@ -29,7 +29,7 @@ impl ModelMemory {
         is_news
     }
 
-    /// Returns the models that this provider offers, if that is known.
+    /// Returns the models that this provider offers; `None` if it was not asked yet.
     pub(super) fn offered_models(&self, provider: &str) -> Option<Arc<[String]>> {
         let remembered = lock(&self.0);
         let (name, models) = remembered.offered.as_ref()?;

@@ -1,7 +1,8 @@
-//! Skills that a person invokes: between two turns, and part of the next one.
+//! Skills that the user invokes between two turns, for the next turn.
 //!
-//! Whether it may be used is decided, and asked, before the turn begins. It becomes active within
-//! the turn whose input has its text: the text never reaches the model without it.
+//! The permission to use a skill is checked, and the user asked, before the turn begins. The skill
+//! becomes active within the turn whose input contains its text, so the model never gets the text
+//! of an inactive skill.
 
 use std::sync::Arc;
 
@@ -17,8 +18,8 @@ use crate::session::{self, DONE};
 use crate::skill::Context;
 
 impl LiveAgent {
-    /// Arranges that the next turn runs a skill, if the turn gets the returned input. `line` is the
-    /// text that the person typed.
+    /// Prepares the next turn to run a skill, provided that the turn gets the returned input.
+    /// `line` is the text that the user typed.
     ///
     /// # Errors
     /// The reason why the skill cannot be used.
@@ -52,18 +53,18 @@ impl LiveAgent {
         Ok(text)
     }
 
-    /// Has the first turn of a subagent begin with a skill.
+    /// Lets the first turn of a subagent begin with a skill.
     pub(in crate::agent) fn begin_with(&mut self, ready: ReadySkill) {
         self.family.skills.note_prepared(Arc::new(ready));
     }
 
-    /// Ids of the skills that are active between two turns.
+    /// Returns the ids of the skills that are active between two turns.
     pub(crate) fn active_skills(&self) -> Vec<Arc<str>> {
         let active = self.skills.all();
         active.iter().map(|skill| skill.id.clone()).collect()
     }
 
-    /// Ends the skills that stay active from turn to turn, and returns their ids.
+    /// Ends the skills that stay active across turns, and returns their ids.
     ///
     /// # Errors
     /// The session cannot be written.

@@ -1,9 +1,9 @@
-//! The presets that select among the tools of one turn: those that its agent began with, the one of
-//! the turn, and the one of the current step.
+//! Presets that select the tools of one turn: those that applied when its agent was started, the
+//! preset of the turn, and the preset of the current step.
 //!
-//! A preset of a step holds for the agent whose step it is. Subagents that run meanwhile keep the
-//! presets with which they were started, so that a later step neither takes tools away from them
-//! nor gives any back. Start from [`TurnPresets`].
+//! A step's preset applies only to the agent of that step. Subagents that are already running keep
+//! the presets with which they were started, so a later step of the parent neither removes nor
+//! restores any of their tools. Start from [`TurnPresets`].
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -11,21 +11,21 @@ use crate::agent::subagent::preset::SubagentPreset;
 use crate::lock::lock;
 use crate::message::ToolSpec;
 
-/// Presets that held for the parent of an agent when the agent was started.
+/// Presets that applied to the parent of an agent when the agent was started.
 pub(in crate::agent) type StartPresets = Arc<[Arc<SubagentPreset>]>;
 
-/// Presets of one turn. A tool is left if all of them select it.
+/// Presets of one turn. A tool is available only if all of them select it.
 #[derive(Default)]
 pub(in crate::agent) struct TurnPresets {
     at_start: StartPresets,
-    /// Preset of the turn.
+    /// Preset of the turn; set at most once.
     of_turn: OnceLock<Arc<SubagentPreset>>,
     /// Preset of the current step.
     of_step: Mutex<Option<Arc<SubagentPreset>>>,
 }
 
 impl TurnPresets {
-    /// Presets of a turn of an agent that was started under others.
+    /// Creates the presets of a turn of an agent that was started while `at_start` applied.
     pub(super) fn started_under(at_start: StartPresets) -> Self {
         Self {
             at_start,
@@ -33,17 +33,17 @@ impl TurnPresets {
         }
     }
 
-    /// Keeps the turn to the tools that a preset selects, before its first step.
+    /// Limits the turn to the tools that a preset selects. Call this before the first step.
     pub(in crate::agent) fn keep_to_preset(&self, preset: Arc<SubagentPreset>) {
         let _ = self.of_turn.set(preset);
     }
 
-    /// Keeps the current step to the tools that a preset selects, until the next request.
+    /// Limits the current step to the tools that a preset selects, until the next request.
     pub(in crate::agent) fn set_step_preset(&self, preset: Option<Arc<SubagentPreset>>) {
         *lock(&self.of_step) = preset;
     }
 
-    /// Returns the presets that hold now, for a subagent that is started.
+    /// Returns the presets that apply now, for a subagent that is about to start.
     pub(in crate::agent) fn present(&self) -> StartPresets {
         let of_step = lock(&self.of_step).clone();
         let at_start = self.at_start.iter().cloned();
@@ -51,7 +51,7 @@ impl TurnPresets {
         at_start.chain(of_turn).chain(of_step).collect()
     }
 
-    /// Whether the presets leave a tool.
+    /// Whether all presets select a tool.
     pub(super) fn select_tool(&self, spec: &ToolSpec) -> bool {
         let of_step = lock(&self.of_step);
         let mut all = self
@@ -84,16 +84,17 @@ mod tests {
         let reading = TurnPresets::started_under(parent.present());
         let below = TurnPresets::started_under(reading.present());
         assert_eq!(left(&parent), [false, true]);
-        // The next step gives nothing back to those that began in this one.
+        // The next step of the parent restores nothing for subagents that were started in this
+        // step.
         parent.set_step_preset(None);
         assert_eq!(left(&parent), [true, true]);
         assert_eq!(left(&reading), [false, true]);
         assert_eq!(left(&below), [false, true]);
-        // And takes nothing away from those that began before.
+        // And it removes nothing from subagents that were started before.
         parent.set_step_preset(Some(preset("minimal")));
         assert_eq!(left(&parent), [false, false]);
         assert_eq!(left(&with_all), [true, true]);
-        // The preset of a turn holds below as well.
+        // The preset of a turn applies to its subagents as well.
         let turn = TurnPresets::default();
         turn.keep_to_preset(preset("minimal"));
         let below = TurnPresets::started_under(turn.present());

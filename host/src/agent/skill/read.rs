@@ -1,9 +1,9 @@
-//! Content of a skill: its text in pages, the files of its folder.
+//! Reads the content of a skill: its text in pages, and the files of its folder.
 //!
-//! Files are opened relative to the folder's descriptor: neither `..` nor a link leads out of it,
-//! and a folder or link that replaced it since is not read. If the bundle is held, the held copies
-//! of its files are given. Reading one needs no question, since the person who confirmed the skill
-//! confirmed its files too.
+//! Files are opened relative to the folder's descriptor: neither `..` nor a symlink leads out of
+//! the folder, and a folder or symlink that has replaced it since is not read. If the host has
+//! copies of the skill's files in memory, the copies are returned instead. Reading a file needs no
+//! question, because the user who confirmed the skill confirmed its files too.
 
 use std::io;
 use std::path::Path;
@@ -18,16 +18,16 @@ use crate::tool::ToolOutput;
 use crate::tool::builtin::{read_held, read_within};
 use crate::tool::workspace::Workspace;
 
-/// Maximum size of one page, in bytes: nearly every skill fits in one page.
+/// Maximum size of one page, in bytes. Nearly every skill fits into one page.
 const PAGE_BYTES: usize = 64 << 10;
 
 /// Maximum number of files that are listed.
 const MAX_LISTED: usize = 60;
 
-/// Deepest folder whose files are listed.
+/// Maximum depth of subfolders whose files are listed.
 const MAX_DEPTH: usize = 5;
 
-/// Maximum number of entries that are examined for the list.
+/// Maximum number of directory entries that are examined for the list.
 const MAX_SEEN: usize = 2_000;
 
 /// Reads a file of a skill's folder.
@@ -43,7 +43,7 @@ pub(super) async fn read_skill_file(
             "the skill {id} is a single file; no other files belong to it"
         ));
     }
-    // A path below the folder may also be given whole.
+    // Accept an absolute path in the folder as well.
     let below = Path::new(file).strip_prefix(&skill.dir).ok();
     let name = below.and_then(Path::to_str).unwrap_or(file);
     if skill.within(Path::new(name)).is_none() {
@@ -77,8 +77,8 @@ pub(super) async fn read_skill_file(
     read.map_err(in_folder)
 }
 
-/// Returns a page of a text in its wrapper, starting at line `offset` of the text. Every page has
-/// the complete wrapper, so that no text of the skill is outside it, and no text of the host
+/// Returns a page of a wrapped text, from line `offset` of the inner text on. Every page has the
+/// complete wrapper, so that no text of the skill is outside the wrapper, and no text of the host
 /// inside.
 pub(super) fn page_text(text: &str, offset: u64) -> Result<ToolOutput, String> {
     let (head, rest) = text.split_once('\n').unwrap_or((text, ""));
@@ -113,7 +113,7 @@ pub(super) fn page_text(text: &str, offset: u64) -> Result<ToolOutput, String> {
     Ok(ToolOutput::ok(page))
 }
 
-/// Files that belong to a skill, in words for the model; empty when there are none.
+/// Lists the files that belong to a skill, as text for the model; empty if there are none.
 pub(super) async fn files_of(skill: &Arc<Skill>) -> String {
     let skill = skill.clone();
     let listed = tokio::task::spawn_blocking(move || list_skill_files(&skill));
@@ -155,7 +155,8 @@ fn list_skill_files(skill: &Skill) -> String {
     )
 }
 
-/// Whether a file is one of the skill's cases: they are for its author.
+/// Whether a file is a test case of the skill or one of its snapshots; these are for the author
+/// only.
 fn is_case(name: &str) -> bool {
     let is_file_of_cases = |name: &str| !name.contains('/') && name.ends_with(".toml");
     name.strip_prefix("tests/")
@@ -192,7 +193,7 @@ fn list_folder(
                     names,
                 );
             }
-            // Links are not listed: where they lead is found out when they are read.
+            // Skip symlinks: their targets are checked only when they are read.
             _ => {}
         }
     }
@@ -218,7 +219,7 @@ fn list_held(
     }
 }
 
-/// Puts a name in quotes that could be read as more than a name.
+/// Quotes a name with characters that could be mistaken for markup or a separator.
 fn quote_name(name: &mut String) {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./ +@".contains(c);
     if !name.chars().all(is_plain) {
@@ -227,7 +228,7 @@ fn quote_name(name: &mut String) {
     }
 }
 
-/// Whether the files of this folder are left out of lists.
+/// Whether a folder of this name is skipped in lists.
 fn is_left_out(name: &std::ffi::OsStr) -> bool {
     [".git", "node_modules", "__pycache__", ".venv"]
         .iter()

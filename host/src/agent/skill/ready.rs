@@ -1,10 +1,10 @@
-//! An invocation of a skill that was let through: its maker, and the text for the model.
+//! An invocation of a skill that passed the gate: the invoker, and the text for the model.
 
 use std::sync::Arc;
 
 use crate::skill::Skill;
 
-/// Maker of an invocation.
+/// Invoker of a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::agent) enum SkillInvoker {
     User,
@@ -22,21 +22,21 @@ impl std::fmt::Display for SkillInvoker {
     }
 }
 
-/// A skill that may be used, with its text for this call.
+/// A skill that may be used now, with its text for this invocation.
 #[derive(Clone)]
 pub(in crate::agent) struct ReadySkill {
     pub(in crate::agent) skill: Arc<Skill>,
     pub(in crate::agent) by: SkillInvoker,
     /// Wrapped text of the skill, with its arguments filled in.
     pub(in crate::agent) text: Arc<str>,
-    /// Whether its text is already in the conversation. Text that is put into an input, such as a
-    /// file that is piped in, can repeat it: then it spares no question.
+    /// Whether the text is already in the conversation. An input can repeat it, for example with a
+    /// file that is piped in; the skill then exempts no call from approval.
     pub(in crate::agent) is_repeated: bool,
 }
 
-/// A skill whose work a subagent does, as the next turn.
+/// A skill that the next turn runs in a subagent.
 pub(in crate::agent) struct InvokedSkill {
     pub(in crate::agent) ready: ReadySkill,
-    /// Prefix of the input of that turn.
+    /// Prefix that the input of that turn must have.
     pub(in crate::agent) input: Arc<str>,
 }

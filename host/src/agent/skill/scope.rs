@@ -1,8 +1,8 @@
-//! The skills that count in one turn, and the tools that they leave.
+//! Skills and presets that apply in one turn, and the tools that they permit.
 //!
-//! Skills of the parent agents restrict an agent as well. Allow lists intersect and deny lists
-//! join, so that one more skill never gives back a tool. It must not know how a skill begins. Start
-//! from [`SkillScope`].
+//! Skills of the parent agents restrict an agent as well. Allow lists intersect and deny lists are
+//! merged, so a further skill never restores a tool. The module must not know how a skill becomes
+//! active. Start from [`SkillScope`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,21 +21,21 @@ use crate::tool::command::{Matched, Part};
 use crate::tool::registry::ToolRegistry;
 use crate::tool::subject::Subject;
 
-/// Skills of one turn and the tools of the turn, which depend on each other.
+/// Active skills and tools of one turn. The skills restrict the tools.
 pub(in crate::agent) struct SkillScope {
     pub(super) spec: Arc<AgentSpec>,
     /// Number of the turn.
     number: u32,
-    /// Skills of this agent that are active.
+    /// Active skills of this agent.
     pub(in crate::agent) own: Arc<ActiveSkills>,
-    /// Memory of the session for skills, which all its agents share.
+    /// Data about skills that the session remembers; all its agents share it.
     pub(super) memory: Arc<SkillMemory>,
-    /// Parts of skills in results that are not messages yet.
+    /// Parts of skills in results of calls that are not messages yet.
     pub(in crate::agent) parts: SkillParts,
     tools: TurnTools,
-    /// Presets that select among these tools.
+    /// Presets that limit the tools of the turn.
     pub(in crate::agent) presets: TurnPresets,
-    /// Skills of the turn that runs this agent, if it is a subagent.
+    /// Skills of the turn that started this agent; `None` for the main agent.
     parent: Option<Arc<SkillScope>>,
 }
 
@@ -59,18 +59,18 @@ impl SkillScope {
         }
     }
 
-    /// Tools of the agent, whether skills leave them or not.
+    /// Returns all tools of the agent, including those that skills or presets forbid.
     pub(in crate::agent) fn tools(&self) -> Arc<ToolRegistry> {
         self.tools.all()
     }
 
-    /// Sets the tools of the agent, between two steps.
+    /// Replaces the tools of the agent, between two steps.
     pub(in crate::agent) fn set_tools(&self, tools: ToolRegistry) {
         self.tools.set_all(tools);
     }
 
-    /// Names of the tools that may be called now: those of the current step, or all before the
-    /// first, as far as the active skills leave them.
+    /// Returns the names of the tools that may be called now: the tools of the current step (before
+    /// the first step, all tools) that the active skills and presets permit.
     pub(in crate::agent) fn active(&self) -> Arc<[String]> {
         let Some(active) = self.tools.of_step() else {
             return self.tool_names().into();
@@ -85,7 +85,8 @@ impl SkillScope {
         self.tools.set_of_step(names);
     }
 
-    /// Names of the tools that the active skills leave, in the order of the registry.
+    /// Returns the names of the tools that the active skills and presets permit, in the order of
+    /// the registry.
     pub(in crate::agent) fn tool_names(&self) -> Vec<String> {
         let tools = self.tools();
         let left = tools.specs().into_iter();
@@ -93,7 +94,7 @@ impl SkillScope {
         left.map(|spec| spec.name.clone()).collect()
     }
 
-    /// The skills that count here, those of the agents above first.
+    /// Returns the skills that apply here, those of the parent agents first.
     pub(in crate::agent) fn active_skills(&self) -> Vec<Arc<ActiveSkill>> {
         let parent = self.parent.as_ref();
         let mut skills = parent.map_or_else(Vec::new, |parent| parent.active_skills());
@@ -101,14 +102,15 @@ impl SkillScope {
         skills
     }
 
-    /// Id of the skill that became active last.
+    /// Returns the id of the skill that became active last, in this agent or else in a parent
+    /// agent.
     pub(in crate::agent) fn latest(&self) -> Option<Arc<str>> {
         let of_parent = || self.parent.as_ref()?.latest();
         self.own.last().or_else(of_parent)
     }
 
-    /// Returns the model of this turn: the model of the last skill that was invoked in it and names
-    /// one, or else the session's.
+    /// Returns the model of this turn: the model of the last skill that was invoked in this turn
+    /// and requests one, or else the session's model.
     pub(in crate::agent) fn model(&self) -> String {
         let own = self.own.all();
         let mut of_turn = own.iter().rev().filter(|skill| skill.turn == self.number);
@@ -125,7 +127,8 @@ impl SkillScope {
             && self.presets.select_tool(spec)
     }
 
-    /// The skill that keeps a tool from being called, and the message for the caller of the tool.
+    /// Returns the active skill that forbids calls of a tool, and the message for the caller of the
+    /// tool.
     pub(in crate::agent) fn forbidden_by_skill(
         &self,
         spec: &ToolSpec,
@@ -153,8 +156,8 @@ impl SkillScope {
         Some((id.clone(), text))
     }
 
-    /// Whether a skill of this turn spares the question about a call of this agent's model.
-    /// Subagents that run meanwhile are not spared any question.
+    /// Whether a skill of this turn exempts a call of this agent's model from approval. Calls of
+    /// subagents are not exempt.
     pub(in crate::agent) fn spares_question(&self, spec: &ToolSpec, subject: &Subject) -> bool {
         let own = self.own.all();
         let of_turn = own.iter().filter(|skill| skill.turn == self.number);
@@ -165,13 +168,13 @@ impl SkillScope {
         covers_subject(&spares, subject)
     }
 
-    /// Additional folders that commands may read: those of the skills that were used.
+    /// Returns further folders that commands may read: those of the skills that were used.
     pub(in crate::agent) fn readable(&self) -> Arc<[PathBuf]> {
         self.memory.folders()
     }
 
-    /// The reason why a tool of a plugin is not there now: skills depend on that plugin, and its
-    /// tools are for their time.
+    /// Returns the reason why a tool of a plugin is currently unavailable: skills reserve the tools
+    /// of that plugin, and none of these skills is active.
     pub(in crate::agent) fn withheld_reason(&self, spec: &ToolSpec) -> Option<String> {
         let plugin = spec.plugin.as_deref()?;
         let of_plugin: Vec<&Arc<Skill>> = self
@@ -197,7 +200,7 @@ impl SkillScope {
         ))
     }
 
-    /// Finds a skill that was used in this session, whose files may therefore be read.
+    /// Finds a skill that was already used in this session, so that its files may be read.
     pub(in crate::agent) fn used_skill(&self, name: &str) -> Result<Arc<Skill>, String> {
         let skills = &self.spec.skills;
         let skill = skills
@@ -215,7 +218,7 @@ impl SkillScope {
         }
     }
 
-    /// Whether a tool is available only while this skill is active, which it is not yet.
+    /// Whether a tool is unavailable now and becomes available when this skill is activated.
     pub(in crate::agent) fn is_brought_by(&self, skill: &Skill, tool: &str) -> bool {
         let tools = self.tools();
         tools.get(tool).is_some_and(|entry| {
@@ -228,7 +231,7 @@ impl SkillScope {
         })
     }
 
-    /// Names of this agent's tools that are left when a further skill is active.
+    /// Returns the names of this agent's tools that remain when a further skill is active.
     pub(in crate::agent) fn tools_left_by(&self, skill: &Skill) -> Vec<String> {
         let tools = self.tools();
         let (active, mut left) = (self.active(), Vec::new());
@@ -236,8 +239,8 @@ impl SkillScope {
         let names = names
             .filter(|spec| active.contains(&spec.name) || self.is_brought_by(skill, &spec.name));
         let names: Vec<String> = names.map(|spec| spec.name.clone()).collect();
-        // Like any subagent, it must do the work itself, so tools that delegate need to be named
-        // explicitly.
+        // A subagent must do the work itself, so it gets tools that delegate only if the skill
+        // names them explicitly.
         let hands_on = |name: &str| skill.tools.allow.is_none() && BY_NAME_ONLY.contains(&name);
         for name in names.iter().filter(|name| !hands_on(name)) {
             let entry = tools.get(name);
@@ -256,8 +259,8 @@ impl SkillScope {
         left
     }
 
-    /// Parts of skills in the text that gives the agent its work: texts that were prepared for such
-    /// use.
+    /// Returns the parts of skills in a text that starts an agent's work, for texts that were
+    /// prepared for this.
     pub(in crate::agent) fn parts_prepared_in(&self, text: &str) -> Vec<SkillPart> {
         let prepared = self.memory.prepared_in(text).into_iter();
         prepared
@@ -273,8 +276,8 @@ fn is_about(spare: &UnaskedCall, spec: &ToolSpec) -> bool {
     }
 }
 
-/// Whether exemptions of a tool cover a call of it; for a command, every part must be covered. An
-/// exemption that names a shell without a command covers nothing.
+/// Whether the exemptions of a tool cover a call of it; for a command, every part must be covered.
+/// An exemption for a shell that names no command covers nothing.
 fn covers_subject(spares: &[&UnaskedCall], subject: &Subject) -> bool {
     let Subject::Command(command) = subject else {
         return spares.iter().any(|spare| spare.command.is_none());

@@ -1,4 +1,4 @@
-//! The tool `skill`: gives the model the text of a skill, and the files that belong to it.
+//! The tool `skill`: returns the text of a skill, or a file of the skill's folder, to the model.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,14 +43,14 @@ struct Arguments {
     offset: Option<u64>,
 }
 
-/// The tool. It only reads: the work of a skill is done by separate calls, which are judged like
-/// any other.
+/// The tool itself. It only reads: the work of a skill consists of separate calls, which are judged
+/// like any other.
 struct SkillTool {
     spec: ToolSpec,
     active_turns: ActiveTurns,
 }
 
-/// Adds the tool where there are skills that the model can be given.
+/// Adds the tool if there are skills that are not disabled.
 pub(in crate::agent) fn add_tool(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
     let is_usable = |invocation: Invocation| invocation != Invocation::Disabled;
     if !spec.skills.iter().any(|skill| is_usable(skill.invocation)) {
@@ -105,7 +105,8 @@ async fn answer_skill_call(
         approvals: &scope.approvals,
         memory: &scope.family.skills,
     };
-    // In a call from a plugin's code, the chain is longer than the chain that the agent began with.
+    // A plugin is the caller if the chain is longer than the chain with which the agent was
+    // started.
     let is_plugin = ctx.caller.call_chain.len() > scope.spec.call_chain.len();
     let plugin = ctx.caller.call_chain.last().filter(|_| is_plugin);
     let by = plugin.map_or(SkillInvoker::Model, |name| {
@@ -140,7 +141,7 @@ async fn answer_skill_call(
     Ok(output)
 }
 
-/// Records that the result of this call has a text of a skill.
+/// Records that the result of this call contains a text of a skill.
 fn note_text(scope: &TurnScope, ctx: &ToolCtx, id: &str, text: &str) {
     if let Some(call) = &ctx.caller.call {
         let part = SkillPart::Text(id.to_owned());
@@ -151,8 +152,9 @@ fn note_text(scope: &TurnScope, ctx: &ToolCtx, id: &str, text: &str) {
     }
 }
 
-/// Checks that no rule of the operator denies, or asks about, reading a file of a skill in the
-/// workspace. Without such a rule, reading a file of a skill needs no question.
+/// Checks that no rule of the operator denies reading this file of a skill, or requires approval
+/// for it. Only files in the workspace are checked. Without such a rule, reading a file of a skill
+/// needs no approval.
 fn check_rules(spec: &AgentSpec, skill: &Skill, file: &str) -> Result<(), String> {
     let below = Path::new(file).strip_prefix(&skill.dir).ok();
     let path = skill.dir.join(below.unwrap_or(Path::new(file)));
@@ -160,7 +162,7 @@ fn check_rules(spec: &AgentSpec, skill: &Skill, file: &str) -> Result<(), String
         return Ok(());
     };
     let tool = ToolSpec::bare_spec("read_file", EffectClass::Read);
-    // Without `.` components, as in the paths of rules.
+    // Remove `.` components, which the paths of rules do not have either.
     let path: PathBuf = path.components().collect();
     let path = path.to_string_lossy().into_owned();
     let call = PolicyCall {

@@ -1,5 +1,6 @@
-//! The tool `continue_subagent`: sends a further message to a subagent that has ended and still has
-//! its whole conversation. The subagent may be from an earlier turn or run.
+//! The tool `continue_subagent`: sends a further message to a subagent that has ended. The subagent
+//! keeps its complete conversation, and may be from an earlier turn or an earlier run of the
+//! program.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::session::Child;
 use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// Prefix of the ids of subagents that do the work of a skill.
+/// Prefix of the ids of subagents that run a skill.
 const OF_SKILL: &str = "skill-";
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -38,7 +39,7 @@ pub(super) struct ContinueSubagent {
 }
 
 impl ContinueSubagent {
-    /// Continues subagents of the agents of `active_turns`.
+    /// Creates the tool. It finds the calling agent's turn in `active_turns`.
     pub(super) fn new(active_turns: ActiveTurns) -> Self {
         Self {
             spec: spec_of::<Arguments>(
@@ -72,8 +73,9 @@ impl ContinueSubagent {
     }
 }
 
-/// Returns the work of a continued subagent: its preset in its present version, and those of its
-/// tools that its parent may still call. `by` is the plugin that continues it; `None` is the model.
+/// Returns the order for a continued subagent: the current version of its preset, and those of its
+/// earlier tools that its parent may still call. `by` is the plugin that continues it; `None` is
+/// the model.
 pub(in crate::agent) fn order_for(
     scope: &TurnScope,
     child: Child,
@@ -98,7 +100,7 @@ pub(in crate::agent) fn order_for(
     let preset = preset
         .transpose()
         .map_err(|why| format!("{id} cannot be continued: {why}"))?;
-    // The preset may have fewer tools than it had, and so may the parent.
+    // The preset, or the parent, may have fewer tools now than before.
     let left = match &preset {
         Some(preset) => grant_tools(scope, Some(preset), None).map_err(|why| why.to_string())?,
         None => scope.skills.active().to_vec(),

@@ -1,16 +1,16 @@
-//! Finds a subagent by its id or by the beginning of the id.
+//! Finds a subagent by its id or by a prefix of the id.
 //!
-//! Must not know the things that the ids identify. Start from [`resolve_agent`].
+//! The module must not know what the ids identify. Start from [`resolve_agent`].
 
 use crate::text::clean_line;
 
 /// Maximum number of ids that an error names.
 const MAX_NAMED: usize = 8;
 
-/// Longest text of an id that an error repeats, in bytes.
+/// Maximum length of an id in an error, in bytes.
 const MAX_SHOWN: usize = 64;
 
-/// The reason why a text names no single subagent.
+/// Reason why a text does not identify exactly one subagent.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::agent) enum UnresolvedAgent {
     /// No id begins with the text.
@@ -19,9 +19,9 @@ pub(in crate::agent) enum UnresolvedAgent {
     Ambiguous(String),
 }
 
-/// Returns the id that a text stands for: the id itself, or a beginning that only one id has.
+/// Resolves a text to an id: an exact id, or a prefix that only one id has.
 ///
-/// For example, of `sub-4961a0c2` and `sub-49d30b7e`:
+/// For example, with the ids `sub-4961a0c2` and `sub-49d30b7e`:
 ///
 /// ```text
 /// sub-4961a0c2    ->  sub-4961a0c2
@@ -52,7 +52,7 @@ pub(in crate::agent) fn resolve_agent<'a>(
     }
 }
 
-/// Returns a message that no subagent has this id. `ids` are those that there are, oldest first.
+/// Returns the message that no subagent has this id. `ids` are the existing ids, oldest first.
 pub(in crate::agent) fn unknown_agent<'a>(
     text: &str,
     ids: impl IntoIterator<Item = &'a str>,
@@ -86,7 +86,7 @@ mod tests {
             ("sub-4961a0c2", Some("sub-4961a0c2")),
             (" sub-496 ", Some("sub-4961a0c2")),
             ("sub-49d", Some("sub-49d30b7e")),
-            // An id that is the beginning of another one is still an id.
+            // An id that is a prefix of another id can still be named exactly.
             ("held-1", Some("held-1")),
             ("held-11", Some("held-11")),
             ("sub-49", None),

@@ -1,7 +1,8 @@
-//! The tools that a subagent gets: always some of those that its parent may call now.
+//! Selects the tools that a subagent gets, always a subset of the tools that its parent may call
+//! now.
 //!
-//! A preset selects among them, a list of names narrows further, and nothing gives one back. Start
-//! from [`grant_tools`].
+//! A preset selects among these tools, and a list of names narrows the selection; neither can add a
+//! tool. Start from [`grant_tools`].
 
 use super::preset::{PresetTools, SubagentPreset};
 use crate::agent::scope::TurnScope;
@@ -10,15 +11,15 @@ use crate::skill::Skill;
 use crate::text::clean_line;
 use crate::tool::registry::ToolRegistry;
 
-/// Longest name that an error repeats, in bytes.
+/// Maximum length of a tool's name in an error, in bytes.
 const MAX_SHOWN: usize = 64;
 
-/// Returns the names of the tools that a preset and a list of names leave; without either, the
-/// tools that only read.
+/// Returns the names of the tools that both a preset and a list of names select; without either,
+/// the tools that only read.
 ///
 /// # Errors
-/// The list names a tool that the preset does not have. A tool that the parent does not have is
-/// refused by [`check_tools`].
+/// The list names a tool that the preset does not select. Without a preset, the list is returned
+/// unchecked; [`check_tools`] rejects tools that the parent does not have.
 pub(in crate::agent) fn grant_tools(
     scope: &TurnScope,
     preset: Option<&SubagentPreset>,
@@ -57,8 +58,8 @@ pub(in crate::agent) fn grant_tools(
     }
 }
 
-/// Returns the tools of a task: all of them are available to this agent now, or come with the skill
-/// that the subagent begins with.
+/// Returns the tools for a task. Each must be available to this agent now, or become available with
+/// the skill `of` with which the subagent begins.
 ///
 /// # Errors
 /// A tool is not available, or an active skill forbids it.

@@ -1,4 +1,5 @@
-//! The tool `list_subagents`: the subagents of an agent and their states.
+//! The tool `list_subagents`: lists the subagents of an agent with their states, and the running
+//! ones of other agents.
 
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -14,10 +15,10 @@ use crate::text::clean_line;
 use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// Maximum number of subagents that are listed, the newest ones.
+/// Maximum number of listed subagents; the oldest are omitted.
 const MAX_LISTED: usize = 50;
 
-/// Longest task in a line, in bytes.
+/// Maximum length of the task in a line, in bytes.
 const MAX_TASK_BYTES: usize = 100;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -30,7 +31,7 @@ pub(super) struct ListSubagents {
 }
 
 impl ListSubagents {
-    /// Lists subagents of the agents of `active_turns`.
+    /// Creates the tool. It finds the calling agent's turn in `active_turns`.
     pub(super) fn new(active_turns: ActiveTurns) -> Self {
         Self {
             spec: spec_of::<Arguments>(
@@ -88,12 +89,12 @@ impl ListSubagents {
     }
 }
 
-/// Returns the line before the subagents of other agents.
+/// Returns the heading of the list of other agents' subagents.
 fn other_agents_head(scope: &TurnScope) -> String {
     format!("Of other agents than {}:", scope.spec.name)
 }
 
-/// A subagent as a line for the model.
+/// Line about a subagent, for the model.
 struct AgentRow<'a> {
     id: &'a str,
     state: SubagentState,
@@ -103,7 +104,7 @@ struct AgentRow<'a> {
 }
 
 impl AgentRow<'_> {
-    /// Returns the line.
+    /// Formats the line.
     ///
     /// For example:
     ///

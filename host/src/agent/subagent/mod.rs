@@ -1,13 +1,13 @@
-//! Subagents: agents that do a part of the work, each with a task, a session and tools of its own.
+//! Subagents: agents that do a part of the work, each with its own task, session and tools.
 //!
-//! `preset` is the table of presets and reads those of files, `notice` describes what is wrong with
-//! those files, `grant` selects the tools of a task, `start` begins a subagent or continues one,
-//! `run` is its life, and `registry` knows the subagents of this process. The other files are tools
-//! of the model. A subagent never has more than its parent, asks nobody, and ends with the turn of
-//! its parent; its session stays, so that it can be continued in any later turn.
+//! `preset` is the table of presets and reads presets from files, `notice` describes faults in
+//! those files, `grant` selects the tools for a task, `start` starts or continues a subagent, `run`
+//! runs it, and `registry` lists the subagents of this process. The other files are tools of the
+//! model. A subagent never has more tools or permissions than its parent, cannot ask the user, and
+//! ends with the turn of its parent. Its session is kept, so that any later turn can continue it.
 //!
-//! The modules must not know how an archived turn becomes a holder, which is a subagent that never
-//! runs. Start from [`start::start_subagent`].
+//! Holders are subagents that never run and only hold an archived turn; the modules must not know
+//! how a turn becomes a holder. Start from [`start::start_subagent`].
 
 pub(super) mod config;
 pub(super) mod continued;

@@ -1,22 +1,23 @@
-//! Notices about files of presets: faults that keep a preset away, and keys without effect.
+//! Notices about preset files: faults that make a file unusable, and keys without effect.
 //!
-//! Files of presets are parsed like skills, so the findings of the parser name skills. The module
+//! Preset files are parsed with the parser of skills, so its findings speak of skills. The module
 //! must not know the table of presets. Start from [`describe_fault`] and [`describe_unread`].
 
 use std::collections::BTreeSet;
 
 use crate::skill::{Context, Diagnostic, Interaction, LeftOutCause, LeftOutSkill, Severity, Skill};
 
-/// Maximum number of keys in a notice.
+/// Maximum number of keys that a notice names.
 const MAX_NAMED: usize = 20;
 
-/// Keys that change how another agent shows a preset, and nothing of its work.
+/// Keys that only change how another program displays a preset; they are ignored without a notice.
 const FOR_LOOKS: [&str; 1] = ["color"];
 
-/// Hint about a misspelled `description`, which is read nevertheless.
+/// Hint of the parser about a misspelled `description`, which is used despite the misspelling.
 const READ_NEVERTHELESS: &str = "write `description` if that is meant";
 
-/// Words of the parser about skills, each with those about presets.
+/// Phrases in the parser's findings about skills, each with the phrase for presets that replaces
+/// it.
 const WORDS: [(&str, &str); 6] = [
     ("; until then only the user can start the skill", ""),
     ("which is the skill's", "which is the preset's"),
@@ -29,7 +30,7 @@ const WORDS: [(&str, &str); 6] = [
     ("files that are not skills", "files that are not presets"),
 ];
 
-/// Describes a file, or a whole folder, that gives no preset: the file, the reason and the remedy.
+/// Describes a file or folder that yields no preset: its path, the reason, and how to correct it.
 pub(super) fn describe_fault(left: &LeftOutSkill) -> String {
     let file = left.file.display();
     if left.cause == LeftOutCause::Shadowed {
@@ -67,7 +68,7 @@ pub(super) fn describe_unread(file: &Skill) -> Option<String> {
     })
 }
 
-/// Returns the keys of a file that a preset does not use: unknown ones, and those of skills only.
+/// Returns the keys of a file that presets do not use: unknown keys, and keys for skills only.
 fn unread_keys(file: &Skill) -> BTreeSet<&str> {
     let has_arguments = file.arguments.is_some() || !file.argument_names.is_empty();
     let of_skills = [
@@ -95,7 +96,8 @@ fn unread_keys(file: &Skill) -> BTreeSet<&str> {
     keys.filter(|key| !FOR_LOOKS.contains(key)).collect()
 }
 
-/// Returns the key that a finding of the parser reports as unknown or without effect.
+/// Returns the key that a finding of the parser reports as unknown or without effect; `None` for
+/// other findings.
 fn reported_key(finding: &Diagnostic) -> Option<&str> {
     if finding.severity == Severity::Error || finding.hint == READ_NEVERTHELESS {
         return None;
@@ -108,11 +110,12 @@ fn reported_key(finding: &Diagnostic) -> Option<&str> {
         return Some(key);
     }
     if text.starts_with("allowed-tools`: ") {
-        // An entry that spares no question, such as `Bash`, leaves no other trace.
+        // An entry that exempts no call from approval, such as `Bash`, is only visible in this
+        // finding.
         return Some("allowed-tools");
     }
     let (key, _) = text.split_once("` has no effect: ")?;
-    // `trust: user` is a value of a key that is read.
+    // Skip a finding about a value, such as `trust: user`: the key itself is used.
     (!key.contains(':')).then_some(key)
 }
 
@@ -121,13 +124,13 @@ mod tests {
     use super::*;
     use crate::skill::{Skills, parse_text};
 
-    /// Returns the notice about the keys of a file with this front matter.
+    /// Returns the notice about unused keys for a file with this front matter.
     fn unread(front: &str) -> Option<String> {
         let text = format!("---\ndescription: d\n{front}---\nText.\n");
         describe_unread(&parse_text("x", &text).unwrap())
     }
 
-    /// Returns the notices about a file that is no preset.
+    /// Returns the notices for a file with this front matter that yields no preset.
     fn faults(front: &str) -> Vec<String> {
         let text = format!("---\n{front}---\nText.\n");
         let files = match parse_text("x", &text) {

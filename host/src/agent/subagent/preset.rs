@@ -1,8 +1,8 @@
-//! Presets of subagents: a name for a kind of work, with the tools and the instructions for it.
+//! Presets of subagents: each names a kind of work and sets its tools and instructions.
 //!
-//! Four are built in, as rows of one table; the others are files of the operator, of a trusted
-//! project and of plugins, read as skills are. A preset only selects among the tools of the parent
-//! and gives none. The module must not know turns. Start from [`SubagentPresets`].
+//! Four presets are built in, as rows of a table. The others are files of the operator, of a
+//! trusted project and of plugins, parsed like skills. A preset only selects among the tools of the
+//! parent and cannot add one. The module must not know turns. Start from [`SubagentPresets`].
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -13,22 +13,24 @@ use crate::near::nearest;
 use crate::skill::{Skill, Skills, ToolScope};
 use crate::text::clean_line;
 
-/// Longest description of a preset that the model reads, in bytes.
+/// Maximum length of a preset's description for the model, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 160;
 
-/// Maximum size of the list of presets, in bytes: every request carries it.
+/// Maximum size of the list of presets with descriptions, in bytes; it is part of every request.
 const MAX_LIST_BYTES: usize = 2_400;
 
-/// Longest instructions of a file, in bytes: they are part of each request of the subagent.
+/// Maximum length of the instructions in a file, in bytes; they are part of every request of the
+/// subagent.
 const MAX_PROMPT_BYTES: usize = 64 << 10;
 
 /// Maximum number of names in an error or at the end of the list.
 const MAX_NAMED: usize = 20;
 
-/// Longest name that an error repeats, in bytes.
+/// Maximum length of a name in an error, in bytes.
 const MAX_SHOWN: usize = 64;
 
-/// Tools that a subagent gets only by name: it should do its task and not hand it on.
+/// Tools that a subagent gets only if they are named explicitly: it should do its task itself and
+/// not delegate it.
 pub(in crate::agent) const BY_NAME_ONLY: [&str; 6] = [
     "continue_subagent",
     "list_subagents",
@@ -38,21 +40,21 @@ pub(in crate::agent) const BY_NAME_ONLY: [&str; 6] = [
     "wait_subagents",
 ];
 
-/// Tool for the commands that `bash` leaves in the background.
+/// Tool for commands that run in the background of `bash`.
 const BACKGROUND: &str = "background";
 
 /// Tools that inspect subagents and change nothing.
 const WATCHING: [&str; 2] = ["list_subagents", "query_subagent"];
 
-/// Name that Claude Code's files give the model of the parent.
+/// Model name that means the parent's model in the files of Claude Code.
 const INHERIT: &str = "inherit";
 
-/// Selection of tools among those of the parent.
+/// Selection among the tools of the parent.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::agent) enum PresetTools {
     /// Tools that only read.
     Reading,
-    /// All tools but those that hand work on.
+    /// All tools except those that delegate work.
     Working,
     /// No tools.
     Nothing,
@@ -63,14 +65,14 @@ pub(in crate::agent) enum PresetTools {
 }
 
 impl PresetTools {
-    /// Whether the selection has a tool.
+    /// Whether the selection contains a tool.
     pub(in crate::agent) fn selects_tool(&self, spec: &ToolSpec) -> bool {
         let name = spec.name.as_str();
         let hands_on = BY_NAME_ONLY.contains(&name);
         match self {
             Self::Reading => {
                 let reads = spec.effect_class == EffectClass::Read;
-                // Without `bash` no commands can run in the background.
+                // Exclude the tool for background commands: without `bash` there are none.
                 reads && !hands_on && name != BACKGROUND
             }
             Self::Working => !hands_on,
@@ -85,16 +87,16 @@ impl PresetTools {
     }
 }
 
-/// A kind of subagent.
+/// A preset: a kind of work, with its tools and instructions.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SubagentPreset {
     pub(in crate::agent) name: String,
     /// Purpose, in one line.
     pub(in crate::agent) description: String,
     pub(in crate::agent) tools: PresetTools,
-    /// Instructions, which follow those of every subagent; may be empty.
+    /// Instructions, appended to those that every subagent gets; may be empty.
     pub(in crate::agent) prompt: String,
-    /// Model to ask; `None` is that of the parent.
+    /// Model of the subagent; `None` selects the model of the parent.
     pub(in crate::agent) model: Option<String>,
 }
 
@@ -140,11 +142,11 @@ const BUILT_IN: [PresetRow; 4] = [
     },
 ];
 
-/// Presets of a session, in the order in which the model reads them.
+/// Presets of a session, in the order of the list for the model.
 #[derive(Clone, Debug)]
 pub(crate) struct SubagentPresets {
     presets: Vec<Arc<SubagentPreset>>,
-    /// Files that are no presets, each with the reason in one line.
+    /// Notices about files: the reason why a file is not a preset, or the keys without effect.
     left_out: Vec<String>,
 }
 
@@ -155,9 +157,9 @@ impl Default for SubagentPresets {
 }
 
 impl SubagentPresets {
-    /// Returns the built-in presets and those of `files`, which were found like skills. A file
-    /// cannot replace a built-in preset. A file with a fault is left out, because the fault may
-    /// concern a tool that the subagent must not have.
+    /// Returns the built-in presets and those in `files`. A file cannot replace a built-in preset.
+    /// A file with a fault is skipped, because the fault may concern a tool that the subagent must
+    /// not have.
     pub(crate) fn with_files(files: &Skills) -> Self {
         let built_in = BUILT_IN.into_iter().map(|row| SubagentPreset {
             name: row.name.to_owned(),
@@ -183,7 +185,7 @@ impl SubagentPresets {
         Self { presets, left_out }
     }
 
-    /// Returns the findings about files of presets, each in one line.
+    /// Returns the notices about preset files, each in one line.
     pub(crate) fn left_out(&self) -> &[String] {
         &self.left_out
     }
@@ -196,7 +198,7 @@ impl SubagentPresets {
     /// Returns the preset with this name.
     ///
     /// # Errors
-    /// There is no such preset; the message lists the presets and the nearest name.
+    /// There is no such preset; the message lists the presets and suggests the most similar name.
     pub(crate) fn find_preset(&self, name: &str) -> Result<Arc<SubagentPreset>, String> {
         let wanted = name.trim();
         let found = self.presets.iter().find(|preset| preset.name == wanted);
@@ -219,7 +221,8 @@ impl SubagentPresets {
         })
     }
 
-    /// Returns the list for the model: a line for each, as far as there is room, then names only.
+    /// Returns the list of presets for the model: one line for each while there is room, then names
+    /// only.
     pub(in crate::agent) fn list_presets(&self) -> String {
         let mut list = String::new();
         let mut rest = Vec::new();
@@ -243,7 +246,7 @@ impl SubagentPresets {
     }
 }
 
-/// Creates a preset from a file, and one note about all parts of the file that have no effect.
+/// Creates a preset from a file, and one note about everything in the file that has no effect.
 fn preset_of(file: &Skill) -> Result<(SubagentPreset, Option<String>), String> {
     if let Some(row) = BUILT_IN.iter().find(|row| file.id == row.name) {
         return Err(format!(

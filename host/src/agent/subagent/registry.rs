@@ -1,7 +1,7 @@
-//! The subagents that run in this process, and those that ended lately.
+//! The subagents of a session that run in this process or have ended recently.
 //!
-//! Shared by all agents of a session. What a session knows for longer is in its entries; see
-//! `session::Child`. The module must not know how a subagent runs. Start from
+//! All agents of a session share the registry. The permanent record is in the entries of the
+//! session; see `session::Child`. The module must not know how a subagent runs. Start from
 //! [`SubagentRegistry`].
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -16,27 +16,27 @@ use crate::message::Usage;
 use crate::point::handle::HandleError;
 use crate::session::Session;
 
-/// Maximum number of ended subagents whose answers are kept in memory: a host of loops runs for
-/// weeks.
+/// Maximum number of ended subagents whose answers are kept in memory. The number is bounded
+/// because a process that runs loops can run for weeks.
 const MAX_ENDED: usize = 64;
 
 /// Maximum number of ids that an error names.
 const MAX_NAMED: usize = 8;
 
-/// The end of a subagent's work on one task.
+/// Outcome of a subagent's work on one task.
 #[derive(Clone, Debug)]
 pub(in crate::agent) struct SubagentOutcome {
     pub(in crate::agent) state: SubagentState,
-    /// Answer, or the reason why there is none.
+    /// Answer, or the error if there is none.
     pub(in crate::agent) result: Result<String, HandleError>,
     pub(in crate::agent) usage: Usage,
     pub(in crate::agent) steps: u32,
-    /// Cost in US dollars of the tokens with a known price.
+    /// Cost in US dollars, without tokens of models with an unknown price.
     pub(in crate::agent) cost_usd: f64,
 }
 
 impl SubagentOutcome {
-    /// The outcome of a subagent that never started to work.
+    /// Creates the outcome of a subagent that ended without doing work.
     pub(in crate::agent) fn failed(error: HandleError) -> Self {
         Self {
             state: SubagentState::Failed,
@@ -47,7 +47,7 @@ impl SubagentOutcome {
         }
     }
 
-    /// Answer, or the reason why there is none.
+    /// Returns the answer, or the text of the error.
     pub(in crate::agent) fn text(&self) -> String {
         match &self.result {
             Ok(answer) => answer.clone(),
@@ -56,21 +56,21 @@ impl SubagentOutcome {
     }
 }
 
-/// A subagent that works on a task, or worked on it in this process.
+/// A subagent that works on a task in this process, or has worked on it.
 pub(in crate::agent) struct LiveSubagent {
     pub(in crate::agent) id: Arc<str>,
-    /// Name of the agent that runs it.
+    /// Name of the agent that started it.
     pub(in crate::agent) parent: Arc<str>,
-    /// Plugin that runs it; `None` is the model.
+    /// Plugin that started it; `None` if the model did.
     pub(in crate::agent) plugin: Option<Arc<str>>,
     pub(in crate::agent) task: String,
     pub(in crate::agent) preset: Option<String>,
-    /// Token that ends the work.
+    /// Token that cancels the work.
     pub(in crate::agent) cancel: CancellationToken,
     stop_reason: Mutex<Option<String>>,
     /// Whether the subagent's end was reported to the parent's model.
     is_reported: AtomicBool,
-    /// `None` while it runs.
+    /// Outcome; `None` while the subagent runs.
     outcome: watch::Sender<Option<Arc<SubagentOutcome>>>,
 }
 
@@ -105,12 +105,12 @@ impl LiveSubagent {
         self.is_reported.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the outcome, once there is one.
+    /// Returns the outcome; `None` while the subagent runs.
     pub(in crate::agent) fn outcome(&self) -> Option<Arc<SubagentOutcome>> {
         self.outcome.borrow().clone()
     }
 
-    /// Waits for the end.
+    /// Waits until the subagent ends, and returns its outcome.
     pub(in crate::agent) async fn wait_ended(&self) -> Arc<SubagentOutcome> {
         let mut receiver = self.outcome.subscribe();
         let ended = receiver.wait_for(Option::is_some).await;
@@ -121,8 +121,8 @@ impl LiveSubagent {
         }
     }
 
-    /// Has the subagent stop, for this reason. The first reason stays, and nothing changes after
-    /// the end.
+    /// Stops the subagent, for this reason. Only the first reason is kept; a subagent that has
+    /// ended is not changed.
     pub(in crate::agent) fn stop(&self, why: impl Into<String>) {
         if self.is_running() {
             lock(&self.stop_reason).get_or_insert_with(|| why.into());
@@ -130,12 +130,12 @@ impl LiveSubagent {
         }
     }
 
-    /// The reason why it was stopped, if it was.
+    /// Returns the reason why the subagent was stopped; `None` if it was not.
     pub(in crate::agent) fn stop_reason(&self) -> Option<String> {
         lock(&self.stop_reason).clone()
     }
 
-    /// Records the end, unless it was noted before.
+    /// Records the outcome, unless one was already recorded.
     pub(in crate::agent) fn note_end(&self, outcome: SubagentOutcome) {
         self.outcome.send_if_modified(|kept| {
             let is_first = kept.is_none();
@@ -145,8 +145,8 @@ impl LiveSubagent {
     }
 }
 
-/// Records that a subagent broke off, when it is dropped before the end was noted: after a panic,
-/// for example, it must not count as running forever.
+/// Guard that records a failure if it is dropped before an outcome was recorded. Otherwise a
+/// subagent would count as running forever, for example after a panic.
 pub(in crate::agent) struct EndMark(pub(in crate::agent) Arc<LiveSubagent>);
 
 impl Drop for EndMark {
@@ -156,16 +156,17 @@ impl Drop for EndMark {
     }
 }
 
-/// Subagents of a session that this process knows. All agents of the session share it.
+/// Subagents of a session that run in this process or have ended recently. All agents of the
+/// session share it.
 pub(in crate::agent) struct SubagentRegistry {
-    /// Oldest first.
+    /// Running and recently ended subagents, oldest first.
     live: Mutex<Vec<Arc<LiveSubagent>>>,
-    /// Subagents that models started in the session.
+    /// Number of subagents that models have started in the session, including its earlier runs.
     n_spawned: AtomicU32,
 }
 
 impl SubagentRegistry {
-    /// A registry that counts the subagents of earlier runs of the session.
+    /// Creates a registry whose count includes the subagents of earlier runs of the session.
     pub(in crate::agent) fn of_session(session: &Session) -> Self {
         let children = session.children().into_iter();
         let spawned = children.filter(|child| !child.is_holder && child.plugin.is_none());
@@ -175,7 +176,8 @@ impl SubagentRegistry {
         }
     }
 
-    /// Adds a subagent that begins to run, unless as many run as may, or it runs already.
+    /// Adds a subagent that starts to run. Fails if it already runs, or if `max_running` subagents
+    /// run.
     pub(in crate::agent) fn begin_agent(
         &self,
         new: &Arc<LiveSubagent>,
@@ -213,7 +215,8 @@ impl SubagentRegistry {
         Ok(EndMark(new.clone()))
     }
 
-    /// Counts a subagent that a model starts. Returns whether the count is within the limit `most`.
+    /// Counts a subagent that a model starts. Returns false, without counting it, if the limit
+    /// `most` is reached.
     pub(in crate::agent) fn count_in_session(&self, most: u32) -> bool {
         let counted = self
             .n_spawned
@@ -223,14 +226,14 @@ impl SubagentRegistry {
         counted.is_ok()
     }
 
-    /// Returns the subagent with this id, if this process ran it lately.
+    /// Returns the subagent with this id, if it runs in this process or ended recently.
     pub(in crate::agent) fn find_live(&self, id: &str) -> Option<Arc<LiveSubagent>> {
         let live = lock(&self.live);
         live.iter().find(|one| &*one.id == id).cloned()
     }
 
-    /// Returns the subagents that an agent's model started and whose end was not yet reported to
-    /// it, oldest first.
+    /// Returns the subagents that the model of `parent` started and whose end was not yet reported
+    /// to that model, oldest first.
     pub(in crate::agent) fn unread_of(&self, parent: &str) -> Vec<Arc<LiveSubagent>> {
         let live = lock(&self.live);
         let unread = live.iter().filter(|one| {
@@ -240,7 +243,7 @@ impl SubagentRegistry {
         unread.cloned().collect()
     }
 
-    /// Returns the subagents that run, oldest first.
+    /// Returns the running subagents, oldest first.
     pub(in crate::agent) fn all_running(&self) -> Vec<Arc<LiveSubagent>> {
         let live = lock(&self.live);
         let running = live.iter().filter(|one| one.is_running());

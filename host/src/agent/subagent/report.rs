@@ -1,4 +1,4 @@
-//! Texts of the tools for subagents: outcomes, and the subagents of an agent.
+//! Texts and lookups that the tools for subagents share.
 //!
 //! Start from [`outcome_text`] and [`find_own`].
 
@@ -10,10 +10,11 @@ use crate::session::{Body, Child};
 use crate::text::error_chain;
 use crate::tool::ToolOutput;
 
-/// Maximum number of ids that one call waits for.
+/// Maximum number of ids in one call that waits for subagents.
 const MAX_AWAITED: usize = 256;
 
-/// Checks the number of ids that a call waits for. Each is looked up among all subagents.
+/// Checks the number of ids in a call that waits for subagents: each id is searched among all
+/// subagents.
 pub(in crate::agent) fn check_awaited(ids: &[String]) -> Result<(), String> {
     match ids.len() {
         0..=MAX_AWAITED => Ok(()),
@@ -23,8 +24,7 @@ pub(in crate::agent) fn check_awaited(ids: &[String]) -> Result<(), String> {
     }
 }
 
-/// Returns the outcome as the model reads it: the id, the state unless the subagent just answered,
-/// and the answer.
+/// Formats an outcome for the model: the id, the state unless it is `answered`, and the answer.
 ///
 /// For example:
 ///
@@ -42,7 +42,7 @@ pub(super) fn outcome_text(id: &str, outcome: &SubagentOutcome) -> String {
     format!("subagent_id: {id}{state}\n\n{}", outcome.text())
 }
 
-/// Returns the result of a call that waited for the end of one subagent.
+/// Returns the result of a call that waited until one subagent ended.
 pub(super) fn report_outcome(live: &LiveSubagent, outcome: &SubagentOutcome) -> ToolOutput {
     live.set_reported();
     let text = outcome_text(&live.id, outcome);
@@ -63,7 +63,7 @@ pub(super) fn report_started(live: &LiveSubagent) -> ToolOutput {
 /// Finds a subagent of this agent by its id or a prefix of the id.
 ///
 /// # Errors
-/// A sentence that says which subagents there are, or that the id is of a holder.
+/// A message for the model: the id is unknown or ambiguous, or it is the id of a holder.
 pub(in crate::agent) fn find_own(scope: &TurnScope, text: &str) -> Result<Child, String> {
     let mut children = scope.spec.session.children();
     let ids: Vec<&str> = children.iter().map(|child| &*child.agent).collect();
@@ -82,7 +82,8 @@ pub(in crate::agent) fn find_own(scope: &TurnScope, text: &str) -> Result<Child,
     }
 }
 
-/// Returns the state of a subagent, whether this process knows it or only the session.
+/// Returns the state of a subagent: from this process if it is known here, or else from the
+/// session.
 pub(in crate::agent) fn state_of(child: &Child, live: Option<&LiveSubagent>) -> SubagentState {
     let of_live = live.map(|live| {
         let outcome = live.outcome();
@@ -93,11 +94,12 @@ pub(in crate::agent) fn state_of(child: &Child, live: Option<&LiveSubagent>) -> 
         .unwrap_or(SubagentState::Interrupted)
 }
 
-/// Reads the last output of a subagent that this process did not run.
+/// Reads the last output of a subagent from its session file, for a subagent that is not in the
+/// registry.
 pub(super) async fn read_output(scope: &TurnScope, id: &str) -> Result<String, String> {
     let session = &scope.spec.session;
     let (place, children, child) = (session.place(), session.children(), id.to_owned());
-    // A session is a file of any length.
+    // Read in a blocking task, because the session file may be large.
     let read = tokio::task::spawn_blocking(move || place.read_child(&children, &child)).await;
     let unreadable = |why: String| format!("the session of {id} cannot be read: {why}");
     let entries = match read {

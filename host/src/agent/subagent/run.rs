@@ -1,5 +1,5 @@
-//! A subagent while it works: an agent with a session of its own that has no more than its parent,
-//! from its start to the entries and events of its end.
+//! Runs a subagent: an agent with its own session and with no more tools or permissions than its
+//! parent, from its start to the entries and events of its end.
 //!
 //! Start from [`SubagentRun`].
 
@@ -33,24 +33,24 @@ const PLACE: &str = "You are a subagent: a program gave you one task and reads y
      way: do what is left of the task, and say in your answer what you are blocked by. Answer with what was asked for and \
      nothing else.";
 
-/// Keys of the parts of the system prompt that only a subagent has.
+/// Keys of the parts of the system prompt that only a subagent has; the parent's own are replaced.
 const PARTS: [&str; 2] = ["subagent", "subagent-preset"];
 
 /// A running subagent.
 pub(in crate::agent) struct SubagentRun {
-    /// Turn of its parent.
+    /// Turn of the parent.
     pub(in crate::agent) scope: Arc<TurnScope>,
     pub(in crate::agent) live: Arc<LiveSubagent>,
     pub(in crate::agent) caller: Caller,
     pub(in crate::agent) info: SubagentInfo,
     pub(in crate::agent) preset: Option<Arc<SubagentPreset>>,
-    /// Presets of its parent in the step that starts it.
+    /// Presets of the parent in the step that starts this subagent.
     pub(in crate::agent) at_start: StartPresets,
     pub(in crate::agent) is_continued: bool,
 }
 
 impl SubagentRun {
-    /// Builds the agent. Its limits are at most those of its parent.
+    /// Builds the agent. Its limits do not exceed those of its parent.
     pub(in crate::agent) fn build_agent(
         &self,
         tools: ToolRegistry,
@@ -89,7 +89,7 @@ impl SubagentRun {
             name: id.clone(),
             depth: parent.depth + 1,
             call_chain: self.caller.call_chain.clone(),
-            // The loop of a plugin orders the turns of the person only.
+            // The loop of a plugin determines only the order of the main agent's turns.
             agent_loop: None,
             known: Arc::default(),
             told: Arc::default(),
@@ -104,7 +104,7 @@ impl SubagentRun {
         LiveAgent::of_family(spec, family)
     }
 
-    /// Runs the subagent, emitting start and end events, and notes its end.
+    /// Runs the subagent, emits its start and end events, and records its outcome.
     pub(in crate::agent) async fn run_to_end(mut self, mut agent: LiveAgent) {
         let tools = tool_names(&agent);
         self.report_start(tools).await;
@@ -124,7 +124,8 @@ impl SubagentRun {
         let blocked = scope
             .map(|scope| scope.progress.blocked())
             .unwrap_or_default();
-        // Release the session first: a caller that sees the end may continue the subagent at once.
+        // Release the session first: a caller that sees the outcome may continue the subagent at
+        // once.
         drop(agent);
         let outcome = outcome_of(ended, self.live.stop_reason(), &blocked);
         self.info.answer = outcome.text();
@@ -134,7 +135,7 @@ impl SubagentRun {
         live.note_end(outcome);
     }
 
-    /// Runs the turn, within the time limit of the settings.
+    /// Runs the turn, within the configured time limit.
     async fn run_turn(&self, agent: &mut LiveAgent, task: &str) -> Result<TurnOutcome, Error> {
         let limit = self.scope.spec.config.subagents.max_time();
         let cancel = self.live.cancel.clone();
@@ -210,7 +211,7 @@ impl SubagentRun {
     }
 }
 
-/// Writes to the session of the parent that a subagent has ended.
+/// Records in the session of the parent that a subagent has ended.
 pub(super) fn keep_end(above: &Session, agent: &str, outcome: &SubagentOutcome) {
     above.append_or_defer(Body::SubagentEnd {
         agent: agent.to_owned(),
@@ -223,7 +224,7 @@ pub(super) fn keep_end(above: &Session, agent: &str, outcome: &SubagentOutcome) 
     });
 }
 
-/// Names of the tools of an agent.
+/// Returns the names of an agent's tools.
 fn tool_names(agent: &LiveAgent) -> Vec<String> {
     let tools = agent.spec().tools.specs().into_iter();
     tools.map(|spec| spec.name.clone()).collect()
@@ -275,7 +276,7 @@ fn outcome_of(
     }
 }
 
-/// Appends the refused calls to an answer, because the model of the subagent may not have mentioned
+/// Appends the blocked calls to an answer, because the model of the subagent may not have mentioned
 /// them.
 fn blocked_answer(answer: &str, blocked: &[String]) -> String {
     format!(

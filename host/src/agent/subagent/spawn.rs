@@ -1,4 +1,4 @@
-//! The tool `spawn_subagent`: the model hands out a task.
+//! The tool `spawn_subagent`: the model delegates a task to a subagent.
 
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -15,7 +15,7 @@ use crate::message::{EffectClass, ToolSpec};
 use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// Prefix of the tool's description, before the list of presets.
+/// Beginning of the tool's description, before the list of presets.
 const ABOUT: &str = "Starts a subagent on a task of its own and returns at once; several work side by side, and \
  `wait_subagents` \
      returns their answers. It cannot ask anybody: a call that needs an approval is refused, and it then reports that it is \
@@ -40,15 +40,15 @@ struct Arguments {
     wait: Option<bool>,
 }
 
-/// The tool. The effect class is `read`: by itself a subagent does nothing, and each of its calls
-/// is judged like any other, with no approver.
+/// The tool itself. Its effect class is `read`: starting a subagent has no effect, and each call of
+/// the subagent is judged like any other, but without a user who could approve it.
 pub(super) struct SpawnSubagent {
     spec: ToolSpec,
     active_turns: ActiveTurns,
 }
 
 impl SpawnSubagent {
-    /// Runs subagents of the agents of `active_turns`.
+    /// Creates the tool. It finds the calling agent's turn in `active_turns`.
     pub(super) fn new(active_turns: ActiveTurns, presets: &SubagentPresets) -> Self {
         let about = format!("{ABOUT}{}", presets.list_presets());
         Self {
@@ -98,7 +98,7 @@ impl Tool for SpawnSubagent {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        // If the future is dropped while it waits, the subagent is asked to stop and ends by
+        // If this future is dropped while it waits, the subagent is asked to stop and ends by
         // itself.
         until_cancelled(value, ctx, |asked| self.answer_spawn(asked, ctx))
     }

@@ -1,8 +1,8 @@
 //! Starts a subagent on a task, or continues one that has ended.
 //!
-//! Owns the checks that come before: depth, tools, and the limits of number. Afterwards the
-//! subagent runs in a task of its own (`run`), and its parent waits for it or not. Start from
-//! [`start_subagent`].
+//! Owns the checks before the start: nesting depth, tools, and the limits on the number of
+//! subagents. The subagent then runs in its own task (see `run`), whether or not its parent waits
+//! for it. Start from [`start_subagent`].
 
 use std::sync::Arc;
 
@@ -20,33 +20,35 @@ use crate::point::payload::SubagentInfo;
 use crate::session::{self, Body, Session, SessionSpec};
 use crate::tool::registry::ToolRegistry;
 
-/// Maximum number of subagents that the models of one turn start or continue, all levels together.
-/// The limit stops a turn that hands out the same task again and again.
+/// Maximum number of subagents that the models of one turn start or continue, at all nesting levels
+/// together. The limit stops a turn that delegates the same task again and again.
 const MAX_SPAWNED: u32 = 16;
 
-/// Task for a subagent, with everything needed to run it.
+/// Parameters of a subagent to start or to continue.
 pub(in crate::agent) struct SubagentOrder {
     /// Id of the subagent.
     pub(in crate::agent) id: Arc<str>,
-    /// Plugin that runs it; `None` is the model.
+    /// Plugin that starts it; `None` if the model does.
     pub(in crate::agent) plugin: Option<Arc<str>>,
     /// Task, or the further message for a continued subagent.
     pub(in crate::agent) task: String,
-    /// Names of its tools.
+    /// Names of the tools that it gets.
     pub(in crate::agent) tools: Vec<String>,
-    /// Maximum number of its steps, as its caller requests.
+    /// Maximum number of its steps, as requested by its caller.
     pub(in crate::agent) max_steps: u32,
     pub(in crate::agent) preset: Option<Arc<SubagentPreset>>,
-    /// Skill to invoke at its start.
+    /// Skill with which it begins.
     pub(in crate::agent) skill: Option<ReadySkill>,
-    /// Whether it has a session already.
+    /// Whether it has a session already and continues it.
     pub(in crate::agent) is_continued: bool,
 }
 
-/// Starts a subagent and returns while it runs. It ends with the turn of `scope` at the latest.
+/// Starts a subagent and returns without waiting for its end. The end of the turn of `scope` stops
+/// the subagent.
 ///
 /// # Errors
-/// The subagent may not start: a tool is not available, a limit is reached, or its session cannot be written.
+/// The subagent may not start: a tool is not available, a limit is reached, or its session cannot
+/// be written.
 pub(in crate::agent) async fn start_subagent(
     scope: &Arc<TurnScope>,
     order: SubagentOrder,
@@ -55,7 +57,8 @@ pub(in crate::agent) async fn start_subagent(
     check_text("the prompt", &order.task)?;
     check_depth(scope)?;
     let of_skill = order.skill.as_ref().map(|ready| &*ready.skill);
-    // Together with the tools, and before anything waits: the next step may have other presets.
+    // Take the presets together with the tools, before the first await: the next step may have
+    // other presets.
     let at_start = scope.skills.presets.present();
     let tools = check_tools(scope, &order.tools, of_skill)?;
     count_subagent(scope, &order, &mut caller)?;
@@ -89,7 +92,7 @@ pub(in crate::agent) async fn start_subagent(
     if let Some(ready) = order.skill {
         agent.begin_with(ready);
     }
-    // Spawn a task, so that the subagent ends cleanly even if its caller is stopped.
+    // Spawn a task, so that the subagent ends cleanly even if the future of its caller is dropped.
     let task = tokio::spawn(async move {
         run.run_to_end(agent).await;
         drop(mark);
@@ -102,7 +105,7 @@ pub(in crate::agent) async fn start_subagent(
 /// asked to stop and ends by itself.
 ///
 /// # Errors
-/// The subagent may not start, or it has no answer.
+/// The subagent cannot be started, or it ended without an answer.
 pub(in crate::agent) async fn run_subagent(
     scope: &Arc<TurnScope>,
     order: SubagentOrder,
@@ -119,7 +122,7 @@ pub(in crate::agent) async fn wait_or_stop(live: &Arc<LiveSubagent>) -> Arc<Suba
     guard.0.wait_ended().await
 }
 
-/// Guard that stops a subagent if its caller is dropped.
+/// Guard that stops a subagent if the future that waits for it is dropped.
 struct StopOnDrop(Arc<LiveSubagent>);
 
 impl Drop for StopOnDrop {
@@ -140,7 +143,8 @@ fn check_depth(scope: &TurnScope) -> Result<(), HandleError> {
     )))
 }
 
-/// Counts the subagent against the limits of its caller.
+/// Counts the subagent against the limits: those of the plugin, or those of the turn and the
+/// session.
 fn count_subagent(
     scope: &Arc<TurnScope>,
     order: &SubagentOrder,
@@ -167,8 +171,9 @@ fn count_subagent(
     Ok(())
 }
 
-/// Writes to the session of the parent that the subagent starts, and then makes or opens the session
-/// of the subagent. In this order, a program that is killed leaves no session that no entry names.
+/// Records in the session of the parent that the subagent starts, and then creates or opens the
+/// session of the subagent. Because of this order, a killed program leaves no session file that no
+/// entry refers to.
 async fn begin_session(
     scope: &Arc<TurnScope>,
     order: &SubagentOrder,

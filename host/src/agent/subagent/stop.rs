@@ -1,4 +1,4 @@
-//! The tool `stop_subagent`: ends a subagent that runs.
+//! The tool `stop_subagent`: stops a running subagent.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::message::{EffectClass, ToolSpec};
 use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// Time in which a subagent ends: a little longer than its tools have to stop by themselves.
+/// Time to wait for the subagent to end; slightly longer than the time that its tools have to stop.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -29,7 +29,7 @@ pub(super) struct StopSubagent {
 }
 
 impl StopSubagent {
-    /// Stops subagents of the agents of `active_turns`.
+    /// Creates the tool. It finds the calling agent's turn in `active_turns`.
     pub(super) fn new(active_turns: ActiveTurns) -> Self {
         Self {
             spec: spec_of::<Arguments>(

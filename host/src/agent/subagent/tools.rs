@@ -1,4 +1,4 @@
-//! The tools of the model for subagents, and the parts that they share.
+//! Collects the model's tools for subagents.
 //!
 //! Start from [`add_tools`].
 
@@ -12,7 +12,7 @@ use super::wait::WaitSubagents;
 use crate::agent::scope::ActiveTurns;
 use crate::agent::spec::AgentSpec;
 
-/// Adds the tools for subagents when the settings say so.
+/// Adds the tools for subagents if the settings enable them.
 pub(in crate::agent) fn add_tools(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
     if !spec.config.subagents.enabled {
         return;

@@ -1,4 +1,4 @@
-//! The tool `wait_subagents`: waits for subagents that run side by side, and returns their answers.
+//! The tool `wait_subagents`: waits for concurrent subagents, and returns their answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::message::{EffectClass, ToolSpec};
 use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// Time that is left of the deadline of the call for its answer.
+/// Part of the call's deadline that is reserved for composing the result.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// Line between the answers of two subagents.
+/// Separator between the answers of two subagents.
 const BETWEEN: &str = "\n\n---\n\n";
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -42,7 +42,7 @@ pub(super) struct WaitSubagents {
 }
 
 impl WaitSubagents {
-    /// Waits for subagents of the agents of `active_turns`.
+    /// Creates the tool. It finds the calling agent's turn in `active_turns`.
     pub(super) fn new(active_turns: ActiveTurns) -> Self {
         Self {
             spec: spec_of::<Arguments>(
@@ -96,10 +96,10 @@ impl WaitSubagents {
     }
 }
 
-/// A subagent whose end is awaited.
+/// A subagent to wait for.
 enum Awaited {
     Live(Arc<LiveSubagent>),
-    /// A subagent that an earlier process ran: its id and its state in words.
+    /// A subagent of an earlier process, which has ended: its id and its state as text.
     Earlier(String, String),
 }
 
@@ -122,13 +122,13 @@ impl Awaited {
     }
 }
 
-/// Returns the subagents of this agent whose answers its model has not read.
+/// Returns the subagents of this agent whose end was not yet reported to its model.
 fn all_unread(scope: &TurnScope) -> Vec<Awaited> {
     let own = scope.family.subagents.unread_of(&scope.spec.name);
     own.into_iter().map(Awaited::Live).collect()
 }
 
-/// Returns the subagents of these ids, each once.
+/// Returns the subagents with these ids, without duplicates.
 fn named(scope: &TurnScope, ids: &[String]) -> Result<Vec<Awaited>, String> {
     check_awaited(ids)?;
     let mut seen = Vec::new();
@@ -156,7 +156,7 @@ impl Tool for WaitSubagents {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        // A call that is cancelled stops no subagent; the end of the turn does.
+        // Cancelling this call stops no subagent; only the end of the turn does.
         until_cancelled(value, ctx, |asked| self.answer_wait(asked, ctx))
     }
 }

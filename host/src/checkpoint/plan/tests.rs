@@ -39,8 +39,8 @@ fn record(
     }
 }
 
-/// Judgments on the states `a` to `d` after some records: `=` same, `s` safe, `n`, `b` and `i` for
-/// changed now, between and by an interrupted call.
+/// Returns the judgments for the current states `a` to `d` after some records, one letter for each:
+/// `=` same, `s` safe; changed `n` now, `b` between calls, `i` by an interrupted call.
 fn judge(records: &[ChangeRecord], from: u32) -> String {
     let histories = fold_changes(records, |record| record.turn >= from);
     let Some(history) = histories.get("p") else {

@@ -1,4 +1,4 @@
-//! The walk that reads a directory into memory, without following a symlink out of it.
+//! Reads a directory into memory, without following a symlink out of it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub(super) struct HeldWalk<'a> {
 pub(super) struct ProjectLinks<'a> {
     pub(super) project: &'a Path,
     pub(super) project_fd: OwnedFd,
-    /// Entries that are not held, with the reasons.
+    /// Entries that could not be read, with the reasons.
     pub(super) refused: Vec<ProjectError>,
     /// Whether the walk is inside the target of a symlink, where further symlinks are not followed
     /// because they could form a cycle.
@@ -46,7 +46,7 @@ impl ProjectLinks<'_> {
         let below = below.ok_or_else(|| refuse_project(path, ELSEWHERE))?;
         let walked = beneath::walk_beneath(&self.project_fd, below, true, MissingParents::Refused);
         let walked = walked.map_err(|_| refuse_project(path, ELSEWHERE))?;
-        // A target that contains the symlink would be held within itself.
+        // Refuse a target that contains the symlink, because it would be read into itself.
         let place = self.project.join(walked.names.iter().collect::<PathBuf>());
         if path != place && path.starts_with(&place) {
             return Err(refuse_project(
@@ -75,7 +75,7 @@ impl<'a> HeldWalk<'a> {
         }
     }
 
-    /// Returns the held directory.
+    /// Returns the directory that was read.
     pub(super) fn into_held(self) -> HeldFolder {
         HeldFolder {
             root: self.root.to_owned(),
@@ -85,7 +85,8 @@ impl<'a> HeldWalk<'a> {
         }
     }
 
-    /// Skips an entry that cannot be held, if symlinks are followed; otherwise fails.
+    /// Stores an entry that cannot be read as an empty file and notes the reason, if symlinks are
+    /// followed; otherwise fails.
     fn pass_over(&mut self, fault: ProjectError, names: &[String]) -> Result<(), ProjectError> {
         let Some(links) = &mut self.links else {
             return Err(fault);
@@ -95,7 +96,8 @@ impl<'a> HeldWalk<'a> {
         Ok(())
     }
 
-    /// Reads the target of a symlink within the project, under the name of the symlink.
+    /// Reads the target of a symlink within the project, and stores it under the name of the
+    /// symlink.
     fn walk_link(&mut self, path: &Path, names: &mut Vec<String>) -> Result<(), ProjectError> {
         let opened = match &self.links {
             Some(links) if !links.is_inside => links.open_path(path),
@@ -124,8 +126,8 @@ impl<'a> HeldWalk<'a> {
         }
     }
 
-    /// Reads the entries of an open directory. Each entry is opened relative to it, without
-    /// following symlinks.
+    /// Reads the entries of an open directory. Each entry is opened relative to the directory,
+    /// without following symlinks.
     pub(super) fn walk_folder(
         &mut self,
         own: BorrowedFd<'_>,

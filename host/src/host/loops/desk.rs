@@ -1,8 +1,9 @@
-//! The desk of one loop: its messages, its turns and their limits, and the end of the host.
+//! Serves the loop of one plugin: passes it messages, starts its turns and limits them, and
+//! notifies it of the end of the host.
 //!
 //! A desk outlives the runs of its loop, so that messages wait for the next run and turns of a
-//! minute are counted over all of them. Turns end with the run that started them. The desk must not
-//! know how a turn is run: that is its [`TurnRunner`]'s. Start from [`LoopDesk`].
+//! minute are counted over all runs. Turns end with the run that started them. The desk must not
+//! know how a turn is run, which its [`TurnRunner`] decides. Start from [`LoopDesk`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,13 +32,13 @@ use crate::point::payload::StopReason;
 use crate::session;
 use crate::text::clean_line;
 
-/// Time in which turns are counted.
+/// Period over which started turns are counted.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Time that the turns of a run have to end when it has ended.
+/// Time that the turns of a run have to end after the run itself has ended.
 pub(crate) const TURN_GRACE: Duration = Duration::from_secs(2);
 
-/// Longest id that an error repeats, in bytes.
+/// Maximum length of an id in an error, in bytes.
 const MAX_SHOWN: usize = 96;
 
 /// Parts of a desk that the caller of a loop may choose.
@@ -46,7 +47,7 @@ pub(crate) struct DeskParts {
     pub(crate) runner: Option<Arc<dyn TurnRunner>>,
     /// Receives the events of the turns.
     pub(crate) watcher: Option<mpsc::Sender<Stamped>>,
-    /// Maximum size of the file of the loop's session, in bytes.
+    /// Maximum size of the session file of the loop itself, in bytes.
     pub(crate) max_session_bytes: u64,
     /// Set when the host ends.
     pub(crate) shutdown: CancellationToken,
@@ -57,14 +58,14 @@ pub(crate) struct LoopDesk {
     plugin: String,
     host: Host,
     names: LoopSessionNames,
-    /// Whether turns may run in conversations of people.
+    /// Whether turns may run in sessions that are conversations of people.
     uses_conversations: bool,
     /// Session of the loop itself.
     session: Arc<session::Session>,
     runner: Arc<dyn TurnRunner>,
     parts: DeskParts,
     messages: tokio::sync::Mutex<mpsc::Receiver<LoopMessage>>,
-    /// Whether the current run waits for the end of the host.
+    /// Whether the current run has obtained the token that is cancelled when the host ends.
     is_told: AtomicBool,
     turns: Mutex<DeskTurns>,
     spending: LoopSpending,
@@ -75,7 +76,7 @@ pub(crate) struct LoopDesk {
 struct DeskTurns {
     /// Times at which turns started, within the last minute.
     started: VecDeque<Instant>,
-    /// Turns that run, or whose reports were not returned, by the ids of their sessions.
+    /// Turns that run, or whose reports were not collected yet, by session id.
     running: BTreeMap<String, Arc<RunningTurn>>,
 }
 
@@ -83,11 +84,11 @@ struct DeskTurns {
 struct RunningTurn {
     cancel: CancellationToken,
     report: Mutex<Option<Result<LoopTurnReport, HandleError>>>,
-    /// Cancelled when the report has arrived.
+    /// Cancelled when the turn has ended and `report` is set.
     has_ended: CancellationToken,
 }
 
-/// Ends a turn even if its task fails.
+/// Marks a turn as ended when it is dropped, even if the task of the turn panics.
 struct TurnGuard(Arc<RunningTurn>);
 
 impl TurnGuard {
@@ -137,17 +138,17 @@ impl LoopDesk {
         Some((Arc::new(desk), sender))
     }
 
-    /// Begins a run.
+    /// Resets the state of the previous run.
     pub(super) fn begin_run(&self) {
         self.is_told.store(false, Ordering::Release);
     }
 
-    /// Whether the current run waits for the host to end, and must be given its own time to finish.
+    /// Whether the current run learns of the end of the host, and must be given time to finish.
     pub(super) fn is_told(&self) -> bool {
         self.is_told.load(Ordering::Acquire)
     }
 
-    /// Interrupts the turns of the run, and waits for them for a while.
+    /// Interrupts the turns of the run, and waits up to [`TURN_GRACE`] for them to end.
     pub(super) async fn end_run(&self) {
         let running = std::mem::take(&mut lock(&self.turns).running);
         running.values().for_each(|turn| turn.cancel.cancel());
@@ -301,7 +302,7 @@ impl LoopDesk {
 }
 
 impl Drop for LoopDesk {
-    /// Interrupts turns of a run whose future was dropped.
+    /// Interrupts the turns of a run whose future was dropped.
     fn drop(&mut self) {
         let turns = lock(&self.turns);
         turns.running.values().for_each(|turn| turn.cancel.cancel());
@@ -329,7 +330,7 @@ impl LoopHandle for LoopDesk {
             let message = self.messages.lock().await.recv().await;
             match message {
                 Some(message) => message,
-                // The sender is gone.
+                // The sender was dropped, so no message can arrive any more.
                 None => std::future::pending().await,
             }
         })

@@ -1,4 +1,4 @@
-//! Loops of plugins in a session: one run, and the limits that runs share.
+//! Runs loops of plugins in a session, and limits all runs together.
 //!
 //! [`LoopDesk`] provides everything that a run may do beyond the functions of its session.
 
@@ -25,8 +25,8 @@ use crate::event::{Event, LoopResult};
 use crate::plugin::loops::{LoopReply, PluginLoop};
 use crate::session::Body;
 
-/// Time in which all runs of a loop together may use the limits of one turn: a loop that runs ten
-/// times a second would otherwise run forty subagents in it.
+/// Period in which all runs of loops in a session together may use the limits of one turn.
+/// Otherwise a loop that runs ten times a second could start forty subagents in one second.
 const SHARED_LIMITS_PERIOD: Duration = Duration::from_secs(60);
 
 /// Reason why a run of a loop has no result.
@@ -62,13 +62,13 @@ pub enum LoopError {
 #[derive(Default)]
 pub(super) struct SharedLimits {
     spent: SpentUses,
-    /// Time of the first run that shares them.
+    /// Time of the first run in the current period.
     since: Option<Instant>,
 }
 
 impl SharedLimits {
-    /// Returns the usage of earlier runs in this period. It is kept until a run reports its usage;
-    /// a run that cannot start reports none.
+    /// Returns the usage of earlier runs in this period. The usage is kept until a run reports its
+    /// own, because a run that cannot start reports none.
     fn share_limits(&mut self, now: Instant) -> SpentUses {
         let is_over = |since: Instant| now.duration_since(since) >= SHARED_LIMITS_PERIOD;
         if self.since.is_none_or(is_over) {
@@ -80,16 +80,16 @@ impl SharedLimits {
 }
 
 impl Session {
-    /// Loops of the plugins. Nothing runs them but [`run_loop`](Self::run_loop).
+    /// Returns the loops of the plugins. A loop runs only in [`run_loop`](Self::run_loop).
     #[must_use]
     pub fn loops(&self) -> Arc<[Arc<PluginLoop>]> {
         self.offers.loops()
     }
 
     /// Runs the loop of a plugin once, under its permissions and within its deadline, until
-    /// `cancel` is set. Its questions, calls and runs pass hooks, policy and approval as in a turn;
-    /// the runs of one minute together have the limits of one turn. The turns that it runs are
-    /// those of sessions of their own, and end with the run. It gets no messages.
+    /// `cancel` is set. Everything that it asks, calls or runs passes hooks, policy and approval as
+    /// in a turn, and all runs within a minute share the limits of one turn. Turns that the loop
+    /// starts run in sessions of their own and end with the run. The loop receives no messages.
     ///
     /// # Errors
     /// The plugin has no loop, the run failed or was interrupted, or the session cannot be written.
@@ -112,8 +112,9 @@ impl Session {
         self.run_loop_at(plugin, &desk, cancel).await
     }
 
-    /// Runs the loop of a plugin once, as [`run_loop`](Self::run_loop) does, at its desk. A run that
-    /// waits or runs turns has some time to return after `cancel` is set.
+    /// Runs the loop of a plugin once, like [`run_loop`](Self::run_loop), with this desk. A run
+    /// that waits for the end of the host or starts turns has some time to return after `cancel` is
+    /// set.
     pub(crate) async fn run_loop_at(
         &mut self,
         plugin: &str,
@@ -148,7 +149,7 @@ impl Session {
         })
     }
 
-    /// Emits a notice about a loop.
+    /// Emits an event about a loop to the observers of the session.
     pub(crate) fn send_to_loop(&mut self, event: Event) {
         self.agent.emit_event_to_observers(event);
     }
@@ -158,13 +159,14 @@ impl Session {
         self.agent.spec().session.bytes()
     }
 
-    /// Resets the counts of plugins' usage in one session: lines of log, requests and the like.
+    /// Resets the counts of the plugins' usage in the session, such as log lines and requests.
     pub(crate) fn renew_limits(&self) {
         self.offers.renew_limits();
     }
 }
 
-/// Interrupts a run when the host ends: at once, or after a grace time if the run was notified.
+/// Interrupts a run after `cancel` is set: at once, or after [`TURN_GRACE`] if the run itself
+/// learns of the end of the host.
 async fn interrupt_later(
     desk: &LoopDesk,
     cancel: &CancellationToken,
@@ -178,7 +180,7 @@ async fn interrupt_later(
     std::future::pending().await
 }
 
-/// Creates the entry and the event of a run.
+/// Creates the session entry and the event of a run.
 fn loop_records(plugin: &str, ended: &EndedCall<LoopReply>) -> (Body, Event) {
     let (outcome, after, reason) = match &ended.result {
         Ok(LoopReply::Done) => (LoopResult::Done, None, None),

@@ -1,8 +1,8 @@
-//! Ids of the sessions in which a loop runs turns.
+//! Creates the ids of the sessions in which a loop runs turns.
 //!
-//! An id says whose session it is: `loop.PLUGIN.NAME.PLACE`. The place is a digest of the workspace
-//! and of the plugin's own folder, so that neither a plugin from another place nor another workspace
-//! has the same. No name of a plugin contains a `.`. Start from [`LoopSessionNames`].
+//! An id has the form `loop.PLUGIN.NAME.PLACE`. `PLACE` is a digest of the workspace and of the
+//! plugin's data folder, so that a plugin of the same name with another data folder, or in another
+//! workspace, has other ids. No name of a plugin contains a `.`. Start from [`LoopSessionNames`].
 
 use std::path::Path;
 
@@ -13,19 +13,19 @@ use crate::text::clean_line;
 /// Prefix of the id of every session in which a loop runs turns.
 const PREFIX: &str = "loop.";
 
-/// Prefix of the name of a session that a loop did not name.
+/// First character of `NAME` if the loop did not name the session.
 const UNNAMED: char = '_';
 
-/// Number of digits in a session id from the hash of the workspace and the plugin's folder of data.
+/// Number of digits of `PLACE`.
 const PLACE_DIGITS: usize = 8;
 
-/// Number of random digits in the id of a new session.
+/// Number of random digits in `NAME` if the loop did not name the session.
 const FRESH_DIGITS: usize = 10;
 
 /// Maximum length of a session's name, in bytes.
 const MAX_NAME_BYTES: usize = 40;
 
-/// Longest text that an error repeats, in bytes.
+/// Maximum length of a quoted text in an error, in bytes.
 const MAX_SHOWN: usize = 96;
 
 /// Names of the sessions of one loop in one workspace.
@@ -36,7 +36,7 @@ pub(super) struct LoopSessionNames {
 }
 
 impl LoopSessionNames {
-    /// Creates the names for a plugin that keeps its data under `keeper`.
+    /// Creates the names for a plugin whose data folder is `keeper`.
     pub(super) fn new(plugin: &str, keeper: &str, workspace: &Path) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(workspace.as_os_str().as_encoded_bytes());
@@ -50,15 +50,15 @@ impl LoopSessionNames {
         }
     }
 
-    /// Returns the id of a new session.
+    /// Returns an id for a new session that the loop did not name.
     pub(super) fn fresh_id(&self) -> String {
         let id = crate::clock::new_id();
-        // Take the end of the id, which is random; its beginning is the time.
+        // Use the end of the new id, which is random; its beginning encodes the time.
         let digits = id.get(id.len().saturating_sub(FRESH_DIGITS)..);
         self.id_of(&format!("{UNNAMED}{}", digits.unwrap_or(&id)))
     }
 
-    /// Returns the id of the session that the loop keeps under a name.
+    /// Returns the id of the session to which the loop gave this name.
     ///
     /// # Errors
     /// The name has other characters than a-z, 0-9 and `-`, or is too long.
@@ -88,7 +88,7 @@ impl LoopSessionNames {
     }
 }
 
-/// Returns the plugin whose loop the session of this id belongs to, by the id alone.
+/// Returns the plugin whose loop owns the session, judging by the id alone; `None` if no loop does.
 #[must_use]
 pub fn loop_of_session(id: &str) -> Option<&str> {
     let mut parts = id.strip_prefix(PREFIX)?.split('.');

@@ -17,10 +17,10 @@ const MAX_MODEL_BYTES: usize = 128;
 /// Maximum length of the id of an input, in bytes.
 const MAX_INPUT_ID_BYTES: usize = 256;
 
-/// Longest text that an error repeats, in bytes.
+/// Maximum length of a quoted text in an error, in bytes.
 const MAX_SHOWN: usize = 96;
 
-/// Checks an order of a turn.
+/// Checks the parameters of a turn that a loop orders.
 ///
 /// # Errors
 /// The input is empty or too long, or another part is not valid.
@@ -61,11 +61,11 @@ pub(super) fn check_order(host: &Host, order: &LoopTurnOrder) -> Result<(), Hand
     Ok(())
 }
 
-/// Checks that a turn of a loop may run in an existing session: it is of this workspace and, unless
-/// it is the loop's own, a conversation. Blocks.
+/// Checks that a turn of a loop may run in an existing session. The session must belong to this
+/// workspace and, unless it is the loop's own, be a conversation of a person. Blocks.
 ///
 /// # Errors
-/// There is no such session, or it is of another workspace or not a conversation.
+/// There is no such session, it belongs to another workspace, or it is not a conversation.
 pub(super) fn check_conversation(host: &Host, id: &str, is_own: bool) -> Result<(), HandleError> {
     let shown = clean_line(id, MAX_SHOWN);
     if !is_session_id(id) {

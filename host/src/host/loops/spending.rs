@@ -1,6 +1,6 @@
-//! Cost of the turns of one loop, checked against the operator's daily limit.
+//! Adds up the cost of the turns of one loop, and checks it against the operator's daily limit.
 //!
-//! A turn reserves the most that it may spend, so that turns side by side cannot pass the limit
+//! A turn reserves the most that it may spend, so that concurrent turns cannot exceed the limit
 //! together. The module must not know turns. Start from [`LoopSpending`].
 
 use std::collections::VecDeque;
@@ -13,16 +13,16 @@ use tokio::time::Instant;
 use crate::lock::lock;
 use crate::point::handle::HandleError;
 
-/// Time in which costs are added up.
+/// Period over which costs are added up.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Least amount for which a turn begins, in US dollars.
+/// Minimum amount that must be left for a turn to start, in US dollars.
 const LEAST_USD: f64 = 0.000_001;
 
 /// Costs of the turns of one loop. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct LoopSpending {
-    /// Maximum cost of a day, in US dollars; `None` for no limit.
+    /// Maximum cost per day, in US dollars; `None` for no limit.
     limit: Option<f64>,
     costs: Arc<Mutex<LoopCosts>>,
 }
@@ -30,13 +30,13 @@ pub(super) struct LoopSpending {
 /// Costs in US dollars.
 #[derive(Debug, Default)]
 struct LoopCosts {
-    /// Costs of ended turns and when they ended.
+    /// Costs of ended turns, and when the turns ended.
     spent: VecDeque<(Instant, f64)>,
-    /// Maximum further cost of the running turns.
+    /// Maximum further cost of the running turns together.
     reserved: f64,
 }
 
-/// Cost that a running turn has reserved. Dropping this replaces the reservation with the turn's
+/// Cost that a running turn has reserved. Dropping it replaces the reservation with the turn's
 /// cost, even if the task of the turn failed.
 #[derive(Debug)]
 pub(super) struct ReservedCost {
@@ -44,7 +44,7 @@ pub(super) struct ReservedCost {
     most: Option<f64>,
     /// Cost of the turn; `None` until it ends normally.
     cost: Option<f64>,
-    /// Whether the turn has begun.
+    /// Whether the turn has begun and may have cost something.
     has_begun: Arc<AtomicBool>,
 }
 
@@ -56,7 +56,8 @@ impl LoopSpending {
         }
     }
 
-    /// Reserves the cost of a turn that may spend `wanted`.
+    /// Reserves the cost of a turn that may cost `wanted` US dollars, or less if less is left of
+    /// the limit. Without `wanted`, reserves all that is left.
     ///
     /// # Errors
     /// Nothing is left of the limit. The message names `plugin`.
@@ -97,12 +98,12 @@ impl LoopSpending {
 }
 
 impl ReservedCost {
-    /// Returns the most that the turn may cost, in US dollars; `None` for no limit.
+    /// Returns the maximum cost of the turn in US dollars; `None` for no limit.
     pub(super) fn most(&self) -> Option<f64> {
         self.most
     }
 
-    /// Returns the flag that is to be set when the turn begins.
+    /// Returns the flag that must be set when the turn begins.
     pub(super) fn has_begun(&self) -> Arc<AtomicBool> {
         self.has_begun.clone()
     }
@@ -120,7 +121,7 @@ impl Drop for ReservedCost {
         };
         let mut costs = lock(&self.spending.costs);
         costs.reserved = (costs.reserved - most).max(0.0);
-        // Assume that an aborted turn has cost its whole limit.
+        // Assume that a turn without a known cost has spent all that it reserved.
         if self.has_begun.load(Ordering::Acquire) {
             let usd = self.cost.unwrap_or(most);
             costs.spent.push_back((Instant::now(), usd));

@@ -1,6 +1,6 @@
-//! A turn that a loop ordered, and the ways to run it.
+//! Defines a turn that a loop ordered, and runs it.
 //!
-//! Whoever runs it opens the session with [`LoopTurn::open_session`] and runs the turn with
+//! A runner opens the session with [`LoopTurn::open_session`] and runs the turn with
 //! [`LoopTurn::run_in`]. Start from [`TurnRunner`].
 
 use std::collections::BTreeMap;
@@ -21,10 +21,10 @@ use crate::text::error_chain;
 
 /// Runs the turns that loops order.
 pub trait TurnRunner: Send + Sync {
-    /// Runs a turn to its end. The error is the reason why there was none.
+    /// Runs a turn to its end. The error is the reason why the turn has no outcome.
     fn run_turn(&self, turn: LoopTurn) -> BoxFuture<'static, Result<TurnOutcome, String>>;
 
-    /// Says something to the turn that runs in a session. Returns whether one runs.
+    /// Sends a text to the turn that runs in a session. Returns whether a turn runs there.
     fn steer_turn<'a>(&'a self, session: &'a str, text: String) -> BoxFuture<'a, bool>;
 }
 
@@ -40,7 +40,7 @@ pub struct LoopTurn {
     pub(super) max_cost_usd: Option<f64>,
     pub(super) cancel: CancellationToken,
     pub(super) watcher: Option<Sender<Stamped>>,
-    /// Set from the beginning of a turn on, which may cost something.
+    /// Set when the turn begins, because it may cost something from then on.
     pub(super) has_begun: Arc<AtomicBool>,
 }
 
@@ -57,10 +57,10 @@ impl LoopTurn {
         &self.cancel
     }
 
-    /// Returns the function that opens the session, or creates it if it is missing. `last` never
-    /// means a session that is made here.
+    /// Returns a function that opens the session, or creates it if it is missing. The created
+    /// session belongs to the loop, so the session name `last` never selects it.
     ///
-    /// The function fails where the session is open elsewhere or cannot be read.
+    /// The function fails if the session is open elsewhere or cannot be read.
     pub fn open_session(
         &self,
     ) -> impl Fn(SessionBuilder) -> Result<Session, Error> + Send + Sync + use<> {
@@ -109,8 +109,8 @@ impl LoopTurn {
         }
         self.has_begun.store(true, Ordering::Release);
         let outcome = turn.await.map_err(|error| error_chain(&error))?;
-        // This input id had a turn before: its stored outcome is returned, nothing ran, and no cost
-        // is added.
+        // A turn with this input id was already run: its stored outcome is returned, nothing runs,
+        // and no cost is added.
         if outcome.turn <= n_before {
             self.has_begun.store(false, Ordering::Release);
         }
@@ -122,7 +122,7 @@ impl LoopTurn {
 /// approver of the host.
 pub(super) struct PerTurnSessions {
     host: Host,
-    /// Handles to steer the running turns, by session id.
+    /// Handles that send texts to the running turns, by session id.
     steering: Arc<Mutex<BTreeMap<String, SteerHandle>>>,
 }
 
@@ -139,7 +139,8 @@ impl TurnRunner for PerTurnSessions {
     fn run_turn(&self, turn: LoopTurn) -> BoxFuture<'static, Result<TurnOutcome, String>> {
         let (host, steering) = (self.host.clone(), self.steering.clone());
         Box::pin(async move {
-            // Files are read and plugins made ready: other loops must not wait for it.
+            // Opening reads files and prepares plugins, so it runs on a blocking thread and other
+            // loops need not wait for it.
             let open = turn.open_session();
             let opened = tokio::task::spawn_blocking(move || open(host.session())).await;
             let opened = opened.map_err(|error| error.to_string())?;

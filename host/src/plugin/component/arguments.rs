@@ -1,4 +1,4 @@
-//! Arguments in JSON as values of the component model.
+//! Converts JSON arguments of a tool call to values of the component model.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,15 +9,16 @@ use wasmtime::component::{Type, Val};
 use super::functions::ForeignFunction;
 use super::schemas::{is_bytes, is_nullable};
 
-/// Maximum length of a list of bytes: each byte takes the memory of a whole value.
+/// Maximum length of a `list<u8>` argument, in bytes: in the host, each byte takes the memory of a
+/// complete `Val`.
 const MAX_LIST_BYTES: usize = 1 << 20;
 
 impl ForeignFunction {
-    /// Converts the arguments of a call. They fit the schema already; this checks the rest, such
-    /// as the length of bytes.
+    /// Converts the arguments of a call, which already fit the schema. Checks what the schema
+    /// cannot express, such as the length of a byte list.
     ///
     /// # Errors
-    /// A sentence for the caller, which names the argument.
+    /// Returns a sentence for the caller, which names the argument.
     pub(super) fn read_arguments(&self, arguments: &Value) -> Result<Vec<Val>, String> {
         let values = self.parameters.iter().map(|(name, ty)| {
             let given = arguments.get(name).unwrap_or(&Value::Null);
@@ -27,7 +28,7 @@ impl ForeignFunction {
     }
 }
 
-/// Converts one value. The error continues the name of the argument.
+/// Converts one value. The error is phrased to follow the name of the argument.
 fn read_value(ty: &Type, given: &Value) -> Result<Val, String> {
     Ok(match ty {
         Type::Bool => Val::Bool(given.as_bool().ok_or_else(|| wrong("true or false"))?),
@@ -163,7 +164,7 @@ fn text_of(given: &Value) -> Result<&str, String> {
 }
 
 fn read_integer<T: TryFrom<i64>>(given: &Value) -> Result<T, String> {
-    // Some callers write `1.0` for a whole number, which JSON Schema takes for an integer.
+    // JSON Schema accepts `1.0` as an integer, and some callers write whole numbers like this.
     let whole = given.as_i64().or_else(|| {
         let number = given.as_f64()?;
         (number.fract() == 0.0).then(|| format!("{number}").parse().ok())?
@@ -178,7 +179,7 @@ fn read_digits<T: std::str::FromStr>(given: &Value) -> Result<T, String> {
         .map_err(|_| wrong("the digits of an integer in its range"))
 }
 
-/// Rounds to the nearest number of 32 bits, as the component model does.
+/// Rounds to the nearest `f32`, as the component model does.
 fn narrow(number: f64) -> f32 {
     number as f32
 }

@@ -1,4 +1,4 @@
-//! A function of a component as a tool of the host.
+//! Calls a function of a component as a tool of the host.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(in super::super) struct ForeignTool {
     pub(in super::super) deadline: Duration,
     /// Permissions of the component, as text.
     pub(in super::super) may: Arc<[String]>,
-    /// Way in which changes of files by the component are known.
+    /// Method by which the host learns which files the component changes.
     pub(in super::super) tracking: FileTracking,
 }
 

@@ -1,4 +1,5 @@
-//! Descriptions of functions, from the section `package-docs` that tools of WebAssembly add.
+//! Reads descriptions of functions from the custom section `package-docs`, which WebAssembly tools
+//! add to a component.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +9,15 @@ use wasmparser::{Parser, Payload};
 use super::functions::cut_description;
 use crate::secret::Scanner;
 
-/// Name of the section, and its version in the first byte.
+/// Name of the section, and its supported version, which is the first byte.
 const SECTION: &str = "package-docs";
 const VERSION: u8 = 1;
 
 /// Largest section that is read, in bytes.
 const MAX_SECTION_BYTES: usize = 1 << 20;
 
-/// Descriptions by interface and function; the interface is empty for functions of the world.
+/// Descriptions by the names of interface and function; the interface name is empty for functions
+/// that the world exports directly.
 #[derive(Default)]
 pub(super) struct FunctionDocs(BTreeMap<(String, String), String>);
 
@@ -63,8 +65,8 @@ impl FunctionDocs {
         }
     }
 
-    /// Describes a function. A description with a likely secret is left out: it would be
-    /// sent with every request.
+    /// Returns the description of a function, or a generic one if there is none or if it likely
+    /// contains a secret: it is sent to the model with every request.
     pub(super) fn describe(&self, path: &[String], shown: &str) -> String {
         let own = match path {
             [interface, name] => {

@@ -1,4 +1,4 @@
-//! The exported functions of a component, as tools.
+//! Turns the exported functions of a component into tools.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::text::clean_line;
 use crate::tool::registry::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, MAX_TOOLS_PER_PLUGIN};
 use crate::tool::schema;
 
-/// Number of hexadecimal digits that tell cut names apart.
+/// Number of hexadecimal digits of the hash that keeps truncated names distinct.
 const HASH_DIGITS: usize = 8;
 
 /// An exported function, ready to be called.
@@ -29,17 +29,18 @@ pub(in super::super) struct ForeignFunction {
     pub(super) results: Vec<Type>,
 }
 
-/// The functions of a component.
+/// Exported functions of a component.
 #[derive(Default)]
 pub(in super::super) struct ForeignFunctions {
-    /// Tools, each with its function.
+    /// Tools, each with the function that it calls.
     pub(in super::super) tools: Vec<(ToolSpec, Arc<ForeignFunction>)>,
     /// Functions that are not offered, each with the reason.
     pub(in super::super) refused: Vec<String>,
 }
 
-/// Checks one import of a component. All of WASI is linked, and denied at every use that was not
-/// granted: standard libraries of many languages import interfaces that a program never uses.
+/// Checks one import of a component. All of WASI may be imported, because the standard libraries of
+/// many languages import interfaces that a program never uses; each use that was not granted is
+/// denied.
 pub(in super::super) fn check_foreign_import(
     manifest: &Manifest,
     interface: &str,
@@ -53,8 +54,8 @@ pub(in super::super) fn check_foreign_import(
 /// Lists the functions of a component as tools of `manifest`.
 ///
 /// # Errors
-/// It exports an interface of the contract, two functions come out with one name, or none can be
-/// offered.
+/// The component exports an interface of the contract, two functions get the same tool name, or no
+/// function can be offered.
 pub(in super::super) fn list_functions(
     manifest: &Manifest,
     component: &Component,
@@ -119,7 +120,7 @@ pub(in super::super) fn list_functions(
 
 type ExportedFunction = (Vec<String>, ComponentFunc, ComponentExportIndex);
 
-/// Returns the functions of a component and of the interfaces that it exports.
+/// Returns the functions that a component exports directly or in an exported interface.
 fn exported_functions(
     component: &Component,
     engine: &Engine,
@@ -158,8 +159,9 @@ fn exported_functions(
     Ok(found)
 }
 
-/// Returns the name of a tool: that of the component, of the interface without package and version,
-/// and of the function. A name that is too long is cut and ends in digits of a hash.
+/// Returns the name of a tool: the names of the component, of the interface without package and
+/// version, and of the function, joined by `_`. A name that is too long is truncated and ends in
+/// digits of a hash.
 ///
 /// For example, in the component `clock`:
 ///
@@ -190,8 +192,8 @@ fn tool_name(component: &str, path: &[String]) -> String {
     format!("{head}_{digits}")
 }
 
-/// Returns the schema of a function's arguments: an object with a property for each parameter. One
-/// of an optional type may be left out.
+/// Returns the schema of a function's arguments: an object with a property for each parameter. A
+/// parameter of an optional type may be omitted.
 fn describe_function(function: &ComponentFunc) -> Result<Value, String> {
     if function.async_() {
         return Err("it is asynchronous (WASI 0.3)".to_owned());
@@ -225,7 +227,7 @@ fn describe_function(function: &ComponentFunc) -> Result<Value, String> {
     schema::compile(&parameters).map(|_| parameters)
 }
 
-/// Returns a description within the limit.
+/// Truncates a description to the maximum length.
 pub(super) fn cut_description(mut text: String) -> String {
     if text.len() > MAX_DESCRIPTION_BYTES {
         text.truncate(text.floor_char_boundary(MAX_DESCRIPTION_BYTES - '…'.len_utf8()));

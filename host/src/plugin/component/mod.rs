@@ -1,9 +1,10 @@
 //! Components that were not written for this host: every exported function is a tool.
 //!
-//! Such a component has no manifest and no contract. The operator names it and gives it permissions,
-//! so a manifest stands for one that holds exactly these; from there on it is loaded, granted, limited
-//! and judged like a plugin. Types of the component model become JSON Schema; a function whose types
-//! have no JSON form (resources, streams, futures) is not offered, and is named.
+//! Such a component has no manifest and no contract. The operator names it and grants it
+//! permissions. A manifest with exactly these permissions is created for the component, which from
+//! then on is loaded, limited and checked like a plugin. Types of the component model become JSON
+//! Schema; a function whose types have no JSON form (resources, streams, futures) is not offered;
+//! it is reported instead.
 //!
 //! Start from [`ForeignComponent`].
 
@@ -21,13 +22,13 @@ use super::manifest::Manifest;
 pub(super) use call::ForeignTool;
 pub(super) use functions::{ForeignFunctions, check_foreign_import, list_functions};
 
-/// A component to load, with the permissions that the operator gives it.
+/// Component to load, with the permissions that the operator grants to it.
 #[derive(Clone, Debug)]
 pub struct ForeignComponent {
-    /// Folder of the file, as a real path.
+    /// Canonical path of the folder that contains the component file.
     pub folder: PathBuf,
-    /// Stands for the manifest that the component does not have.
+    /// Manifest that was created for the component, which has none of its own.
     pub manifest: Manifest,
-    /// Environment variables that it sees.
+    /// Environment variables that the component sees.
     pub environment: Vec<(String, String)>,
 }

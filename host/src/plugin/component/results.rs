@@ -1,4 +1,4 @@
-//! Results of a component as the output of a tool.
+//! Converts the result of a component's function to the output of a tool.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,8 +10,8 @@ use crate::json::MAX_BYTES;
 use crate::message::{Blob, Part};
 use crate::tool::ToolOutput;
 
-/// Converts the result of a call: a text, an image, or a JSON value. `err` of a `result` is an error
-/// of the tool.
+/// Converts the result of a call: a text, an image, or a JSON value. A `result` that is `err`
+/// becomes an error of the tool.
 pub(super) fn output_of(results: Vec<Val>, sanitizer: CallSanitizer<'_>) -> ToolOutput {
     let (value, is_error) = match results.into_iter().next() {
         Some(Val::Result(Ok(value))) => (value.map(|value| *value), false),
@@ -47,8 +47,8 @@ fn json_output(value: Val, sanitizer: CallSanitizer<'_>) -> ToolOutput {
     }
 }
 
-/// Returns the bytes of a list of bytes. `None` for an empty list, because its type is not known
-/// here.
+/// Returns the bytes of a value that is a list of bytes. `None` for an empty list, because only its
+/// elements show the type.
 fn bytes_of(value: &Val) -> Option<Vec<u8>> {
     let Val::List(items) = value else {
         return None;
@@ -119,7 +119,7 @@ fn object_with(name: &str, value: Value) -> Value {
     Value::Object(Map::from_iter([(name.to_owned(), value)]))
 }
 
-/// JSON has no infinite numbers and no NaN: write them as text.
+/// Converts a number to JSON. Infinite numbers and NaN, which JSON does not have, become text.
 fn number_of(value: f64) -> Value {
     match Number::from_f64(value) {
         Some(number) => number.into(),

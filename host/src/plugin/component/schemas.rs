@@ -1,4 +1,4 @@
-//! Types of the component model as JSON Schema.
+//! Converts types of the component model to JSON Schema.
 //!
 //! | type | JSON |
 //! |---|---|
@@ -18,15 +18,16 @@
 use serde_json::{Map, Value, json};
 use wasmtime::component::Type;
 
-/// Maximum number of types and names within the parameters and results of one function. Types that
-/// are used twice are written out twice, so that few bytes of a component can stand for millions of
-/// types.
+/// Maximum number of types and names within the parameters and results of one function. A type that
+/// is used twice is written out twice, so without this limit a small component could expand to
+/// millions of types.
 pub(super) const MAX_TYPES: usize = 4096;
 
-/// Returns the schema of a type, and takes the number of types within it from `room`.
+/// Returns the schema of a type, and subtracts the number of types within it from `room`.
 ///
 /// # Errors
-/// The type has no JSON form, or there is no room; phrased to follow the name of the parameter.
+/// The type has no JSON form, or `room` is used up. The error is phrased to follow the name of the
+/// parameter.
 pub(super) fn schema_of(ty: &Type, room: &mut usize) -> Result<Value, String> {
     take_room(room, 1)?;
     Ok(match ty {
@@ -118,17 +119,19 @@ fn integer(min: i64, max: i64) -> Value {
     json!({"type": "integer", "minimum": min, "maximum": max})
 }
 
-/// Whether a list with these elements is a byte string.
+/// Whether a list with elements of this type is a byte string.
 pub(super) fn is_bytes(element: &Type) -> bool {
     matches!(element, Type::U8)
 }
 
-/// Whether null is a value of a type, so that an option of it needs a mark.
+/// Whether null is a valid value of the type. An option of such a type is written as an object with
+/// `some`, so that its two kinds of absence differ.
 pub(super) fn is_nullable(ty: &Type) -> bool {
     matches!(ty, Type::Option(_))
 }
 
-/// The schema of an object with one property; null for a case without a value.
+/// Returns the schema of an object with the one property `name`. Without `ty`, the property is
+/// null.
 fn object_with(name: &str, ty: Option<&Type>, room: &mut usize) -> Result<Value, String> {
     let value = match ty {
         Some(ty) => schema_of(ty, room)?,

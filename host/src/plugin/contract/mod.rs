@@ -24,7 +24,7 @@ use crate::point::catalog;
 /// Prefix of the contract's interfaces.
 const PACKAGE: &str = "rind:plugin/";
 
-/// Version of `wit/`.
+/// Version of the current contract, which is in `wit/`.
 pub const CURRENT: &str = version_of(include_str!("../../../../wit/world.wit"));
 
 /// Files of the contract, with their paths below `wit/`. Released versions are in subdirectories.
@@ -49,9 +49,10 @@ pub(super) type Link = fn(&mut LinkerInstance<'_, HostState>) -> wasmtime::Resul
 /// are not listed are bound and linked with the types of the newest version.
 pub(super) struct ContractVersion {
     number: &'static str,
-    /// Interfaces that the host offers with other functions or types.
+    /// Interfaces that have other functions or types in this version, each with its link function.
     imports: &'static [(&'static str, Link)],
-    /// Points with other types or another name: the interface, the point in the catalog, its types.
+    /// Points that have other types or another name in this version: the name of the interface, the
+    /// name of the point in the catalog, and the types.
     points: &'static [(&'static str, &'static str, &'static dyn PointBinding)],
 }
 
@@ -67,7 +68,7 @@ static VERSIONS: &[ContractVersion] = &[
     next::VERSION,
 ];
 
-/// Numbers of the supported versions, oldest first.
+/// Returns the numbers of the supported versions, oldest first.
 pub fn supported() -> impl DoubleEndedIterator<Item = &'static str> {
     VERSIONS.iter().map(|version| version.number)
 }
@@ -102,7 +103,7 @@ pub(super) fn find_binding(
 }
 
 /// Adds an interface to a linker under its name in each supported version. `module` is the name of
-/// its bindings.
+/// the Rust module with the interface's bindings.
 pub(super) fn link_module(
     linker: &mut Linker<HostState>,
     module: &str,

@@ -1,8 +1,8 @@
-//! Digest of the sources that a component was built from, in a section of the component: tells
-//! whether the component is older than the sources beside it.
+//! Digest of the sources that a component was built from. It is stored in a section of the
+//! component, and shows whether the sources in the plugin's folder have changed since the build.
 //!
-//! Only files in the plugin's own folder count. It must not know how a plugin is built. Start from
-//! [`find_staleness`].
+//! Only files in the plugin's own folder count. The module must not know how a plugin is built.
+//! Start from [`find_staleness`].
 
 use std::fs;
 use std::io;
@@ -10,34 +10,35 @@ use std::path::Path;
 
 use super::stamp;
 
-/// Name of the custom section: `blake3:` and 64 hex digits.
+/// Name of the custom section, which contains `blake3:` and 64 hex digits.
 pub const SOURCES_SECTION: &str = "rind:sources";
 
-/// Manifests of the languages' tools; a folder without one has no sources.
+/// Package manifests of the supported languages; a folder without one of them has no sources.
 const MANIFESTS: [&str; 3] = ["Cargo.toml", "package.json", "pyproject.toml"];
 
-/// Extensions of sources and of files that a build reads.
+/// Extensions of source files and of other files that a build reads.
 const EXTENSIONS: [&str; 14] = [
     "rs", "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "json", "py", "pyi", "wit", "toml",
 ];
 
-/// Directories that tools write, and the cases: no source of a component.
+/// Directories without sources: those that build tools write, and the directory of test cases.
 const OTHER_FOLDERS: [&str; 4] = ["target", "node_modules", "__pycache__", "tests"];
 
-/// Files that tools write, and the manifest of the plugin, which has a section of its own.
+/// Files that are not sources: those that tools write, and the plugin's manifest, which has its own
+/// section.
 const OTHER_FILES: [&str; 3] = ["plugin.toml", "plugin.schema.json", "package-lock.json"];
 
-/// Maximum number of sources; the staleness of a larger plugin is not known.
+/// Maximum number of source files; for a plugin with more, staleness is unknown.
 const MAX_FILES: usize = 5_000;
 
-/// Maximum size of all sources, in bytes.
+/// Maximum size of all source files together, in bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Maximum depth of directories.
+/// Maximum depth to which directories are searched.
 const MAX_DEPTH: usize = 16;
 
-/// Returns the digest of the sources in a plugin's folder; `None` if there are none, or too many,
-/// or one cannot be read. Symlinks are not followed.
+/// Returns the digest of the sources in a plugin's folder; `None` if there are no sources or too
+/// many, or if one cannot be read. Symlinks are not followed.
 #[must_use]
 pub fn digest_sources(folder: &Path) -> Option<String> {
     if !MANIFESTS.iter().any(|name| folder.join(name).is_file()) {
@@ -101,7 +102,7 @@ fn find_sources(
 }
 
 /// Returns a message if a component was built from other sources than those in the plugin's folder;
-/// `None` if it was built from these, or if that is unknown.
+/// `None` if it was built from these sources, or if that is unknown.
 #[must_use]
 pub fn find_staleness(folder: &Path, component: &[u8]) -> Option<String> {
     let built = stamp::section_of(component, SOURCES_SECTION)?;

@@ -22,7 +22,7 @@ pub const SECTION: &str = "rind:contract";
 /// with this prefix.
 pub const MANIFEST_SECTION: &str = "rind:file/plugin.toml";
 
-/// Maximum length of a section that is read, in bytes.
+/// Maximum length of a stamp section that is read, in bytes.
 const MAX_SECTION_BYTES: usize = 1024;
 
 /// Maximum length of a stamp's text that is shown, in bytes.
@@ -40,7 +40,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Appends the section to a component that has none.
+    /// Appends the stamp section to a component that has none.
     ///
     /// # Errors
     /// The bytes are not a component, or the texts are too long to be read again.
@@ -88,7 +88,7 @@ pub fn manifest_of(component: &[u8]) -> Option<Vec<u8>> {
     section_of(component, MANIFEST_SECTION)
 }
 
-/// Returns the first section of this name of the outermost component.
+/// Returns the first custom section with this name in the outermost component.
 pub(super) fn section_of(component: &[u8], name: &str) -> Option<Vec<u8>> {
     let mut depth = 0_usize;
     for payload in Parser::new(0).parse_all(component) {

@@ -1,7 +1,7 @@
-//! Payloads passed to a guest: small ones are copied, large ones are lent as a handle.
+//! Payloads passed to a guest: small payloads are copied, large ones are passed as a handle.
 //!
-//! A conversation may be large, so a hook gets a handle and reads only the parts that it needs
-//! (`imports/handles.rs`).
+//! A conversation may be large, so a hook gets a handle, through which it reads only the parts that
+//! it needs (`imports/handles.rs`).
 
 use std::any::Any;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::message::Message;
 use crate::point::payload as p;
 
 /// Payload that the guest reads through a handle during the current call. The dispatcher and the
-/// call share it without a copy.
+/// call share the payload without a copy.
 #[derive(Clone)]
 pub(in super::super) enum LentPayload {
     /// Payload of `context`.
     Conversation(Arc<Vec<Message>>),
-    /// Payload of compaction and archival.
+    /// Payload of the points of compaction and archival.
     Slice(Arc<p::Slice>),
     /// Payload of `before-provider-request`.
     WireRequest(Arc<p::WireRequest>),
@@ -29,16 +29,16 @@ pub(in super::super) enum LentPayload {
     FinishedCall(Arc<p::FinishedCall>),
 }
 
-/// Payload that is converted for guests, or lent as a handle.
+/// Payload that is converted for guests, or passed to them as a handle.
 pub(in super::super) trait ShowPayload {
     /// Either [`ConvertedPayload`] or a handle.
     type Shown;
 
-    /// Converts the payload, or lends it to `call`.
+    /// Converts the payload, or stores it in `call` and returns a handle to it.
     fn show(&self, call: &mut CurrentCall) -> Self::Shown;
 }
 
-/// Payload that guests get unconverted. Method resolution prefers the candidate with fewer
+/// Payload that is passed to guests unconverted. Method resolution prefers the candidate with fewer
 /// references, so `payload.show(call)` picks [`ShowPayload`] for a payload that implements both.
 pub(in super::super) trait ShowAsIs {
     type Shown;
@@ -54,7 +54,7 @@ impl<'a, T> ShowAsIs for &'a T {
     }
 }
 
-/// Payload in the generated type.
+/// Payload converted to the generated type.
 pub(in super::super) struct ConvertedPayload<T>(pub(in super::super) T);
 
 /// Form in which the generated functions take a payload: handles by value, everything else by
@@ -111,7 +111,7 @@ pub(in super::super) fn given_name(payload: &dyn Any) -> Option<&str> {
     text.map(String::as_str)
 }
 
-/// Handle number. A call has only one payload, so a single number is enough.
+/// Number of every handle. A call has only one payload, so a single number is enough.
 const ONLY: u32 = 0;
 
 macro_rules! lent {

@@ -112,8 +112,8 @@ impl ShowPayload for p::ProposedCall {
     }
 }
 
-/// Converts the records of which the host has a type of its own, field by field. Fields that only
-/// the host's type has are not shown to guests.
+/// Converts, field by field, the records for which the host has its own type. Fields that only the
+/// host's type has are not shown to guests.
 macro_rules! records {
     ($($(#[$doc:meta])* $record:ident { $($(#[$about:meta])* $field:ident $(as $name:literal)?: $type:ty,)* })*) => {
         $(records!(@record $record { $($field)* });)*

@@ -1,4 +1,4 @@
-//! `rind:plugin/agent-turn`: primitives of the turn that a loop of the agent runs. Linked only if
+//! `rind:plugin/agent-turn`: primitives with which an agent loop runs a turn. Linked only if
 //! granted.
 
 use super::super::bindings::rind::plugin::agent_turn as wit;
@@ -12,7 +12,7 @@ use crate::point::agent_loop::{
 use crate::point::deadline::pause_clock;
 use crate::point::handle::HandleError;
 
-/// Name of the interface.
+/// Name of the contract's interface.
 const IMPORT: &str = "agent-turn";
 
 /// Maximum length in bytes of the name of a model or of a preset.
@@ -83,10 +83,11 @@ impl wit::Host for HostState {
     }
 }
 
-/// Asks the turn for a primitive. The deadline of the call stands still meanwhile.
+/// Asks the turn to carry out a primitive. The deadline of the call is paused meanwhile.
 ///
 /// # Errors
-/// The current call runs no turn: a hook, a tool, a command or another loop uses the import.
+/// The current call runs no turn, because a hook, a tool, a command or another loop used the
+/// import.
 async fn ask_turn<T>(
     host: &mut HostState,
     primitive: impl FnOnce(PrimitiveReply<T>) -> TurnPrimitive,

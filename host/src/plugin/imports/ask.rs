@@ -7,10 +7,10 @@ use super::super::sanitize::CallSanitizer;
 use crate::point::deadline::pause_clock;
 use crate::point::handle::{HandleError, PersonAnswer, PersonQuestion, QuestionKind};
 
-/// Maximum length of a question and of an answer, in bytes.
+/// Maximum length of a question or of an answer, in bytes.
 pub(super) const MAX_TEXT_BYTES: usize = 1_000;
 
-/// Maximum length of an option, in bytes.
+/// Maximum length of an answer option, in bytes.
 const MAX_OPTION_BYTES: usize = 100;
 
 /// Allowed number of options; each is selected by typing one digit.

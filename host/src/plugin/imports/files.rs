@@ -12,8 +12,9 @@ use crate::point::handle::HandleError;
 use crate::point::trace::AccessOutcome;
 
 /// Maximum size of an append to the plugin's own files that runs on the current thread instead of
-/// the blocking pool, once the directory was counted. The disk is the one that sessions are written
-/// to at every step, and switching threads would take longer than the write.
+/// the blocking pool, provided that the size of the directory is already known. The session file on
+/// the same disk is written at every step anyway, and switching threads would take longer than the
+/// write.
 const INLINE_BYTES: usize = 16 << 10;
 
 impl files::Host for HostState {
@@ -91,15 +92,15 @@ impl files::Host for HostState {
     }
 }
 
-/// Verb of the function that creates a folder with its missing parents.
+/// Verb of the function that creates a folder and its missing parents.
 const CREATE_FOLDER: &str = "create-folder";
 
-/// Change of a path that a plugin makes.
+/// Change that a plugin makes at a path.
 struct PathChange {
     verb: &'static str,
-    /// New content of the file, if it is known.
+    /// New content of the file; `None` if it is not known in advance.
     content: Option<Arc<[u8]>>,
-    /// Whether a link at the end of the path is followed.
+    /// Whether a symlink at the end of the path is followed.
     follows: bool,
 }
 
@@ -124,7 +125,8 @@ impl HostState {
         work: impl FnOnce(&GrantedFolders, &str) -> Result<T, FolderError> + Send + 'static,
     ) -> Result<T, HandleError> {
         let backing = &self.backing;
-        // Most plugins write to their own folders alone, some at every hook.
+        // Most plugins can write only to their own folders, and some do so in every hook: they need
+        // no recorder.
         let recorder = backing.folders.changes_workspace().then(|| {
             let handle = &backing.handle;
             handle.change_recorder(&backing.plugin, &self.call.caller)
@@ -147,7 +149,7 @@ impl HostState {
     }
 
     /// Runs blocking file work and records failures. If the call is cancelled, the work still
-    /// completes: a file is written whole or not at all.
+    /// completes: a file is written completely or not at all.
     async fn on_files<T: Send + 'static>(
         &mut self,
         verb: &str,

@@ -14,7 +14,7 @@ use crate::message::{Content, Message};
 /// Maximum number of messages per read.
 const MAX_MESSAGES: usize = 100;
 
-/// Text size in bytes at which a read of several messages ends.
+/// Size of the text, in bytes, at which a read of several messages ends.
 const MAX_MESSAGES_BYTES: usize = 8 << 20;
 
 /// Maximum length of one text read, in bytes.
@@ -68,8 +68,8 @@ fn text_part(text: &str, offset: u64, length: u64) -> String {
     text.get(start..end).unwrap_or_default().to_owned()
 }
 
-/// Implements the functions of each handle on the lent payload. A handle of another kind than the
-/// lent payload cannot exist; if the engine let one through, the guest traps.
+/// Implements the functions of each handle by reading the payload of the call. A handle of another
+/// kind than the payload cannot exist; if the engine let one through, the guest would trap.
 macro_rules! answers {
     ($($host:ident: $handle:ident { $($name:ident($($arg:ident: $ty:ty),*) -> $answer:ty: |$payload:ident| $value:expr;)* })*) => {$(
         impl wh::$host for HostState {

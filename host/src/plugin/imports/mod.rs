@@ -1,4 +1,4 @@
-//! Imports of plugins: the host's interfaces, one file each, and the table of all of them.
+//! Interfaces that plugins may import from the host, one file each, and the table of all imports.
 //!
 //! A row contains the requirement of an interface, the access it gives, its limits, and its link
 //! function. The check before loading, the linker, `rind plugin inspect` and the docs use this
@@ -64,13 +64,13 @@ use crate::point::loop_handle::{
 };
 use crate::session as sessions;
 
-/// Access of interfaces that contain only types.
+/// Description of the access for interfaces that contain only types.
 const TYPES: &str = "data types, no access";
 
-/// Access of `files` and of `wasi:filesystem`.
+/// Description of the access for `files` and `wasi:filesystem`.
 pub(super) const FILES: &str = "files in the granted folders";
 
-/// Access of `http` and of `wasi:http`.
+/// Description of the access for `http` and `wasi:http`.
 const HTTP: &str = "requests to the granted hosts";
 
 /// Creates the row of an interface of the contract.
@@ -90,8 +90,8 @@ macro_rules! own {
     };
 }
 
-/// Interfaces that a plugin may import: those of `wit/` in the order of its world, then WASI.
-/// Lookup is by prefix, so of two names with a common prefix the longer one comes first.
+/// Interfaces that a plugin may import: those of `wit/` in the order of its world, then WASI. The
+/// first row whose name is a prefix is found, so a longer prefix comes before a shorter one.
 pub const IMPORTS: &[ImportRow] = &[
     own!("types", types, TYPES),
     own!("payloads", payloads, TYPES),
@@ -217,7 +217,8 @@ pub const IMPORTS: &[ImportRow] = &[
         Limit::Bytes(MAX_ADDED_BYTES, "a text"),
     ])
     .waits(),
-    // Linked together with `outgoing-handler`; the rest of the package is for servers.
+    // This interface is linked together with `outgoing-handler`; the rest of the package is for
+    // servers.
     ImportRow::new(
         "wasi:http/types@",
         "data types of requests, no access by itself",
@@ -228,7 +229,7 @@ pub const IMPORTS: &[ImportRow] = &[
         .needs(Needs::Host)
         .limits(HTTP_LIMITS),
     ImportRow::new("wasi:filesystem/", FILES, Some(wasi::link_files)),
-    // Imports that a language's standard library always has, linked to an empty context.
+    // Standard libraries always import these interfaces; they are linked to an empty WASI context.
     ImportRow::new(
         "wasi:io/",
         "streams, no access by themselves",
@@ -249,7 +250,7 @@ pub const IMPORTS: &[ImportRow] = &[
         "random numbers",
         Some(wasi::insecure_random),
     ),
-    // Some standard libraries always import sockets.
+    // Some standard libraries import sockets even if the program never uses them.
     ImportRow::new(
         "wasi:sockets/",
         "linked, and denied at every use",
@@ -268,8 +269,8 @@ const HTTP_LIMITS: &[Limit] = &[
 
 /// Builds a linker with exactly the granted interfaces. An interface that is not granted is absent
 /// from the linker, which is the strongest denial. Sockets are linked only for plugins that declare
-/// that they cannot do without: their context denies every use. A component that knows no contract
-/// gets all of WASI, whose HTTP denies every request without a grant.
+/// that they import them without using them; every use is denied. A component that was not built
+/// for the contract gets all of WASI, and its HTTP requests are denied unless granted.
 pub(super) fn build_linker(
     engine: &Engine,
     granted: &Granted,

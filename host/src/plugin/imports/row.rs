@@ -25,12 +25,13 @@ pub enum Needs {
     Call(ExternalCall),
     /// Tool names under `[external] tools`, and the capability for one tool.
     Tool,
-    /// An entry under `[compat]`.
+    /// The entry `sockets` under `[compat]`.
     InertSockets,
 }
 
 impl Needs {
-    /// Describes the missing part of the manifest, as a continuation of the import's name.
+    /// Describes the missing part of the manifest, phrased to follow the name of the import; `None`
+    /// if nothing is missing.
     pub(in super::super) fn missing(self, manifest: &Manifest) -> Option<String> {
         let effect = match self {
             Self::Nothing | Self::InertSockets => None,
@@ -75,7 +76,7 @@ impl Needs {
         }
     }
 
-    /// Returns the reason why the interface is not linked with this grant, as a continuation of
+    /// Returns the reason why the interface is not linked with these grants, phrased to follow
     /// "but"; `None` if it is linked.
     pub(in super::super) fn refusal(self, granted: &Granted) -> Option<String> {
         let has = |needs: Self| {
@@ -98,7 +99,7 @@ impl Needs {
     }
 }
 
-/// Displays the capability as in the docs.
+/// Displays the required capability as in the docs.
 impl std::fmt::Display for Needs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -113,7 +114,7 @@ impl std::fmt::Display for Needs {
     }
 }
 
-/// An upper bound.
+/// Limit of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Maximum count, with the name of the counted things.
@@ -134,12 +135,12 @@ impl std::fmt::Display for Limit {
     }
 }
 
-/// Host interface, or a group of interfaces.
+/// Interface of the host, or a group of interfaces.
 #[derive(Clone, Copy, Debug)]
 pub struct ImportRow {
-    /// Name within `rind:plugin`, or a name prefix in another package.
+    /// Name of an interface in `rind:plugin`, or a name prefix in another package.
     pub name: &'static str,
-    /// Requirement for importing it.
+    /// Requirement for importing the interface.
     pub needs: Needs,
     /// Short description of the access that the interface gives.
     pub gives: &'static str,

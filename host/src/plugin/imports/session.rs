@@ -1,4 +1,4 @@
-//! `rind:plugin/session`: the conversation so far. Linked only if the manifest declares `session`.
+//! `rind:plugin/session`: the conversation so far. Linked only if `session` is granted.
 
 use super::super::bindings::rind::plugin::{session, types};
 use super::super::convert;
@@ -8,10 +8,11 @@ use crate::json;
 use crate::message::Message;
 use crate::point::handle::HandleError;
 
-/// Maximum number of messages per answer.
+/// Maximum number of messages that one call returns.
 pub(super) const MAX_MESSAGES: u32 = 1000;
 
-/// Returns the last `last` messages without those before the index that `from` finds among them.
+/// Returns the last `last` messages, beginning with the one at the index among them that `from`
+/// returns.
 fn shown_messages(
     state: &HostState,
     last: u32,
@@ -27,7 +28,7 @@ fn shown_messages(
     shown
 }
 
-/// Returns the index behind the message of this id; 0 if there is none of this id.
+/// Returns the index after the message with this id; 0 if there is no such message.
 fn index_after(messages: &[Message], id: &str) -> usize {
     let known = messages.iter().rposition(|message| message.id == id);
     known.map_or(0, |at| at + 1)

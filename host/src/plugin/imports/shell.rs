@@ -5,8 +5,8 @@ use super::super::bindings::rind::plugin::shell;
 use super::super::host::HostState;
 use crate::tool::command::{Command, Part, Word};
 
-/// Maximum length of a command, in bytes. Models write shorter ones, and parsing must not exceed a
-/// deadline.
+/// Maximum length of a command, in bytes, so that parsing stays within a deadline. Models write
+/// shorter commands.
 pub(super) const MAX_COMMAND_BYTES: usize = 64 * 1024;
 
 impl shell::Host for HostState {

@@ -5,10 +5,10 @@ use super::super::host::{HostState, PluginBacking};
 use super::super::sanitize::CallSanitizer;
 use crate::point::handle::{HandleError, StateWrite};
 
-/// Writes a change of the state. Hooks of a step run between two entries of the session. If the
-/// process is killed they run again in the continued turn, so their changes are written with
-/// the next entry. For a plugin with effects beyond the session the change is written first,
-/// because its next action cannot be undone.
+/// Writes a change of the state to the session. If the process is killed, hooks of a step run again
+/// in the continued turn, so their changes are written only together with the next session entry.
+/// For a plugin with effects beyond the session, the change is written at once, because the
+/// plugin's next action cannot be undone.
 fn write_state(host: &HostState, key: &str, value: Option<&str>) -> Result<(), HandleError> {
     let PluginBacking {
         handle,

@@ -26,8 +26,8 @@ impl StatusLine {
 
 impl status::Host for HostState {
     async fn set(&mut self, text: String) -> wasmtime::Result<()> {
-        // A character has at most four bytes; escaping may add more characters, so cut again to the
-        // 80 that are shown.
+        // A character has at most four bytes. Escaping may add characters, so cut the escaped text
+        // again to the maximum.
         let text =
             CallSanitizer::sanitizer_of(self, "status").sanitize_line("line", &text, MAX_CHARS * 4);
         let text: String = text.chars().take(MAX_CHARS).collect();

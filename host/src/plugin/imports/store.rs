@@ -1,5 +1,5 @@
-//! `rind:plugin/store`: values that persist across sessions. They are files, so every call runs on
-//! the blocking pool.
+//! `rind:plugin/store`: values that persist across sessions. The values are files, so every call
+//! runs on the blocking pool.
 
 use super::super::bindings::rind::plugin::store;
 use super::super::host::HostState;
@@ -7,8 +7,8 @@ use super::super::sanitize::CallSanitizer;
 use super::super::store::PluginStore;
 use crate::point::handle::HandleError;
 
-/// Runs a change of the store. The session state that the plugin set before is written first, so
-/// that a plugin which is killed in between never finds the later change without the earlier.
+/// Runs a change of the store. Session state that the plugin set before is written first: if the
+/// process is killed in between, the plugin never finds the later change without the earlier one.
 fn change_store<F>(
     host: &HostState,
     work: F,

@@ -11,7 +11,7 @@ use crate::point::loop_handle::{LoopHandle, LoopTurnOrder, LoopTurnReport, TurnS
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::text::clean_line;
 
-/// Maximum length in bytes of the target and of the reason of a record.
+/// Maximum length in bytes of the target and of the reason of an access record.
 const MAX_TEXT_BYTES: usize = 256;
 
 impl turns::Host for HostState {
@@ -54,7 +54,7 @@ impl turns::Host for HostState {
     }
 }
 
-/// Starts a turn and records that, or the reason why it was refused.
+/// Starts a turn, and records the start or the reason why the turn was refused or failed.
 async fn start_turn(
     host: &mut HostState,
     handle: &dyn LoopHandle,

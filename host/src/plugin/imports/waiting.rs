@@ -1,7 +1,8 @@
-//! `rind:plugin/waiting`: waits of a loop. The deadline of its run stands still meanwhile.
+//! `rind:plugin/waiting`: lets a loop wait for events. The deadline of the loop's run is paused
+//! meanwhile.
 //!
-//! Files are watched by looking at them: the kernel's notifications miss changes on network and
-//! overlay file systems, and need a descriptor for each folder.
+//! Files are watched by polling: the kernel's notifications miss changes on network and overlay
+//! file systems, and need a descriptor for each folder.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -21,34 +22,36 @@ use crate::point::loop_handle::{LoopHandle, LoopMessage};
 /// Maximum number of paths of one wait.
 pub(super) const MAX_PATHS: usize = 8;
 
-/// Minimum wait for a time: a loop that requests no wait must not keep a core busy.
+/// Minimum duration of a timed wait, so that a loop that asks for no wait does not keep a core
+/// busy.
 const MIN_WAIT: Duration = Duration::from_millis(10);
 
-/// Maximum wait for a time. Later ones are years away.
+/// Maximum duration of a timed wait.
 const MAX_WAIT: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Interval between two checks of the watched paths.
 const LOOK_PAUSE: Duration = Duration::from_millis(500);
 
-/// Pause after a look, as a multiple of the time that it took: a folder of ten thousand entries must
-/// not keep the disk busy.
+/// Minimum pause after a check of the watched paths, as a multiple of the time that the check took:
+/// a folder of ten thousand entries must not keep the disk busy.
 const LOOK_RATIO: u32 = 20;
 
-/// Maximum number of paths whose state one run keeps.
+/// Maximum number of paths whose state one run remembers.
 const MAX_WATCHED: usize = 64;
 
-/// Time after which the limits of a turn are reset for a run that waits.
+/// Interval at which the limits of a turn are reset for a run that waits.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Time after which the limits of a session are reset for a run that waits.
+/// Interval at which the limits of a session are reset for a run that waits.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// State of a loop's run.
+/// State of one run of a loop.
 pub(in super::super) struct LoopRunState {
     handle: Arc<dyn LoopHandle>,
-    /// Last reported state of each path that this run waits for.
+    /// Last reported state of each path that this run has waited for.
     watched: BTreeMap<String, u64>,
-    /// Times at which limits were last reset: those of a turn, and those of a session.
+    /// Time at which the limits of a turn were last reset; `hour` is the same for those of a
+    /// session.
     minute: Instant,
     hour: Instant,
     /// WebSocket connections of the run; dropping them closes them.
@@ -95,7 +98,7 @@ impl waiting::Host for HostState {
         let sockets = self.socket_signals();
         let event = wait_for_event(&*handle, until, folders, &watched, &sockets);
         let event = match self.backing.fixed {
-            // In a test, do not sleep: its clock does not advance.
+            // In a test, do not wait for real time: the fixed clock does not advance.
             Some(_) => poll_once(event).await,
             None => pause_clock(event).await,
         };
@@ -145,7 +148,8 @@ async fn wait_for_event(
     }
 }
 
-/// Waits for one interval of polling the watched paths. Then the host counts as ending.
+/// Checks the events and the watched paths once instead of waiting. If nothing has happened, or a
+/// timer ended the wait, the host is reported as shutting down, so that the loop ends.
 async fn poll_once(event: impl Future<Output = WakeEvent>) -> WakeEvent {
     let looked = tokio::time::timeout(LOOK_PAUSE / 2, event).await;
     match looked {
@@ -155,7 +159,7 @@ async fn poll_once(event: impl Future<Output = WakeEvent>) -> WakeEvent {
 }
 
 /// Polls the paths until the state of one differs from its known state. Returns that path with its
-/// state, or a path that cannot be watched.
+/// state, or the path that cannot be read with the error.
 async fn next_change(
     folders: Arc<GrantedFolders>,
     paths: Vec<String>,
@@ -180,10 +184,10 @@ async fn next_change(
 }
 
 impl HostState {
-    /// Returns the functions of the run of a loop.
+    /// Returns the handle of the loop's run that is the current call.
     ///
     /// # Errors
-    /// The current call is none: a hook, a tool or a command uses the import.
+    /// The current call is not the run of a loop: a hook, a tool or a command used the import.
     pub(super) fn loop_handle(&self, import: &str) -> Result<Arc<dyn LoopHandle>, HandleError> {
         if let Some(run) = &self.call.run {
             return Ok(run.handle.clone());
@@ -198,7 +202,7 @@ impl HostState {
         )))
     }
 
-    /// Returns the signals of the run's WebSocket connections.
+    /// Returns signals that tell whether the run's WebSocket connections have data.
     fn socket_signals(&self) -> SocketSignals {
         let run = self.call.run.as_ref();
         run.map_or_else(SocketSignals::default, |run| run.sockets.signals())
@@ -213,7 +217,8 @@ impl HostState {
         watched
     }
 
-    /// Converts the end of a wait for the guest, and stores the state of the reported path.
+    /// Converts the event that ended a wait for the guest, and stores the state of the reported
+    /// path.
     fn settle_wait(
         &mut self,
         mut watched: BTreeMap<String, u64>,
@@ -241,7 +246,8 @@ impl HostState {
         wakeup
     }
 
-    /// Resets the limits of a long run, as a new run would.
+    /// Resets the limits that were last reset a minute (those of a turn) or an hour (those of a
+    /// session) ago.
     fn renew_limits(&mut self, now: Instant) {
         let Some(run) = &mut self.call.run else {
             return;

@@ -1,5 +1,5 @@
-//! WASI, linked interface by interface. All of it is wasmtime's implementation, except files, which
-//! go through the granted directories.
+//! Links WASI, interface by interface. The implementations are wasmtime's, but files are restricted
+//! to the granted directories and HTTP requests to the granted hosts.
 
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::WasiView;

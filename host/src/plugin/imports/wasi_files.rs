@@ -1,4 +1,4 @@
-//! `wasi:filesystem/types`: wasmtime's implementation with three additions. A path is first
+//! `wasi:filesystem/types`: wasmtime's implementation with three additions: A path is first
 //! resolved to its real location, and the operation then runs on a single name in that directory;
 //! writes to `data` are charged to the quota; refused and failed operations are recorded.
 
@@ -32,7 +32,8 @@ impl types::Host for HostState {
     }
 }
 
-/// Operations on an open file or directory: forwarded unchanged, and recorded if they fail.
+/// Implements operations on an open file or directory, which are forwarded unchanged and recorded
+/// if they fail.
 macro_rules! on_handle {
     ($($verb:literal $name:ident($($arg:ident: $ty:ty),*) -> $answer:ty;)*) => {
         $(async fn $name(&mut self, fd: Fd $(, $arg: $ty)*) -> FsResult<$answer> {
@@ -63,8 +64,9 @@ macro_rules! at {
     };
 }
 
-/// Operations on a path that follow a symlink at its end if the flags say so. The resolved
-/// operation gets empty flags, so that it never follows a symlink itself.
+/// Implements operations on a path that follow a symlink at its end if the flags say so. The path
+/// is resolved first, and wasmtime's operation then gets empty flags, so that it never follows a
+/// symlink itself.
 macro_rules! on_followed {
     ($($verb:literal $need:ident $name:ident($($arg:ident: $ty:ty),*) -> $answer:ty;)*) => {
         $(async fn $name(
@@ -84,7 +86,7 @@ macro_rules! on_followed {
     };
 }
 
-/// Operations that remove a name.
+/// Implements operations that remove the entry at a path.
 macro_rules! on_removed {
     ($($verb:literal $name:ident;)*) => {
         $(async fn $name(&mut self, fd: Fd, path: String) -> FsResult<()> {
@@ -333,8 +335,8 @@ impl HostDirectoryEntryStream for HostState {
             let is_unreadable =
                 |error: &FsError| error.downcast_ref() == Some(&ErrorCode::IllegalByteSequence);
             match read {
-                // A standard library stops listing at the first error, which would hide the
-                // remaining entries.
+                // Skip the entry: a standard library stops listing at the first error, which would
+                // hide the remaining entries.
                 Err(error) if is_unreadable(&error) => {
                     let why = "an entry whose name is not UTF-8 was left out of a listing";
                     self.access_log()

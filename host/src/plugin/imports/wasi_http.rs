@@ -23,7 +23,7 @@ use crate::egress::{
 };
 use crate::point::trace::Origin;
 
-/// Maximum size of one write to a body. Every open body buffers two of them.
+/// Maximum size of one write to a body, in bytes. Every open body buffers two of them.
 const CHUNK_BYTES: usize = 64 << 10;
 
 type Io = Box<dyn Future<Output = Result<(), WasiError>> + Send>;
@@ -72,7 +72,8 @@ impl WasiHttpHooks for OutgoingHooks {
         })
     }
 
-    /// Returns `false`: the egress function writes the `Host` header from the URL that it checks.
+    /// Returns `false`, so that wasmtime sets no `Host` header: the egress writes it from the URL
+    /// that it checks.
     fn set_host_header(&mut self) -> bool {
         false
     }
@@ -89,7 +90,7 @@ impl WasiHttpHooks for OutgoingHooks {
     ) -> Sending {
         let (egress, origin) = (self.egress.clone(), self.origin.clone());
         Box::new(async move {
-            // There is no egress while the plugin is loaded and lists its tools.
+            // While the plugin is being loaded and lists its tools, it has no egress.
             let egress = egress.ok_or(WasiError::HttpRequestDenied)?;
             let answer = egress
                 .send(convert_outgoing(request, options), origin)
@@ -119,7 +120,7 @@ fn convert_outgoing(request: http::Request<WasiBody>, options: Option<RequestOpt
     }
 }
 
-/// Collects a body that the guest is still writing.
+/// Collects a request body until the guest has finished writing it.
 async fn collect_body(mut body: WasiBody) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
@@ -138,8 +139,8 @@ async fn collect_body(mut body: WasiBody) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Converts a response. The body keeps its place among the plugin's concurrent requests until the
-/// guest has read or dropped it.
+/// Converts a response. The body occupies one of the plugin's slots for concurrent requests until
+/// the guest has read or dropped it.
 fn convert_incoming(response: Response) -> http::Response<WasiBody> {
     let Response {
         status,
@@ -157,7 +158,7 @@ fn convert_incoming(response: Response) -> http::Response<WasiBody> {
     incoming
 }
 
-/// Returns the closest WASI error code.
+/// Returns the WASI error code that is closest to an error.
 fn error_code(error: Error) -> WasiError {
     match error.kind {
         ErrorKind::Url => WasiError::HttpRequestUriInvalid,

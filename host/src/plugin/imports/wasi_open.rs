@@ -17,8 +17,8 @@ use super::wasi_place::{Fd, Need, PlaceFailure, PlaceHandle, folder_permissions}
 use super::wasi_streams::FileStream;
 use crate::folder::{FolderBase, FolderError, FolderUsage, OpenOptions, OpenedNode};
 
-/// Maximum number of entries over all directories that a guest lists at once: wasmtime keeps them
-/// in memory.
+/// Maximum number of directory entries that a guest lists at the same time, over all directories:
+/// wasmtime keeps them in memory.
 const MAX_LISTED: usize = 200_000;
 
 fn open_options(open: OpenFlags, flags: DescriptorFlags) -> Result<OpenOptions, PlaceFailure> {
@@ -45,8 +45,8 @@ fn open_options(open: OpenFlags, flags: DescriptorFlags) -> Result<OpenOptions, 
 }
 
 impl HostState {
-    /// Opens the target of a path like [`crate::folder`] does: without blocking on a pipe, and
-    /// charged to the quota.
+    /// Opens the target of a path with the rules of [`crate::folder`]: opening never blocks on a
+    /// pipe, and new files are charged to the quota.
     pub(super) async fn open_place(
         &mut self,
         fd: &Fd,
@@ -81,8 +81,8 @@ impl HostState {
                 names: place.names().to_vec(),
                 folder: dir.dir.clone(),
             });
-            // The empty directory contains nothing, so the only directory that can be opened in it
-            // is itself.
+            // The empty directory contains nothing, so the only directory that can be opened below
+            // it is the empty directory itself.
             let base = below.unwrap_or(FolderBase::Nowhere);
             (Descriptor::Dir(dir), Some(base))
         } else {
@@ -122,19 +122,20 @@ impl HostState {
         }
     }
 
-    /// Returns the quota that writes to an open file are charged to.
+    /// Returns the quota to which writes to an open file are charged.
     fn folder_usage(&self, fd: &Fd) -> Option<Arc<FolderUsage>> {
         self.handles.known.get(&fd.rep())?.usage.clone()
     }
 
-    /// Marks an open file as being written to, if its size is charged to a quota.
+    /// Marks an open file as being written to until the returned guard is dropped; `None` if the
+    /// size of the file is not charged to a quota.
     pub(super) fn begin_writing(&mut self, fd: &Fd) -> Option<Arc<()>> {
         self.folder_usage(fd)?
             .begin_writing(&*self.opened_file(fd)?)
     }
 
-    /// Charges the expected growth of an open file, if a quota applies. Returns the charge, so that
-    /// the caller can credit it if the file does not grow.
+    /// Charges the expected growth of an open file to the quota, if one applies. Returns the quota
+    /// and the charged bytes, so that the caller can credit them if the file does not grow.
     pub(super) fn charge_growth(
         &mut self,
         fd: &Fd,
@@ -148,7 +149,7 @@ impl HostState {
         Ok(Some((usage, bytes)))
     }
 
-    /// Wraps a stream of wasmtime so that writes are charged first.
+    /// Wraps an output stream of wasmtime so that each write is charged to the quota first.
     pub(super) fn charged_stream(
         &mut self,
         stream: Resource<DynOutputStream>,
@@ -172,7 +173,8 @@ impl HostState {
         Ok(self.filesystem().table.push(stream)?)
     }
 
-    /// Counts the entries of a directory before wasmtime reads all of them into memory.
+    /// Counts the entries of a directory before wasmtime reads all of them into memory; fails if
+    /// the guest would list more than [`MAX_LISTED`] at the same time.
     pub(super) async fn n_entries(&mut self, fd: &Fd) -> Result<usize, FolderError> {
         let listed: usize = self.handles.listed.values().sum();
         let left = MAX_LISTED.saturating_sub(listed);

@@ -1,5 +1,5 @@
-//! Files that WASI handles refer to: their grant, their resolved path, and records of failed
-//! attempts.
+//! State of the files to which WASI handles refer: the grant and the resolved path of each, and
+//! records of failed attempts.
 //!
 //! Every path is resolved to its real location and checked against the grant of that location
 //! before wasmtime sees it, so that neither `..` nor a symlink leads out of a granted directory.
@@ -31,7 +31,8 @@ const MAX_OPEN: usize = 128;
 pub(in super::super) struct PlaceHandles {
     /// Handles by resource number.
     pub(super) known: HashMap<u32, PlaceHandle>,
-    /// Number of entries in each directory that is being listed, by stream number.
+    /// Number of entries in each directory that is being listed, by the resource number of the
+    /// listing.
     pub(super) listed: HashMap<u32, usize>,
     /// Open files. Weak references, because a stream keeps its file open after the handle is
     /// closed.
@@ -40,11 +41,11 @@ pub(in super::super) struct PlaceHandles {
 
 #[derive(Clone)]
 pub(super) struct PlaceHandle {
-    /// Name in records.
+    /// Name of the file in access records.
     pub(super) shown: String,
     /// Base for paths relative to this handle; `None` for a file.
     pub(super) base: Option<FolderBase>,
-    /// Quota that writes are charged to.
+    /// Quota to which writes are charged.
     pub(super) usage: Option<Arc<FolderUsage>>,
 }
 
@@ -52,15 +53,15 @@ pub(super) struct PlaceHandle {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     Read,
-    /// Change the existing file.
+    /// Change an existing file.
     Write,
-    /// Create a name.
+    /// Create a directory entry.
     Add,
-    /// Remove a name.
+    /// Remove a directory entry.
     Remove,
 }
 
-/// Error of an operation: from the host's checks, or from wasmtime.
+/// Error of an operation, either from the host's checks or from wasmtime.
 pub(super) enum PlaceFailure {
     Ours(FolderError),
     Theirs(FsError),
@@ -138,10 +139,10 @@ fn folder_mounts(folder: &Folder) -> Vec<String> {
 
 impl preopens::Host for HostState {
     /// Mounts the granted directories. A directory that cannot be opened now is mounted as the
-    /// empty directory; each use of a path in it tries again, so that every attempt fails with its
-    /// own reason. If relative paths would resolve to nothing, the empty directory is mounted at
-    /// `/`: otherwise a standard library would refuse such paths itself and the attempt would not
-    /// be recorded.
+    /// empty directory; each use of a path in it tries to open the granted directory again, so that
+    /// every attempt fails with its own reason. If relative paths would resolve to nothing, the
+    /// empty directory is mounted at `/`: otherwise a standard library would refuse such paths
+    /// itself and the attempt would not be recorded.
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Fd, String)>> {
         let folders = self.backing.folders.clone();
         let handle = |shown: String, base| PlaceHandle {
@@ -180,7 +181,7 @@ impl preopens::Host for HostState {
 }
 
 impl PlaceHandles {
-    /// Refuses to open another file at the limit.
+    /// Fails if the instance already has [`MAX_OPEN`] files and directories open.
     pub(super) fn check_room(&mut self) -> Result<(), FolderError> {
         self.open.retain(|file| file.strong_count() > 0);
         if self.open.len() < MAX_OPEN {
@@ -190,7 +191,7 @@ impl PlaceHandles {
         Err(FolderError::TooMuch(text))
     }
 
-    /// Counts an open file while a reference to it exists.
+    /// Counts an open file as long as a reference to it exists.
     pub(super) fn note_opened(&mut self, file: &Arc<File>) {
         self.open.push(Arc::downgrade(file));
     }
@@ -247,8 +248,8 @@ impl HostState {
         .await
     }
 
-    /// Creates a granted directory that does not exist, if the path refers to the directory itself.
-    /// Returns whether it was created.
+    /// Creates the granted directory that a handle refers to, if `path` means the directory itself
+    /// and it does not exist. Returns whether it was created.
     pub(super) async fn make_granted(&mut self, fd: &Fd, path: &str) -> Result<bool, PlaceFailure> {
         let base = self.handles.known.get(&fd.rep());
         let base = base.and_then(|handle| handle.base.clone());
@@ -275,13 +276,14 @@ impl HostState {
         Ok(())
     }
 
-    /// Returns the name of a handle in records.
+    /// Returns the name of a handle's file in access records.
     pub(super) fn shown_path(&self, fd: &Fd) -> String {
         let handle = self.handles.known.get(&fd.rep());
         handle.map_or_else(String::new, |handle| handle.shown.clone())
     }
 
-    /// Converts a result for the guest, and records a failure. `target` describes the attempt.
+    /// Converts a result for the guest, and records a failure. `target` describes the attempted
+    /// operation.
     pub(super) fn report_result<T>(
         &self,
         target: impl FnOnce(&Self) -> String,
@@ -310,12 +312,12 @@ impl HostState {
     }
 }
 
-/// Describes an operation on an open file or directory, for records.
+/// Describes an operation on an open file or directory, for access records.
 pub(super) fn describe_fd(verb: &str, fd: u32) -> impl FnOnce(&HostState) -> String {
     move |state| format!("{verb} {}", state.shown_path(&Resource::new_borrow(fd)))
 }
 
-/// Describes an operation on `path`, for records.
+/// Describes an operation on `path`, for access records.
 pub(super) fn describe_path<'a>(
     verb: &'a str,
     path: &'a str,
@@ -327,7 +329,7 @@ pub(super) fn describe_path<'a>(
     }
 }
 
-/// Describes an operation on two paths, for records.
+/// Describes an operation on two paths, for access records.
 pub(super) fn named_two<'a>(
     verb: &'a str,
     (from, from_fd): (&'a str, u32),

@@ -1,5 +1,5 @@
-//! Output streams into files: charged to the quota before a byte is written, and recorded if they
-//! fail.
+//! Output streams into files: writes are charged to the quota before they happen, and recorded if
+//! they fail.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ pub(super) struct FileStream {
     pub(super) file: Arc<File>,
     /// Offset of the next byte; `None` when appending.
     pub(super) position: Option<u64>,
-    /// Quota that is charged; `None` in the workspace.
+    /// Quota to which writes are charged; `None` in the workspace.
     pub(super) usage: Option<Arc<FolderUsage>>,
-    /// Guard held while data is on its way into the file.
+    /// Guard that marks the file as being written to; `None` while no data is in flight.
     pub(super) writing: Option<Arc<()>>,
     pub(super) access_log: AccessLog,
     pub(super) target: String,
 }
 
-/// Returns by how many bytes a file grows when `length` bytes are written at `position`, or at its
-/// end.
+/// Returns the number of bytes by which a file grows when `length` bytes are written at `position`,
+/// or at the end of the file for `None`.
 pub(super) fn file_growth(file: &File, position: Option<u64>, length: u64) -> std::io::Result<u64> {
     let Some(position) = position else {
         return Ok(length);
@@ -67,8 +67,8 @@ impl FileStream {
 
 #[wasmtime_wasi::async_trait]
 impl OutputStream for FileStream {
-    /// Writes at most the number of bytes that `check_write` allows: wasmtime's stream accepts any
-    /// length and buffers unwritten data in the host's memory.
+    /// Writes the bytes. Traps if there are more than `check_write` allows, because wasmtime's
+    /// stream accepts any length and buffers unwritten data in the host's memory.
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         if bytes.len() > self.check_write()? {
             return Err(StreamError::trap(

@@ -1,4 +1,4 @@
-//! `rind:plugin/websocket`: connections of a loop. All rules are in [`crate::egress`].
+//! `rind:plugin/websocket`: WebSocket connections of a loop. All rules are in [`crate::egress`].
 //!
 //! The connections belong to the run that opened them, and are closed with it.
 
@@ -13,7 +13,7 @@ use crate::egress::{SocketConnection, SocketEvent, SocketFrame, SocketRequest, S
 use crate::point::deadline::pause_clock;
 use crate::point::handle::HandleError;
 
-/// Name of the interface.
+/// Name of the contract's interface.
 const NAME: &str = "websocket";
 
 /// Connections of one run of a loop.
@@ -21,12 +21,12 @@ const NAME: &str = "websocket";
 pub(super) struct RunSockets {
     open: BTreeMap<u32, Arc<SocketConnection>>,
     last: u32,
-    /// Notified when something arrives on any of them.
+    /// Notified when data arrives on any of the connections.
     arrived: Arc<Notify>,
 }
 
 impl RunSockets {
-    /// Returns the signals of the connections.
+    /// Returns signals that tell which connections have data.
     pub(super) fn signals(&self) -> SocketSignals {
         let signals = self.open.iter();
         SocketSignals {
@@ -44,7 +44,7 @@ impl RunSockets {
     }
 }
 
-/// Signals of the connections of a run, for a wait.
+/// Signals of a run's connections, with which a wait learns that data has arrived.
 #[derive(Default)]
 pub(super) struct SocketSignals {
     signals: Vec<(u32, SocketSignal)>,
@@ -59,13 +59,13 @@ impl SocketSignals {
             if let Some((number, _)) = ready.find(|(_, signal)| signal.is_ready()) {
                 return *number;
             }
-            // A notification that was sent earlier is stored, so none is missed.
+            // A notification that was sent before this call is stored, so none is missed.
             self.arrived.notified().await;
         }
     }
 }
 
-/// Returns an open connection of the run.
+/// Returns an open connection of the run by its number.
 fn socket(host: &HostState, number: u32) -> Result<Arc<SocketConnection>, HandleError> {
     host.loop_handle(NAME)?;
     let run = host.call.run.as_ref();

@@ -33,24 +33,24 @@ pub struct CheckedPlugin {
     pub trust: Trust,
     /// Folder of the plugin.
     pub folder: PathBuf,
-    /// Content of the folder, if only verified or trusted content counts.
+    /// Content of the folder in memory, if the plugin is read from there instead of from disk.
     pub held: Option<Arc<HeldFolder>>,
-    /// Templates of prompts that it carries.
+    /// Prompt templates of the plugin.
     pub prompts: Arc<[PromptFile]>,
-    /// Linear memory that one instance may take, in bytes.
+    /// Maximum linear memory of one instance, in bytes.
     pub memory_limit: u64,
     pub(in crate::plugin) settings: PluginSettings,
     pub(in crate::plugin) config: Arc<Value>,
-    /// Folder of the plugin among the host's, with its store and its `data`.
+    /// Folder in the host's data directory with the plugin's store and its `data` folder.
     pub(in crate::plugin) own_folder: PathBuf,
-    /// Environment variables of a component that knows no contract.
+    /// Environment variables of a component that was not built for the contract.
     environment: Arc<[(String, String)]>,
     meter: Option<Arc<Meter>>,
     fixed: Option<FixedWorld>,
 }
 
 impl CheckedPlugin {
-    /// Checks the operator's settings against the manifest, and reads the templates of prompts.
+    /// Checks the operator's settings against the manifest, and reads the prompt templates.
     ///
     /// # Errors
     /// The settings do not fit `[config]` of the manifest.
@@ -75,8 +75,8 @@ impl CheckedPlugin {
             trust: found.trust,
             folder: found.folder.clone(),
             prompts: match foreign {
-                // A bare component has no folder of its own: the files next to it do not belong to
-                // it.
+                // A component without a manifest has no folder of its own: the files next to it do
+                // not belong to it.
                 Some(_) => Arc::default(),
                 None => prompts::read(&found.folder.join(prompts::FOLDER), held.as_deref()),
             },
@@ -93,8 +93,8 @@ impl CheckedPlugin {
         })
     }
 
-    /// Creates the state that the plugin's instances in one session share. They touch nothing
-    /// outside of the plugin but `resources`, and the session through `handle`.
+    /// Creates the state that the plugin's instances in one session share. Outside of the plugin,
+    /// the instances can access only `resources` and, through `handle`, the session.
     pub(in crate::plugin) fn new_backing(
         &self,
         resources: &PluginResources,
@@ -127,15 +127,15 @@ impl CheckedPlugin {
     }
 
     /// Returns the operator's settings for one hook, by the name or an alias of its point. A hook
-    /// that has nothing to do is off.
+    /// that has nothing to do, because of [empty settings](Self::empty_settings), is disabled.
     pub(in crate::plugin) fn hook_settings(&self, point: &str) -> HookSettings {
         let mut settings = open::settings_for(&self.settings, point);
         settings.enabled &= self.empty_settings(point).is_empty();
         settings
     }
 
-    /// Returns the settings of a condition of the hook on a point if all of them are empty, so that
-    /// the hook has nothing to do; otherwise none.
+    /// Returns the settings that a condition of the hook on `point` names, if all of them are
+    /// empty, so that the hook has nothing to do; otherwise none.
     pub(in crate::plugin) fn empty_settings(&self, point: &str) -> Vec<String> {
         let Some(row) = catalog::find(point) else {
             return Vec::new();
@@ -160,7 +160,8 @@ impl CheckedPlugin {
         }
     }
 
-    /// Returns the tools about whose calls a hook with these options is called; `None`: about all.
+    /// Returns the tools to whose calls a hook with these options is limited; `None` if it is not
+    /// limited.
     pub(in crate::plugin) fn only_tools(&self, options: &HookOptions) -> Option<Vec<String>> {
         let lists = options.only_tools.as_ref()?.iter();
         let tools = lists
@@ -170,12 +171,13 @@ impl CheckedPlugin {
         Some(tools.map(str::to_owned).collect())
     }
 
-    /// Returns the bytes that a result must exceed for a hook with these options to be called.
+    /// Returns the size in bytes that a result must exceed for a hook with these options to be
+    /// called; `None` if the size does not matter.
     pub(in crate::plugin) fn only_over(&self, options: &HookOptions) -> Option<u64> {
         self.config.get(options.only_over.as_ref()?)?.as_u64()
     }
 
-    /// Whether it defines the same points as another version.
+    /// Whether this version of the plugin defines the same points as another version.
     pub(crate) fn defines_points_of(&self, other: &Self) -> bool {
         let points = |plugin: &Self| serde_json::to_string(&plugin.manifest.points).ok();
         points(self) == points(other)

@@ -1,5 +1,5 @@
-//! A plugin whose permissions are decided. It may still wait for an answer of the operator, or lack
-//! a permission without which it cannot run.
+//! A plugin with the decision about each requested permission. The plugin may still wait for an
+//! answer of the operator, or lack a permission without which it cannot run.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -16,16 +16,17 @@ use crate::point::dispatch::PointKind;
 use crate::point::failure::OnFailure;
 use crate::point::registry::{DEFAULT_PRIORITY, HookSpec};
 
-/// Plugin with the decision on its permissions. It has no resources.
+/// Plugin with the decision on its permissions. It has no resources yet.
 pub struct DecidedPlugin {
     listed: ListedPlugin,
     /// Requested permissions.
     pub request: Request,
     /// Decision on the request.
     pub decision: Decision,
-    /// Place in the policy that mutes it: its questions are not asked.
+    /// Location in the policy that mutes the plugin, so that its questions are not shown; `None` if
+    /// it is not muted.
     pub muted_by: Option<String>,
-    /// Whether a policy requires this plugin before anything may run.
+    /// Whether a policy requires this plugin to run before any session starts.
     pub(in crate::plugin) is_required: bool,
 }
 
@@ -45,7 +46,7 @@ impl Deref for DecidedPlugin {
 }
 
 impl DecidedPlugin {
-    /// Joins a plugin with the operator's decision about it.
+    /// Adds the operator's decision to a plugin.
     pub(in crate::plugin) fn new(
         listed: ListedPlugin,
         request: Request,
@@ -62,10 +63,10 @@ impl DecidedPlugin {
         }
     }
 
-    /// Describes a hook of a plugin that has `granted`, under `plugin` as the operator's settings:
-    /// those for the hook over those for the plugin over the manifest's over the defaults. The
-    /// operator can only lower a deadline; the manifest can raise the deadline of a hook that may
-    /// wait for a model.
+    /// Describes a hook of the plugin with the permissions `granted` and the operator's settings
+    /// `plugin`. Settings for the hook take precedence over those for the plugin, those over the
+    /// manifest, and that over the defaults. The operator can only lower a deadline; the manifest
+    /// can raise the deadline of a hook that may wait for a model.
     pub(in crate::plugin) fn spec_with(
         &self,
         (point, kind): (&str, PointKind),
@@ -80,8 +81,7 @@ impl DecidedPlugin {
         let wanted = [operator, options.timeout, self.manifest.limits.timeout];
         let priority = hook.priority.or(plugin.priority).or(options.priority);
         let on_failure = hook.on_failure.or(plugin.on_failure).or(options.on_failure);
-        // A required plugin blocks when it fails, and so does each of its hooks: ignore other
-        // settings.
+        // Each hook of a required plugin blocks when it fails, regardless of settings.
         let on_failure = on_failure.filter(|_| !self.is_required);
         let by_default = match self.is_required {
             true => OnFailure::Block,

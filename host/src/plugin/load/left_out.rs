@@ -1,4 +1,4 @@
-//! Plugins that were found and do not run.
+//! Plugins that were found but do not run, with the reasons.
 
 use std::path::PathBuf;
 
@@ -8,18 +8,19 @@ use crate::plugin::Error;
 use crate::plugin::discover::Found;
 use crate::plugin::relied::Reliance;
 
-/// A plugin that was found and does not run.
+/// Plugin that was found but does not run.
 #[derive(Debug)]
 pub struct LeftOut {
-    /// Name, or the folder when the manifest could not be read.
+    /// Name, or the name of the folder if the manifest could not be read.
     pub name: String,
-    /// Place where it was found.
+    /// Folder and trust with which the plugin was found.
     pub found: Found,
-    /// Reason why it does not run.
+    /// Reason why the plugin does not run.
     pub why: Why,
-    /// Reason why no session begins without it; `None` when one does.
+    /// Reason why no session may start without the plugin; `None` if sessions may start.
     pub reliance: Option<Reliance>,
-    /// Whether one of its hooks refuses when it fails, if that can be known.
+    /// Whether a hook of the plugin may block when it fails; true if the manifest could not be
+    /// read.
     pub(in crate::plugin) may_block: bool,
 }
 
@@ -40,25 +41,25 @@ impl LeftOut {
 pub enum Why {
     /// Loading failed.
     Failed(Error),
-    /// A more trusted plugin has its name.
+    /// Another plugin, which is more trusted or found earlier, has the same name.
     Shadowed {
-        /// Folder of that plugin.
+        /// Folder of the other plugin.
         by: PathBuf,
     },
-    /// The operator switched it off.
+    /// The operator's settings disable the plugin.
     Disabled {
-        /// Place: `FILE:LINE` or the flag.
+        /// Location of the setting: `FILE:LINE` or the flag.
         place: String,
     },
-    /// The operator left it out of this run.
+    /// The operator excluded the plugin from this run with a flag.
     Without,
-    /// A policy leaves it out.
+    /// A policy disables the plugin.
     Disallowed {
-        /// Policy file, and the position in it.
+        /// Policy file and position.
         place: String,
     },
     /// The plugin needs permissions that only the operator can grant, and they were not granted.
-    /// Its decision lists the missing permissions.
+    /// The plugin's decision lists the missing permissions.
     Held(Box<DecidedPlugin>),
 }
 

@@ -1,7 +1,8 @@
 //! A plugin that runs: linked with its granted permissions and nothing else.
 //!
-//! The only module that gives a plugin resources. [`PluginResources`] come from a decision in which
-//! nothing is open, or are none.
+//! No other module gives a plugin resources: [`PluginResources`] are created only here, either from
+//! a decision that no longer waits for the operator, or [without any
+//! resource](PluginResources::none).
 
 use std::ops::Deref;
 use std::path::Path;
@@ -19,7 +20,7 @@ use crate::plugin::manifest::Manifest;
 use crate::plugin::store::{PluginStore, data_folder};
 use crate::point::handle::AgentHandle;
 
-/// Resources outside of a plugin that its instances may touch.
+/// Resources outside of a plugin that its instances can access.
 pub(in crate::plugin) struct PluginResources {
     granted: Arc<Granted>,
     store: PluginStore,
@@ -28,7 +29,7 @@ pub(in crate::plugin) struct PluginResources {
 }
 
 impl PluginResources {
-    /// Returns no resources, for the run in which a plugin lists its tools: it can read the
+    /// Returns no resources, for the run in which a plugin lists its tools: the plugin can read the
     /// values that it stored in earlier sessions, and nothing else.
     pub(in crate::plugin) fn none(own: &Path, manifest: &Manifest, options: &LoadOptions) -> Self {
         let granted = Granted::default();
@@ -40,7 +41,7 @@ impl PluginResources {
         }
     }
 
-    /// Returns the resources that a decision grants; `None` while the operator must be asked.
+    /// Returns the resources that a decision grants; `None` if the operator must be asked first.
     fn of_decision(plugin: &DecidedPlugin, options: &LoadOptions) -> Option<Self> {
         if plugin.decision.is_waiting() {
             return None;
@@ -75,13 +76,14 @@ impl PluginResources {
         &self.folders
     }
 
-    /// Returns the egress of its requests; `None` without the network.
+    /// Returns the network access for the plugin's requests; `None` if no network access was
+    /// granted.
     pub(in crate::plugin) fn egress(&self) -> Option<&Arc<PluginEgress>> {
         self.egress.as_ref()
     }
 }
 
-/// The granted folders of a plugin. None is opened before it is used.
+/// Returns the granted folders of a plugin. Each folder is opened only when it is first used.
 fn plugin_folders(
     own: &Path,
     manifest: &Manifest,
@@ -91,7 +93,7 @@ fn plugin_folders(
     let places = FolderPlaces {
         workspace: options.workspace.clone(),
         data: data_folder(own),
-        // No plugin has this name.
+        // No plugin can have this name, so the folder is not the data folder of a plugin.
         empty: options.data.join(".empty"),
         protected: options.protected.clone(),
         quota: FolderQuota::quota_of(manifest.limits.data, manifest.limits.files),
@@ -125,15 +127,15 @@ impl Deref for LoadedPlugin {
 pub(in crate::plugin) enum Linking {
     /// The plugin runs.
     Done(LoadedPlugin),
-    /// The operator must be asked first.
+    /// The operator must first be asked about permissions.
     Waiting(DecidedPlugin),
-    /// Permissions were refused without which the plugin cannot run.
+    /// Permissions without which the plugin cannot run were refused.
     Failed(DecidedPlugin, Error),
 }
 
 impl LoadedPlugin {
-    /// Gives a plugin the granted resources, and links its imports with them. `template` creates
-    /// the instance template for given permissions.
+    /// Creates the resources that were granted to a plugin, and links its imports. `template`
+    /// creates the instance template for given permissions.
     pub(in crate::plugin) fn link(
         decided: DecidedPlugin,
         options: &LoadOptions,
@@ -162,12 +164,12 @@ impl LoadedPlugin {
         self.resources.store()
     }
 
-    /// Returns the template of its instances; `None` for a plugin that has no component.
+    /// Returns the template of the plugin's instances; `None` for a plugin without a component.
     pub(in crate::plugin) fn template(&self) -> Option<&Arc<InstanceTemplate>> {
         self.template.as_ref()
     }
 
-    /// Whether its loop of the agent may order turns.
+    /// Whether the plugin has an agent loop that may order turns.
     #[must_use]
     pub fn may_order_turns(&self) -> bool {
         let call = Capability::ExternalCall(ExternalCall::AgentLoop);

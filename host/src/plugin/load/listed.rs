@@ -1,4 +1,4 @@
-//! A plugin whose component was compiled and ran once, to list its tools and commands. Its
+//! A plugin whose component was compiled and was run once, to list its tools and commands. The
 //! permissions are not decided yet.
 
 use std::ops::Deref;
@@ -16,24 +16,24 @@ use crate::plugin::contract::stamp::Stamp;
 use crate::plugin::instance::InstanceTemplate;
 use crate::plugin::{Error, agent_loop, authority, loops};
 
-/// Facts in the bytes of a component, read without running it.
+/// Facts about a component, read from its bytes without running it.
 #[derive(Default)]
 pub(in crate::plugin) struct ComponentFacts {
     pub(in crate::plugin) digest: String,
     pub(in crate::plugin) imports: Vec<String>,
     pub(in crate::plugin) exports: Vec<String>,
     pub(in crate::plugin) stamp: Option<Stamp>,
-    /// Functions of a component that knows no contract; `None` for a plugin.
+    /// Functions of a component that was not built for the contract; `None` for a plugin.
     pub(in crate::plugin) foreign: Option<ForeignFunctions>,
     pub(in crate::plugin) was_cached: bool,
 }
 
-/// Compiled component, and the template with all requested permissions, with which its tools were
-/// listed.
+/// Compiled component, and the template with which its tools were listed: it is linked with all
+/// requested permissions.
 pub(in crate::plugin) struct CompiledComponent {
     pub(in crate::plugin) component: Component,
     pub(in crate::plugin) template: Arc<InstanceTemplate>,
-    /// Permissions with whose imports the template is linked.
+    /// Requested permissions, for which the template is linked.
     pub(in crate::plugin) requested: Granted,
 }
 
@@ -47,27 +47,27 @@ impl CompiledComponent {
     }
 }
 
-/// Plugin with all that it offers. It has no resources.
+/// Plugin whose tools and commands are known. It has no resources yet.
 pub struct ListedPlugin {
     checked: CheckedPlugin,
-    /// Digest of its component; empty without one.
+    /// Digest of the component; empty for a plugin without one.
     pub digest: String,
-    /// Every interface it imports, as it names them.
+    /// Interfaces that the component imports, with their full names.
     pub imports: Vec<String>,
-    /// Every interface of ours that it exports, without package and version.
+    /// Interfaces of the contract that the component exports, without package and version.
     pub exports: Vec<String>,
-    /// Stamp of its component.
+    /// Stamp of the component.
     pub stamp: Option<Stamp>,
     /// Tools of the plugin.
     pub tools: Vec<ToolSpec>,
     /// Slash commands of the plugin.
     pub commands: Vec<CommandSpec>,
-    /// Time that loading took, without the time in which the operator answered.
+    /// Time that loading took, without the time for which the operator was asked.
     pub load_time: Duration,
-    /// Whether its native code came from the cache.
+    /// Whether the component's native code came from the cache.
     pub was_cached: bool,
     pub(in crate::plugin) foreign: Option<ForeignFunctions>,
-    /// `None` for a plugin that has no component.
+    /// Compiled component; `None` for a plugin without one.
     pub(in crate::plugin) compiled: Option<CompiledComponent>,
 }
 
@@ -80,7 +80,7 @@ impl Deref for ListedPlugin {
 }
 
 impl ListedPlugin {
-    /// Joins the facts about a plugin.
+    /// Adds the facts about its component to a checked plugin.
     pub(in crate::plugin) fn new(
         checked: CheckedPlugin,
         facts: ComponentFacts,
@@ -117,7 +117,8 @@ impl ListedPlugin {
             trust: manifest.trust.map_or(self.trust, |own| own.max(self.trust)),
             source,
             digest: self.digest.clone(),
-            // Comments and the order of keys do not count.
+            // Serialized from the parsed manifest, so that comments and the order of keys do not
+            // matter.
             manifest: serde_json::to_string(manifest).map_err(|e| Error::Start {
                 message: format!("its manifest cannot be kept: {e}"),
             })?,
@@ -128,21 +129,21 @@ impl ListedPlugin {
         })
     }
 
-    /// Whether it is a component that knows no contract.
+    /// Whether the plugin is a component that was not built for the contract.
     #[must_use]
     pub fn is_foreign(&self) -> bool {
         self.foreign.is_some()
     }
 
-    /// Functions of such a component that are not offered, each with the reason.
+    /// Returns the functions of such a component that are not offered, each with the reason.
     #[must_use]
     pub fn refused_functions(&self) -> &[String] {
         self.foreign.as_ref().map_or(&[], |own| &own.refused)
     }
 
-    /// Whether anything of its component is ever called: a hook, a tool, a command, an
-    /// implementation of a point or a loop. Without a component there is nothing to call, and the
-    /// plugin carries prompts or skills alone.
+    /// Whether anything of the component is ever called: a hook, a tool, a command, an
+    /// implementation of a point or a loop. True for a plugin without a component, which has
+    /// nothing to call and carries only prompts or skills.
     #[must_use]
     pub fn is_called(&self) -> bool {
         let is_used = |export: &String| match export.as_str() {
@@ -154,13 +155,13 @@ impl ListedPlugin {
         self.manifest.component.is_none() || self.is_foreign() || self.exports.iter().any(is_used)
     }
 
-    /// Whether it has a loop, which runs during `rind serve`.
+    /// Whether the plugin has a loop, which runs during `rind serve`.
     #[must_use]
     pub fn has_loop(&self) -> bool {
         self.exports.iter().any(|export| export == loops::INTERFACE)
     }
 
-    /// Whether it has a loop of the agent, which may order turns.
+    /// Whether the plugin has an agent loop, which runs the agent's turns if that is granted.
     #[must_use]
     pub fn has_agent_loop(&self) -> bool {
         let mut exports = self.exports.iter();

@@ -1,4 +1,4 @@
-//! Options for loading plugins, and the settings of each.
+//! Options for loading plugins, including the settings of each plugin.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,36 +25,36 @@ pub struct LoadOptions {
     pub sources: Vec<Source>,
     /// Folders that are plugins themselves, in addition to those that the search finds.
     pub chosen: Vec<Found>,
-    /// Components that know no contract, whose functions are tools.
+    /// Components that were not built for the contract, and whose functions become tools.
     pub components: Vec<ForeignComponent>,
-    /// Folder that was already read when the user was asked about it. Its content comes from this
-    /// copy and is not read again.
+    /// Folder that was already read into memory when the user was asked about it. Its plugins are
+    /// loaded from memory and not read again.
     pub held: Option<Arc<HeldFolder>>,
-    /// Plugins that were installed, with the verified facts of each.
+    /// Installed plugins, each with its verified files.
     pub installed: Vec<Installed>,
     /// Folder of the compile cache.
     pub cache: PathBuf,
-    /// File of the key that marks cache entries.
+    /// File with the key that authenticates cache entries.
     pub cache_key: PathBuf,
     /// Compiler for components that are not in the cache.
     pub compiler: Compiler,
-    /// Function to call before a component is compiled, which takes a while.
+    /// Callback before a component is compiled, which takes a while.
     pub on_compile: Option<OnCompile>,
-    /// Folder that holds a folder of stored values for each plugin.
+    /// Folder in which each plugin has a folder for stored values.
     pub data: PathBuf,
-    /// Plugins that the operator leaves out of this run, by name.
+    /// Names of the plugins that the operator excludes from this run.
     pub without: Vec<String>,
-    /// Whether a missing plugin that the settings configure is reported. False if only some places
-    /// are searched.
+    /// Whether to report plugins that the settings configure but that were not found. False if only
+    /// some of the plugin folders are searched.
     pub expects_installed: bool,
     /// Settings by plugin name.
     pub settings: BTreeMap<String, PluginSettings>,
-    /// Settings of the project's own plugins, which the project itself may set; if absent, the
-    /// settings above apply.
+    /// Settings of the project's own plugins, which the project itself may set. For a plugin that
+    /// is not listed here, `settings` apply.
     pub project_settings: BTreeMap<String, PluginSettings>,
-    /// Source of `settings`, for line numbers in messages.
+    /// Configuration from which `settings` were read, for line numbers in messages.
     pub written: Config,
-    /// Source of `project_settings`.
+    /// Configuration from which `project_settings` were read.
     pub project_written: Config,
     /// Options for granting permissions.
     pub grants: GrantOptions,
@@ -62,17 +62,17 @@ pub struct LoadOptions {
     pub workspace: PathBuf,
     /// Rind's own folders, which no grant reaches.
     pub protected: Vec<PathBuf>,
-    /// Options for requests of plugins.
+    /// Options for network requests of plugins.
     pub egress: EgressOptions,
     /// Whether every call gets a fresh instance.
     pub is_cold: bool,
-    /// Counts the use that the plugins make of the host.
+    /// Meter that counts the plugins' use of the host.
     pub meter: Option<Arc<Meter>>,
     /// Clock and random numbers that the plugins get instead of the real ones, in tests.
     pub fixed: Option<FixedWorld>,
 }
 
-/// Callback with the name of a plugin.
+/// Callback that gets the name of a plugin.
 #[derive(Clone)]
 pub struct OnCompile(pub Arc<dyn Fn(&str) + Send + Sync>);
 
@@ -83,7 +83,8 @@ impl std::fmt::Debug for OnCompile {
 }
 
 impl LoadOptions {
-    /// Sets the folders: cached and stored data goes into those of `paths`, which no grant reaches.
+    /// Sets the folders for cached and stored data to those of `paths`, and protects the latter
+    /// from grants.
     #[must_use]
     pub fn at(mut self, paths: &Paths) -> Self {
         self.cache = paths.cache.join("components");
@@ -95,8 +96,8 @@ impl LoadOptions {
         self
     }
 
-    /// The settings of a plugin. Settings of a project apply to its own plugins only: a project
-    /// must not switch a guard off.
+    /// Returns the settings of a plugin. Settings of a project apply only to the project's own
+    /// plugins, so that a project cannot disable a guard.
     pub(in crate::plugin) fn settings_of(&self, name: &str, trust: Trust) -> PluginSettings {
         let of_project = self
             .project_settings
@@ -106,7 +107,7 @@ impl LoadOptions {
         settings.cloned().unwrap_or_default()
     }
 
-    /// Returns the flag or setting that switches a plugin off, if there is one.
+    /// Returns the reason why a flag or a setting disables a plugin; `None` if none does.
     pub(in crate::plugin) fn switched_off(&self, name: &str, trust: Trust) -> Option<Why> {
         if self.without.iter().any(|without| without == name) {
             return Some(Why::Without);
@@ -117,8 +118,8 @@ impl LoadOptions {
         })
     }
 
-    /// Loads plugins even if the settings switch them off, in order to inspect them. Also returns
-    /// the place that switches each off, by plugin name, and whether this applies to the project's
+    /// Enables all plugins that settings disable, in order to inspect them. Returns the location of
+    /// each disabling setting, by the plugin's name and whether the setting is for the project's
     /// own plugins.
     #[must_use]
     pub fn switch_all_on(&mut self) -> BTreeMap<(String, bool), String> {
@@ -140,7 +141,8 @@ impl LoadOptions {
         off
     }
 
-    /// The held files that a plugin in `folder` is read from, if it is.
+    /// Returns the files in memory from which a plugin in `folder` is read; `None` if it is read
+    /// from disk.
     pub(in crate::plugin) fn held_folder_of(&self, folder: &Path) -> Option<&Arc<HeldFolder>> {
         let own = self.installed.iter().find(|own| own.folder == folder);
         let verified = own.and_then(|own| own.files.as_ref().ok());
@@ -148,8 +150,8 @@ impl LoadOptions {
         verified.or(held)
     }
 
-    /// Says where something under `[plugins.NAME]` is written: `FILE:LINE` or the flag, of the
-    /// layer that decides.
+    /// Returns a function that finds the location of a setting under `[plugins.NAME]`: `FILE:LINE`
+    /// or the flag, in the layer that takes precedence.
     pub(in crate::plugin) fn setting_places<'a>(
         &'a self,
         name: &'a str,

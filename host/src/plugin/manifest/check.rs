@@ -1,5 +1,5 @@
-//! Checks of a manifest beyond its format: names, sections without their side effect, hooks on
-//! unknown points.
+//! Checks a parsed manifest for mistakes that the format allows, such as reserved names, sections
+//! without their side effect, and hooks on unknown points.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,12 @@ use crate::point::dispatch::PointKind;
 use crate::point::failure::OnFailure;
 use crate::tool::registry::is_tool_name;
 
-/// Maximum number of capabilities per plugin, so that the question about them fits on a screen.
+/// Maximum number of permissions that a plugin may request, so that the question about them fits on
+/// a screen.
 const MAX_REQUESTED: usize = 32;
 
-/// Names that the program itself, the model or a person appears under, for example as the author of
-/// a refusal or a note, as an agent, or as a settings section. A plugin with such a name could
+/// Names under which the program itself, the model or a person appears, for example as the author
+/// of a refusal or a note, as an agent, or as a settings section. A plugin with such a name could
 /// impersonate them.
 const RESERVED_NAMES: &[&str] = &[
     "admin",
@@ -60,7 +61,7 @@ const RESERVED_NAMES: &[&str] = &[
 /// Prefix of subagent ids, which label the output of subagents.
 const AGENT_ID_PREFIX: &str = "sub-";
 
-/// Checks a name that output is labeled with: the name of a plugin, or of a hook in the settings.
+/// Checks a name with which output is labeled: the name of a plugin, or of a hook in the settings.
 ///
 /// # Errors
 /// Returns a sentence that describes the problem.
@@ -134,7 +135,8 @@ impl Manifest {
         Ok(())
     }
 
-    /// Checks that a section that requests access has its side effect declared.
+    /// Checks that the manifest declares the side effect of each section that requests access, for
+    /// example `network` for `[network]`. Also checks the contents of `[network]`.
     fn check_sections(&self) -> Result<(), String> {
         let sections = [
             (
@@ -153,8 +155,8 @@ impl Manifest {
         self.network.as_ref().map_or(Ok(()), network::check_network)
     }
 
-    /// Checks the requested permissions, which are shown in a question: few enough to be read, and
-    /// without control characters that would affect the terminal.
+    /// Checks the requested permissions, because the operator is asked about them: they must be few
+    /// enough to read, and tool names must not contain control characters for the terminal.
     fn check_requested(&self) -> Result<(), String> {
         let n_requested = self.requested().len();
         if n_requested > MAX_REQUESTED {
@@ -177,8 +179,8 @@ impl Manifest {
         self.config.as_ref()?.get("properties")?.get(name)
     }
 
-    /// Checks the conditions under which a hook is called. A wrong one would switch it off without a
-    /// word.
+    /// Checks the conditions under which a hook is called, such as `only_tools`. A wrong condition
+    /// would silently disable the hook.
     fn check_conditions(&self, row: &PointRow, options: &HookOptions) -> Result<(), String> {
         let only_over = options.only_over.as_ref().map(std::slice::from_ref);
         let conditions = [
@@ -265,8 +267,8 @@ impl Manifest {
     }
 }
 
-/// Checks `may`. A manifest gives up rights by listing those it keeps, so an unknown name would
-/// silently give up more than intended.
+/// Checks `may`, the list of rights that a hook keeps. With a misspelled right in the list, the
+/// hook would silently give up the right that was meant.
 fn check_may(row: &PointRow, may: Option<&[String]>) -> Result<(), String> {
     let unknown = |name: &&String| !row.rights.contains(&name.as_str());
     match may.and_then(|may| may.iter().find(unknown)) {
@@ -311,8 +313,8 @@ fn check_no_option(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses names that the program itself uses. Dashes around a name look the same to a reader, and
-/// `rind-` reads like a part of the program.
+/// Refuses reserved names, ids of subagents, and names that begin with `rind-`, which look like a
+/// part of the program. Dashes around a reserved name do not help: a reader would overlook them.
 fn check_not_reserved(name: &str) -> Result<(), String> {
     let is_agent_id = name
         .strip_prefix(AGENT_ID_PREFIX)
@@ -328,7 +330,8 @@ fn check_not_reserved(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the options of one tool. Whether the component lists the tool is known only at load.
+/// Checks the options of one tool, but not whether the component lists the tool, which is known
+/// only when the plugin is loaded.
 fn check_tool_options(name: &str, options: &ToolOptions) -> Result<(), String> {
     let tools = std::iter::once(name).chain(options.check.as_deref());
     for tool in tools {

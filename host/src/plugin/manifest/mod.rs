@@ -1,7 +1,7 @@
 //! `plugin.toml`, the manifest of a plugin.
 //!
-//! This module owns the format and its checks; it grants nothing and trusts nothing. Unknown keys
-//! are errors that name their line.
+//! This module owns the format and its checks; it grants no permission. An unknown key is an error
+//! that names the line of the key.
 //!
 //! Start from [`Manifest::read`].
 
@@ -31,7 +31,7 @@ pub use sections::{
     ToolOptions,
 };
 
-/// Complete manifest.
+/// Content of a `plugin.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
@@ -39,63 +39,68 @@ pub struct Manifest {
     pub name: String,
     /// Version of the plugin.
     pub version: semver::Version,
-    /// Description, one sentence.
+    /// Description of the plugin in one sentence.
     pub description: String,
-    /// File name of the component; absent for a plugin of prompts and skills only.
+    /// File name of the WebAssembly component; absent for a plugin that has only prompts and
+    /// skills.
     #[serde(default)]
     pub component: Option<String>,
-    /// Declared side effects.
+    /// Side effects that the plugin declares.
     #[serde(default)]
     pub side_effects: Vec<SideEffect>,
-    /// Lower trust than the plugin's location gives it; a higher value has no effect.
+    /// Trust level that replaces the level of the plugin's location if it is lower; a higher level
+    /// has no effect.
     #[serde(default)]
     pub trust: Option<Trust>,
-    /// Options of its hooks, by point. The component's exports decide which hooks exist.
+    /// Options of the plugin's hooks, by point. The component's exports decide which hooks exist.
     #[serde(default, serialize_with = "plain_keys")]
     pub hooks: BTreeMap<Spanned<String>, HookOptions>,
-    /// Directories that it reads and writes; needs the side effect `filesystem`.
+    /// Directories that the plugin reads and writes; needs the side effect `filesystem`.
     #[serde(default)]
     pub filesystem: Option<Filesystem>,
-    /// Hosts that it may reach, and credentials that the host adds to requests; needs the side
-    /// effect `network`.
+    /// Hosts that the plugin may reach, and credentials that the host adds to the plugin's
+    /// requests; needs the side effect `network`.
     #[serde(default)]
     pub network: Option<Network>,
-    /// Use of the model, of subagents and of tools; needs the side effect `external`.
+    /// Requested use of the model, of subagents and of tools; needs the side effect `external`.
     #[serde(default)]
     pub external: Option<External>,
     /// Limits of memory and time.
     #[serde(default)]
     pub limits: Limits,
-    /// JSON Schema of its settings.
+    /// JSON Schema of the plugin's settings.
     #[serde(default)]
     pub config: Option<Value>,
-    /// Plugins that must be loaded before it.
+    /// Plugins that must be loaded before this one, with the required versions.
     #[serde(default)]
     pub dependencies: BTreeMap<String, semver::VersionReq>,
-    /// Points that the plugin defines.
+    /// Points that the plugin defines for hooks of other plugins.
     #[serde(default)]
     pub points: BTreeMap<String, PointDeclaration>,
-    /// Points of other plugins that it implements, written `owner.NAME`.
+    /// Points of other plugins that this plugin implements, written `owner.NAME`, with the options
+    /// of each implementation.
     #[serde(default)]
     pub implements: BTreeMap<String, HookOptions>,
-    /// Options of its tools, by name. They are not serialized where there are none: the digests of
-    /// manifests without them must stay as they were.
+    /// Options of the plugin's tools, by tool name. An empty map is not serialized, so that
+    /// manifests without tool options keep the digests that they had before this field existed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, ToolOptions>,
-    /// Exceptions for the runtimes of some languages.
+    /// Exceptions for components that import more than they use, as the runtimes of some languages
+    /// do.
     #[serde(default)]
     pub compat: Compat,
 }
 
-/// Maximum size of a manifest. First-party ones have less than 2 KiB; with schemas, a manifest may
-/// have a hundred.
+/// Maximum size of a manifest, in bytes. Manifests of first-party plugins have less than 2 KiB; one
+/// with JSON Schemas may have 100 KiB.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// File name of a manifest.
 pub const FILE_NAME: &str = "plugin.toml";
 
 impl Manifest {
-    /// Reads and checks `folder/plugin.toml`, from `held` if that covers the directory.
+    /// Reads and checks `folder/plugin.toml`: from memory if `held` contains the folder, otherwise
+    /// from disk.
     pub fn read(folder: &Path, held: Option<&HeldFolder>) -> Result<Self, Error> {
         let path = folder.join(FILE_NAME);
         let bytes = files::read_plugin_file(&path, held, MAX_BYTES).map_err(|error| match error
@@ -140,7 +145,7 @@ impl Manifest {
         self.side_effects.contains(&effect)
     }
 
-    /// Returns the requested permissions, in order.
+    /// Returns the permissions that the manifest requests, sorted and without duplicates.
     #[must_use]
     pub fn requested(&self) -> Vec<Capability> {
         let mut requested = Vec::new();
@@ -181,7 +186,7 @@ impl Manifest {
             .unwrap_or_default()
     }
 
-    /// Returns the path of the component, if the plugin has one.
+    /// Returns the path of the component in the plugin's folder, if the plugin has a component.
     #[must_use]
     pub fn component_path(&self, folder: &Path) -> Option<PathBuf> {
         self.component.as_ref().map(|name| folder.join(name))

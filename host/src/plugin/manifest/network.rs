@@ -1,4 +1,4 @@
-//! `[network]`: checks of hosts and credentials beyond the format.
+//! Checks the hosts and the credentials in `[network]`, beyond the format.
 //!
 //! For example:
 //!
@@ -18,7 +18,8 @@ use crate::egress::address::{self, Class};
 use crate::egress::{Template, is_refused};
 use crate::grant::{Credential, HostPattern};
 
-/// Checks the section. Errors name the entry and the list that it belongs in.
+/// Checks the section. An error names the entry and, if the entry is in the wrong list, the right
+/// list.
 pub(super) fn check_network(section: &Network) -> Result<(), String> {
     let lists = [
         ("hosts", &section.hosts, Class::Private, "private"),

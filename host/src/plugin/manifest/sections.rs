@@ -14,34 +14,38 @@ use crate::point::failure::OnFailure;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HookOptions {
-    /// Lower runs first; 100 when absent.
+    /// Priority of the hook: lower runs first; 100 if absent.
     pub priority: Option<u16>,
-    /// Action when the hook fails; `block` for gates and `skip` for the rest when absent.
+    /// Action when the hook fails. If absent: `block` for gates and for `output-delta`, `skip` for
+    /// the rest.
     pub on_failure: Option<OnFailure>,
-    /// Whether the turn continues without waiting; observe points only.
+    /// Whether the turn continues without waiting for the hook; observe points only.
     #[serde(default, rename = "async")]
     pub is_async: bool,
     /// Deadline of one call. The maximum is 5 s, 15 s for `async`, and 60 s for a plugin that was
     /// granted `model` or `agents`.
     #[serde(default, with = "duration")]
     pub timeout: Option<Duration>,
-    /// Rights of the point that the hook keeps; all if absent. An outcome that uses another right
-    /// is the hook's failure.
+    /// Rights that the hook keeps, out of the rights that its point offers; all if absent. An
+    /// outcome that uses any other right counts as a failure of the hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may: Option<Vec<String>>,
-    /// Settings of the plugin without which the hook has nothing to do. While all of them are
-    /// absent, `false`, 0 or empty, the hook is not called; always called if absent here.
+    /// Names of plugin settings. The hook is not called if each of these settings is absent,
+    /// `false`, 0 or empty, because the hook would have nothing to do. Without this list, the hook
+    /// is always called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only_with: Option<Vec<String>>,
-    /// Settings of the plugin that list names of tools; hooks of `pre-tool` and `post-tool` only.
-    /// The hook is called only for calls of these tools; for all calls if absent.
+    /// Names of plugin settings that are lists of tool names; `pre-tool` and `post-tool` only. The
+    /// hook is called only for calls of these tools. Without this list, the hook is called for all
+    /// calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only_tools: Option<Vec<String>>,
     /// Whether the hook is called only for answers that call no tool; `post-reason` only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_final: bool,
-    /// Setting of the plugin with a number of bytes; `post-tool` only. The hook is called only for
-    /// results that are longer as one text; for all results if absent here or not set.
+    /// Name of a plugin setting that is a number of bytes; `post-tool` only. The hook is called
+    /// only for results whose text is longer. If the name or the setting is absent, the hook is
+    /// called for all results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only_over: Option<String>,
 }
@@ -69,14 +73,14 @@ pub struct Network {
     /// Hosts at loopback, private or link-local addresses.
     #[serde(default)]
     pub private: Vec<HostPattern>,
-    /// Headers that the host adds.
+    /// Headers that the host adds to requests, such as one that carries an API key.
     #[serde(default)]
     pub credentials: Vec<Credential>,
 }
 
 macro_rules! external {
     ($($(#[$doc:meta])* $call:ident, $key:ident, $words:literal;)*) => {
-        /// `[external]`: requested calls of the host.
+        /// `[external]`: functions of the host that the plugin requests to call.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct External {
@@ -85,13 +89,13 @@ macro_rules! external {
             $($(#[$doc])*
             #[serde(default, skip_serializing_if = "std::ops::Not::not")]
             pub $key: bool,)*
-            /// Other tools that the plugin may call.
+            /// Names of the tools that the plugin requests to call.
             #[serde(default)]
             pub tools: Vec<String>,
         }
 
         impl External {
-            /// Returns the requested calls.
+            /// Returns the requested calls, without those of tools.
             pub fn calls(&self) -> impl Iterator<Item = ExternalCall> {
                 let keys = [$((self.$key, ExternalCall::$call)),*];
                 keys.into_iter().filter_map(|(is_asked, call)| is_asked.then_some(call))
@@ -101,24 +105,24 @@ macro_rules! external {
 }
 for_each_external_call!(external);
 
-/// `[limits]`: limits below the host's own.
+/// `[limits]`: limits of one plugin. The host has a maximum for each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Linear memory over all memories of an instance, as `"64MiB"`.
+    /// Maximum linear memory of an instance, over all its memories, such as `"64MiB"`.
     #[serde(default, with = "bytes")]
     pub memory: Option<u64>,
-    /// Deadline of one call, as `"5s"` or `"500ms"`.
+    /// Deadline of one call, such as `"5s"` or `"500ms"`.
     #[serde(default, with = "duration")]
     pub timeout: Option<Duration>,
-    /// Maximum total size of the files in the plugin's `data` directory, as `"64MiB"`. Default: 64
-    /// MiB; at most 1 GiB.
+    /// Maximum total size of the files in the plugin's `data` directory, such as `"64MiB"`.
+    /// Default: 64 MiB; at most 1 GiB.
     #[serde(default, with = "bytes")]
     pub data: Option<u64>,
     /// Maximum number of files and directories in the plugin's `data` directory. Default: 10,000;
     /// at most 100,000.
     pub files: Option<u64>,
-    /// HTTP requests in one session.
+    /// Maximum number of HTTP requests in one session.
     pub requests: Option<u32>,
 }
 
@@ -132,7 +136,7 @@ pub struct PointDeclaration {
     #[serde(default)]
     pub description: String,
     /// Names of the plugins that may call the point, in addition to its owner. Default: none. A
-    /// name does not tell where a plugin comes from, and every implementer sees the payload that a
+    /// name does not prove the origin of a plugin, and every implementer sees the payload that a
     /// caller passes.
     #[serde(default)]
     pub callers: Vec<String>,
@@ -148,12 +152,12 @@ pub struct PointDeclaration {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolOptions {
-    /// Whether a second run with the same arguments has no further effect. A call that was cut off
-    /// runs again when its turn continues.
+    /// Whether a second run with the same arguments has no further effect. If so, a call that was
+    /// interrupted runs again when its turn continues.
     #[serde(default)]
     pub idempotent: bool,
-    /// Tool of the plugin that takes the same arguments and answers `done` or `absent`. A call that
-    /// was cut off runs again only if its effect is absent.
+    /// Name of another tool of the plugin, which takes the same arguments and answers `done` or
+    /// `absent`. An interrupted call runs again only if the answer is `absent`.
     #[serde(default)]
     pub check: Option<String>,
 }
@@ -170,6 +174,6 @@ pub struct Compat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InertSockets {
-    /// Linked, and every call is denied.
+    /// Sockets are linked, and every call is denied.
     Inert,
 }

@@ -11,7 +11,7 @@ fn parse(rest: &str) -> Result<Manifest, Error> {
     Manifest::parse(&format!("{HEAD}{rest}"), Path::new("plugin.toml"))
 }
 
-/// Rests of manifests that are refused, each with a part of the message.
+/// Invalid manifests without the lines of [`HEAD`], each with a part of the error message.
 const REFUSED: &str = r#"
 component = "../p.wasm" => component = "../p.wasm" is not a file name beside the manifest
 side_effects = ["none", "session"] => `none` cannot be combined with others
@@ -56,7 +56,7 @@ side_effects = ["filesystem"]⏎[filesystem]⏎read = ["workspace/a\n  it may no
 side_effects = ["external"]⏎[external]⏎tools = ["a\n  it may nothing"] => is not the name of a tool
 "#;
 
-/// Lines that `[network]` must not have, each with the refusal.
+/// Invalid contents of `[network]`, each with a part of the error message.
 const REFUSED_IN_NETWORK: &str = r#"
 hosts = ["http://127.0.0.1:80"] => `http://127.0.0.1` is a loopback address; list it under `private`
 hosts = ["10.0.0.1"] => is a private address; list it under `private`
@@ -158,8 +158,8 @@ fn an_alias_is_put_in_the_words_of_the_catalog_and_units_are_read() {
     assert_eq!(manifest.hook("post-tool"), HookOptions::default());
 }
 
-/// Returns the keys of a table of the manifest, from the error about an unknown key: "unknown field
-/// `x`, expected one of `a`, `b`".
+/// Returns the keys that a table of the manifest may have, from the error about an unknown key:
+/// "unknown field `x`, expected one of `a`, `b`".
 fn keys(error: &str) -> Vec<&str> {
     let (_, expected) = error.split_once(", expected ").unwrap();
     let mut keys: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();

@@ -12,18 +12,18 @@ use crate::lock::lock;
 pub(super) struct CallClock {
     pub(super) started: Instant,
     pub(super) waits: Mutex<OpenWaits>,
-    /// Clock of the call that made this one; it stops as well.
+    /// Clock of the outer call, which made this one. It stops while this call waits.
     pub(super) outer: Option<Arc<CallClock>>,
-    /// Pauses to record into while this call waits for the user.
+    /// Record of the time in which this call waits for the user while it holds a shared resource.
     pub(super) held: OnceLock<Arc<HolderPauses>>,
 }
 
 /// Reason why the clock is stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum WaitReason {
-    /// Waits for another call of the same plugin.
+    /// The call waits for another call of the same plugin.
     Turn,
-    /// Waits because a call that it made waits for its turn.
+    /// The call waits because an inner call waits for another call.
     Inner,
     Person,
 }
@@ -38,15 +38,16 @@ impl WaitReason {
     }
 }
 
-/// The wait of a call for its turn.
+/// Wait of a call for another call of the same plugin.
 struct OwnWait {
     since: Instant,
-    /// Pauses of the current holder, and their total when the wait began.
+    /// Pauses of the call that is waited for, and their total when the wait began.
     pauses: Option<(Arc<HolderPauses>, Duration)>,
 }
 
 impl OwnWait {
-    /// Returns the part of the wait that counts towards the bound.
+    /// Returns the part of the wait that counts towards [`MAX_WAIT`](super::MAX_WAIT): the time in
+    /// which the other call did not wait for the user.
     fn counted_wait(&self, now: Instant) -> Duration {
         let passed = now.saturating_duration_since(self.since);
         let paused = self
@@ -63,7 +64,7 @@ impl OwnWait {
 pub(super) struct OpenWaits {
     /// Open waits, including those of inner calls, and their total time.
     all: WaitStopwatch,
-    /// The call's own wait for its turn, if one is open.
+    /// Wait of this call itself for another call of the plugin, if one is open.
     own: Option<OwnWait>,
     own_total: Duration,
 }
@@ -109,7 +110,7 @@ impl CallClock {
         }
     }
 
-    /// Returns the call's own running time, and the time it waited for its turn.
+    /// Returns how long the call itself ran, and how long it waited for other calls of the plugin.
     pub(super) fn read_clock(&self, now: Instant) -> (Duration, Duration) {
         let waits = lock(&self.waits);
         let own = waits

@@ -1,4 +1,4 @@
-//! Calls that wait, for others and for a person.
+//! Tests of the deadlines of calls that wait for other calls or for the user.
 
 use std::pin::pin;
 
@@ -105,7 +105,7 @@ async fn who_holds_something_and_asks_a_person_tells_those_who_wait() {
         note_holding(&pauses);
         assert!(!is_open());
         pause_clock(async { assert!(is_open()) }).await;
-        // The same after the call has waited, when its clock already exists.
+        // Repeat the test after a wait of the call, when its clock already exists.
         tokio::task::yield_now().await;
         pause_clock(async { assert!(is_open()) }).await;
         Ok(())

@@ -8,18 +8,18 @@ use crate::point::failure::OnFailure;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PointKind {
-    /// May refuse.
+    /// Hooks may refuse the value.
     Gate,
-    /// May change.
+    /// Hooks may change the value.
     Mutate,
-    /// Contributes.
+    /// Hooks contribute values.
     Collect,
-    /// Observes only.
+    /// Hooks only observe.
     Observe,
 }
 
 impl PointKind {
-    /// Whether hooks run one after another, each on the result of the one before.
+    /// Whether hooks run one after another, each on the result of the previous one.
     #[must_use]
     pub fn is_chain(self) -> bool {
         matches!(self, Self::Gate | Self::Mutate)

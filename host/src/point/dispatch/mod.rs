@@ -1,10 +1,10 @@
-//! The one dispatch function: every hook of every point, built-in or plugin-defined, runs through
-//! it.
+//! Dispatches to hooks: every hook of every point, built-in or plugin-defined, is called here.
 //!
-//! It implements the rules of dispatch: order; chain or side by side; deadlines; merge and
-//! re-check; `block` over `ask` over `pass`; failure policy and quarantine; trace records; and that
-//! a plugin's hooks do not fire on calls that the plugin itself causes. It knows neither
-//! WebAssembly nor the meaning of any point. Start from [`Dispatcher::dispatch`].
+//! It implements the rules of dispatch: the order of hooks; in a chain or concurrently; deadlines;
+//! merging outcomes, and asking gates again after a change; `block` over `ask` over `pass`; failure
+//! policy and quarantine; trace records; and that a plugin's hooks do not fire on calls that the
+//! plugin itself causes. It knows neither WebAssembly nor the meaning of any point. Start from
+//! [`Dispatcher::dispatch`].
 
 mod kind;
 mod report;
@@ -44,7 +44,8 @@ pub use run::{AttributedText, Dispatched, HookVerdict};
 /// host calls [`Dispatcher::begin_turn`] at the start of a turn, [`Dispatcher::dispatch`] at each
 /// point, and [`Dispatcher::settle`] before the session ends, so that background hooks can finish.
 pub struct Dispatcher {
-    /// Swapped as a whole, never mutated: a dispatch in progress keeps the hooks it started with.
+    /// Replaced completely, never mutated: a dispatch in progress keeps the hooks with which it
+    /// started.
     registry: ArcSwap<Registry>,
     quarantine: Arc<HookQuarantine>,
     sink: Arc<dyn Sink>,
@@ -52,7 +53,7 @@ pub struct Dispatcher {
     running: Running,
 }
 
-/// Background hooks that are still running, each with the point at which it was called.
+/// Background hooks that are still running, each with the point at which the hook was called.
 type Running = Arc<Mutex<Vec<(Arc<HookSpec>, String)>>>;
 
 impl Dispatcher {
@@ -134,8 +135,8 @@ impl Dispatcher {
         self.dispatch_named::<P>(Cow::Borrowed(P::NAME), P::KIND, caller, payload.into())
     }
 
-    /// Calls the hooks of the point `name`. Same as [`Dispatcher::dispatch`], with name and kind
-    /// given by the caller, for plugin-defined points.
+    /// Calls the hooks of the point `name`. Like [`Dispatcher::dispatch`], but the caller passes
+    /// name and kind, for plugin-defined points.
     pub async fn dispatch_named<P: Point>(
         &self,
         name: Cow<'static, str>,
@@ -201,8 +202,8 @@ impl Dispatcher {
             }
         }
         for bound in &judged[..judged_before] {
-            // A quarantined hook cannot be asked again; its failure policy was applied when it
-            // failed.
+            // A hook that was quarantined in the meantime cannot be asked again; its failure policy
+            // was applied when it failed.
             if self
                 .quarantine
                 .quarantine_reason(&bound.spec.plugin, &name)
@@ -244,7 +245,7 @@ impl Dispatcher {
         let (caller, mut payload) = (caller.clone(), payload.clone());
         let (quarantine, sink) = (self.quarantine.clone(), self.sink.clone());
         let open = InBackground::new(&self.running, &bound.spec, &point);
-        // Log lines of the hook go to the subscriber of the turn.
+        // Log lines of the hook go to the `tracing` subscriber of the turn.
         self.background.spawn(
             async move {
                 let (took, result) = call_hook(&bound, &caller, &payload).await;
@@ -263,7 +264,8 @@ impl Dispatcher {
     }
 }
 
-/// Entry of a hook in the list of running background hooks, removed on drop.
+/// Entry of a hook in the list of running background hooks. Dropping it removes the hook from the
+/// list.
 struct InBackground {
     running: Running,
     spec: Arc<HookSpec>,
@@ -298,8 +300,8 @@ async fn call_hook<P: Point>(
     payload: &P::Payload,
 ) -> (Duration, Result<P::Outcome, Failure>) {
     let started = Instant::now();
-    // A panic in the host's own code counts as the hook's failure, also while the future is
-    // created.
+    // A panic in the host's own code counts as a failure of the hook. The future may panic when it
+    // is created, too.
     let made = catch_unwind(AssertUnwindSafe(|| bound.hook.call(caller, payload)));
     let result = match made {
         Ok(mut call) => {

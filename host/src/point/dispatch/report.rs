@@ -16,11 +16,11 @@ use crate::point::registry::HookSpec;
 use crate::point::trace::{Sink, TraceOutcome, TraceRecord};
 use crate::text;
 
-/// Maximum length of a failure text, in bytes. The text may quote names and keys that a guest made
-/// up.
+/// Maximum length of a failure text, in bytes. The text may quote names and keys that a guest
+/// chose.
 const MAX_REASON_BYTES: usize = 2048;
 
-/// Handling of a hook's answer that is the same for awaited and background hooks.
+/// Handles the answer of a hook, in the same way for awaited and background hooks.
 pub(super) struct AnswerReport<'a> {
     pub(super) quarantine: &'a HookQuarantine,
     pub(super) sink: &'a dyn Sink,
@@ -119,8 +119,8 @@ fn merge_outcome<P: Point>(
     };
     let merge = AssertUnwindSafe(|| match &spec.may {
         None => P::merge(payload, outcome, merged, &env),
-        // Merge into a copy: an outcome that uses a right the hook gave up must not touch the
-        // payload.
+        // Merge into a copy, because the rights are checked after the merge: an outcome that uses a
+        // right that the hook gave up must not change the payload.
         Some(may) => {
             let mut changed = payload.clone();
             P::merge(&mut changed, outcome, merged, &env)?;

@@ -28,7 +28,7 @@ pub enum HookVerdict {
     Pass,
     /// Ask the user first, with the reason of every hook that asked.
     Ask(Vec<AttributedText>),
-    /// Refused by the first hook in order that objected; later hooks were not called.
+    /// Refused by the first hook that blocked; later hooks were not called.
     Block(AttributedText),
 }
 
@@ -39,7 +39,7 @@ pub struct Dispatched<T> {
     pub value: T,
     /// Verdict of the hooks.
     pub verdict: HookVerdict,
-    /// Messages to add, in order.
+    /// Messages to add to the conversation, in order, each with the name of its plugin.
     pub inject: Vec<(Arc<str>, Injection)>,
     /// Warnings for the model, in order.
     pub notes: Vec<AttributedText>,
@@ -80,9 +80,9 @@ impl<P: Point> DispatchRun<'_, P> {
         merged.rewrites
     }
 
-    /// Merges only the verdict of a gate that judges a value again after a later change. Another
-    /// change by the gate is ignored, because all other gates would have to judge it again, without
-    /// end.
+    /// Merges only the verdict of a gate that judges a value again after a later change. If the
+    /// gate wants to change the value again, the value is refused: all other gates would have to
+    /// judge that change, without end.
     pub(super) fn judge_again(
         &mut self,
         spec: &HookSpec,
@@ -102,7 +102,8 @@ impl<P: Point> DispatchRun<'_, P> {
         self.take_answer(spec, answer);
     }
 
-    /// Handles a quarantined hook: a hook that blocks on failure keeps refusing, by name.
+    /// Handles a quarantined hook, which is not called. If it blocks on failure, it still refuses,
+    /// and the refusal names its plugin.
     pub(super) fn note_dropped(&mut self, spec: &HookSpec, why: String) {
         let (outcome, answer) = match spec.on_failure {
             OnFailure::Block => {

@@ -1,4 +1,4 @@
-//! Tool calls: the verdict of a gate on a proposed call, and edits of its result.
+//! Merges outcomes on tool calls: the verdict of a gate on a proposed call, and edits of a result.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ impl Merge<Arc<p::FinishedCall>> for o::ResultOutcome {
     }
 }
 
-/// Converts the parts with which a hook replaces a result.
+/// Converts the parts that a hook returned to replace a result.
 fn replace_parts(parts: Vec<o::Part>, result: &Parts) -> Result<Parts, String> {
     check_number("parts of a result", parts.len(), MAX_PARTS)?;
     let part = |part| match part {

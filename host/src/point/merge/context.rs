@@ -56,7 +56,7 @@ impl Merge<Arc<Vec<Message>>> for o::ContextOutcome {
         if self.edits.is_empty() {
             return Ok(());
         }
-        // Allow an edit for every message, and some for new ones.
+        // Allow one edit for every message, and some more for new messages.
         let most = payload.len() + MAX_INJECTIONS;
         check_number("edits of messages", self.edits.len(), most)?;
         let mut edited = Vec::clone(payload);

@@ -1,4 +1,5 @@
-//! Plugin-defined points: the kind that the owner declared determines the permitted answers.
+//! Merges outcomes at plugin-defined points: the kind that the owner declared determines the
+//! permitted answers.
 
 use super::{Merge, MergeEnv, Merged, Objection};
 use crate::point::dispatch::PointKind;

@@ -1,5 +1,5 @@
-//! Text of an answer while it streams: the part that may be shown, and the part held back until
-//! more arrives.
+//! Merges outcomes on streamed text of an answer: the part that may be shown, and the part that is
+//! held back until more text arrives.
 
 use super::{Merge, MergeEnv, Merged};
 use crate::point::outcome as o;
@@ -34,9 +34,9 @@ impl Merge<p::TextDelta> for o::DeltaOutcome {
     }
 }
 
-/// Translates the start of the part that an earlier hook holds back into an offset in the new text.
-/// If the position is ambiguous, the held part begins at the first difference: better to hold too
-/// much than too little.
+/// Converts `from`, the offset at which the held-back part begins in `old`, to an offset in `new`.
+/// If the position is ambiguous, the held-back part begins at the first difference: it is better to
+/// hold back too much than too little.
 fn moved_bytes(from: usize, old: &str, new: &str) -> usize {
     let same = |(a, b): &(u8, u8)| a == b;
     let n_before = old.bytes().zip(new.bytes()).take_while(same).count();

@@ -2,10 +2,10 @@
 //! so a refused outcome leaves the payload unchanged.
 //!
 //! This module owns the size limits and the rule of dispatch that a change is merged and then
-//! checked again. It knows no plugin by name and calls nothing. The rules of each point are next to
-//! its kind of payload: `turn` for texts and decisions of a turn, `prompt` for the system prompt,
-//! `context` for the messages of a request, `model` for the request and its answer, `call` for tool
-//! calls, `delta` for streamed text, and `defined` for points that plugins define.
+//! checked again. It knows no plugin by name and calls nothing. One submodule per kind of payload
+//! has the rules of its points: `turn` for texts and decisions of a turn, `prompt` for the system
+//! prompt, `context` for the messages of a request, `model` for the request and its answer, `call`
+//! for tool calls, `delta` for streamed text, and `defined` for points that plugins define.
 //!
 //! Start from [`Merge`].
 
@@ -23,14 +23,14 @@ use super::outcome as o;
 
 pub use context::injected_message;
 
-/// Maximum length of a text that a hook may add to a conversation, in bytes. Larger than the
-/// context window of any model, and small enough that ten hooks cannot exhaust memory.
+/// Maximum length of a text that a hook may add to a conversation, in bytes. The limit exceeds the
+/// context window of any model, and ten hooks cannot exhaust memory with it.
 pub const MAX_TEXT_BYTES: usize = 8 << 20;
 
 /// Maximum number of messages that one outcome may inject.
 pub const MAX_INJECTIONS: usize = 16;
 
-/// Maximum number of prompt parts, or criteria of an answer, that one outcome may add or remove.
+/// Maximum number of prompt parts, or criteria for an answer, that one outcome may add or remove.
 /// Each is compared with all others, so the cost is quadratic.
 pub const MAX_PARTS: usize = 256;
 
@@ -47,7 +47,8 @@ pub struct MergeEnv<'a> {
 }
 
 impl MergeEnv<'_> {
-    /// Refuses a change if the plugin lacks the side effect `session`.
+    /// Refuses a change if the plugin lacks the side effect `session`. `what` names the change in
+    /// the error, as in "it changes arguments".
     fn check_may_change(&self, what: &str) -> Result<(), String> {
         match self.may_change {
             true => Ok(()),
@@ -56,10 +57,10 @@ impl MergeEnv<'_> {
     }
 }
 
-/// Objection of a hook.
+/// Objection of a hook to the value that it judges, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Objection {
-    /// Ask the user first.
+    /// Asks the user before the turn continues.
     Ask(String),
     Block(String),
 }
@@ -69,16 +70,16 @@ pub enum Objection {
 pub struct Merged {
     /// Objection; `None` means that the hook passes.
     pub answer: Option<Objection>,
-    /// A warning for the model.
+    /// Note for the model about a tool call; other outcomes have none.
     pub note: Option<String>,
-    /// Messages to add.
+    /// Messages to add to the conversation.
     pub inject: Vec<o::Injection>,
-    /// Names of the changed fields.
+    /// Names of the rights that the outcome used, such as `text` for a changed text.
     pub changed: Vec<&'static str>,
-    /// Whether the outcome changed a value that later gates judge, such as the arguments of a call
-    /// or a summary.
+    /// Whether the outcome changed the value that gates judge, such as the arguments of a call or a
+    /// summary. Gates that judged the value before must then judge it again.
     pub rewrites: bool,
-    /// Extra requests.
+    /// Log lines, metrics, stored values and notices that the hook requests besides the outcome.
     pub effects: Vec<o::Effect>,
 }
 
@@ -105,7 +106,8 @@ impl Merged {
         self.answer = reason.map(Objection::Block);
     }
 
-    /// Sets `slot` to the new value if there is one and it differs. Returns whether it did.
+    /// Sets `slot` to the new value, if there is one and it differs, and records the use of
+    /// `right`. Returns whether `slot` changed.
     fn set<T: PartialEq>(&mut self, right: &'static str, slot: &mut T, new: Option<T>) -> bool {
         let new = new.filter(|new| slot != new);
         let has_changed = new.is_some();
@@ -116,8 +118,8 @@ impl Merged {
         has_changed
     }
 
-    /// Checks a new text and sets it under the right `text`. Call this last in a merge, because it
-    /// can fail.
+    /// Checks a new text, sets `slot` to it, and records the use of the right `text`. Call this
+    /// after everything else that can fail, because it changes the payload.
     fn text(&mut self, what: &str, slot: &mut String, new: Option<String>) -> Result<(), String> {
         check_option(what, new.as_ref())?;
         self.set("text", slot, new);
@@ -131,12 +133,12 @@ impl Merged {
 /// means that the outcome has no effect. Each change is recorded in [`Merged::changed`] under the
 /// name of its right.
 pub trait Merge<P> {
-    /// Names of the rights that the outcome can use: every name that [`Merged::changed`] may hold,
-    /// `ask`, and `block` for every refusal.
+    /// Names of the rights that the outcome can use: each name that can occur in
+    /// [`Merged::changed`], `ask` if the outcome can ask the user, and `block` if it can refuse.
     const RIGHTS: &'static [&'static str];
 
     /// Checks the outcome, then applies it. `merged` is empty at the call and must not be used
-    /// after an error. (It is an out-parameter because it is too large to move around.)
+    /// after an error. (It is an out-parameter because it is too large to return by value.)
     fn merge(self, payload: &mut P, merged: &mut Merged, env: &MergeEnv<'_>) -> Result<(), String>;
 }
 
@@ -150,7 +152,7 @@ fn check_text(what: &str, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses an unreasonable number of items.
+/// Refuses more than `most` items. `what` names the items in the error.
 fn check_number(what: &str, n: usize, most: usize) -> Result<(), String> {
     if n > most {
         return Err(format!("{n} {what}, at most {most} are allowed"));

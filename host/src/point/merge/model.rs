@@ -1,4 +1,5 @@
-//! The request to the model, the body it becomes on the wire, and the model's answer.
+//! Merges outcomes on the request to the model, on its body in the wire format, and on the model's
+//! answer.
 
 use std::sync::Arc;
 
@@ -58,7 +59,7 @@ impl Merge<p::ModelRequest> for o::RequestOutcome {
 }
 
 /// Keys that a hook may add to a wire body: sampling parameters and bookkeeping. Other keys that
-/// providers accept could widen the model's reach.
+/// providers accept could give the model access to more, for example to a server.
 const ADDABLE_KEYS: &[&str] = &[
     "temperature",
     "top_p",
@@ -81,8 +82,8 @@ const ADDABLE_KEYS: &[&str] = &[
     "parallel_tool_calls",
 ];
 
-/// Checks a new wire body. It may change and remove values. It must not add tools or unknown keys:
-/// some providers run tools and connect to servers that are named in the body.
+/// Checks a wire body that a hook returned. The hook may change and remove values, but must not add
+/// tools or unknown keys: some providers run tools and connect to servers that the body names.
 fn check_body(old: &str, new: &str) -> Result<(), String> {
     let object = |text: &str| match serde_json::from_str(text) {
         Ok(Value::Object(map)) => Some(map),

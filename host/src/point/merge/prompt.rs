@@ -27,7 +27,7 @@ fn own_part(part: p::PromptPart, env: &MergeEnv<'_>) -> Result<p::PromptPart, St
     })
 }
 
-/// Returns the key with the plugin's prefix.
+/// Returns the key with the plugin's prefix, which is added if it is missing.
 fn own_key(key: &str, env: &MergeEnv<'_>) -> String {
     let is_own = |rest: &str| rest.starts_with(':');
     if key.strip_prefix(env.plugin).is_some_and(is_own) {
@@ -91,8 +91,8 @@ impl Merge<Vec<p::PromptPart>> for o::PartsOutcome {
         }
         let mut edited = payload.clone();
         for key in &self.remove {
-            // Look up keys in the list that the hook was shown, so that a key listed twice is not
-            // an error.
+            // Look up keys in the list that was passed to the hook, so that a key listed twice is
+            // not an error.
             let Some(at) = find_part(payload, key, env) else {
                 return Err(format!("there is no prompt part `{key}` to remove"));
             };

@@ -8,13 +8,13 @@ use super::*;
 use crate::message::{Content, EffectClass, Message, Role, ToolCall, ToolResult, Usage};
 use crate::point::payload as p;
 
-/// A plugin with the side effect `session`.
+/// Environment of a plugin with the side effect `session`.
 const CHANGES: MergeEnv<'static> = MergeEnv {
     plugin: "guest",
     may_change: true,
 };
 
-/// A plugin without that side effect.
+/// Environment of a plugin without that side effect.
 const LOOKS: MergeEnv<'static> = MergeEnv {
     may_change: false,
     ..CHANGES
@@ -98,7 +98,7 @@ fn answered(id: &str, call: &str) -> Message {
     message(id, Role::Tool, vec![Content::ToolResult(result)])
 }
 
-/// A question, an answer that makes two calls, both results, and an answer.
+/// Returns a conversation: a question, an answer that makes two calls, both results, and an answer.
 fn conversation() -> Arc<Vec<Message>> {
     let calls = ["c1", "c2"].map(|id| Content::ToolCall(tool_call(id)));
     Arc::new(vec![
@@ -110,7 +110,7 @@ fn conversation() -> Arc<Vec<Message>> {
     ])
 }
 
-/// Builds an outcome from some of its fields.
+/// Builds an outcome from some of its fields, with defaults for the rest.
 macro_rules! outcome {
     ($name:ident, $($field:ident = $value:expr),+) => {
         o::$name { $($field: $value,)+ ..Default::default() }
@@ -395,7 +395,7 @@ fn parts_are_put_in_place_of_those_with_their_key_and_only_what_is_there_is_remo
         .map(|part| (part.key.as_str(), part.text.as_str(), part.source.as_str()))
         .collect();
     assert_eq!(kept, [("b", "3", "guest"), ("guest:c", "4", "guest")]);
-    // The plugin's own part, by the chosen key and by the full one.
+    // A hook edits its plugin's own part by the chosen key or by the full key.
     for key in ["c", "guest:c"] {
         let (again, _) = taken(&changed, edit_parts(vec![part(key, "5")], &[]));
         assert_eq!((again.len(), &*again[1].text), (2, "5"), "{key}");

@@ -1,5 +1,5 @@
-//! Texts and decisions of a turn: input, assessment, steering, reflection, output, and the summary
-//! that replaces an old slice.
+//! Merges outcomes on texts and decisions of a turn: input, assessment, steering, reflection,
+//! output, and the summary that replaces an old slice of the conversation.
 
 use std::sync::Arc;
 

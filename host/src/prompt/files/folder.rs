@@ -1,28 +1,28 @@
-//! Names of context files within a folder.
+//! Finds the context files of one folder by name.
 
 use std::path::Path;
 
-/// A context file found in a folder.
+/// Context file found in a folder.
 pub(super) struct FoundName {
     pub(super) name: &'static str,
-    /// Suffix of the prompt part key; keys determine the order.
+    /// Last part of the key of the prompt part. Parts are sorted by key.
     pub(super) key: String,
 }
 
-/// Accepted spellings of a name; only one counts in a folder.
+/// Accepted spellings of a name. If a folder has several of them, only the first is read.
 const AGENTS: &[&str] = &["AGENTS.md", "agents.md", "Agents.md"];
 const CLAUDE: &[&str] = &["CLAUDE.md", "claude.md", "Claude.md"];
 
-/// Replaces `AGENTS.md` in the same folder, as in Codex.
+/// Name of a file that replaces `AGENTS.md` in the same folder, as in Codex.
 const OVERRIDE: &str = "AGENTS.override.md";
 
-/// The private text of a user for a project; it follows the shared text.
+/// Name of a file with the private text of a user for a project, which follows the shared text.
 const LOCAL: &str = "CLAUDE.local.md";
 
 const IN_FOLDER: &str = ".claude/CLAUDE.md";
 
-/// Returns the context files of a folder in order, and adds ignored files to `notices`. `is_usable`
-/// says whether a file can be read.
+/// Returns the context files of a folder in order, and adds messages about ignored files to
+/// `notices`. `is_usable` tells whether a file can be read.
 pub(super) fn file_names(
     folder: &Path,
     notices: &mut Vec<String>,

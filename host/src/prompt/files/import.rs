@@ -1,8 +1,8 @@
 //! Finds imports in a context file: `@docs/rules.md` in its text imports another file.
 //!
 //! Claude Code uses the same syntax. Code spans, code blocks and HTML are skipped, and so are words
-//! with `@` that are not file names, such as `@someone` and e-mail addresses. It must not know
-//! which files may be read. Start from [`find_imports`].
+//! with `@` that are not file names, such as `@someone` and e-mail addresses. The module must not
+//! know which files may be read. Start from [`find_imports`].
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ pub(super) fn find_imports(text: &str) -> Vec<String> {
     found
 }
 
-/// Reads a path at the beginning of a text, up to the first unescaped white space and without
+/// Returns the path at the beginning of a text, up to the first unescaped white space and without
 /// trailing punctuation.
 fn import_path(text: &str) -> String {
     let mut path = String::new();
@@ -47,7 +47,7 @@ fn import_path(text: &str) -> String {
     path.trim_end_matches(end).to_owned()
 }
 
-/// Ranges of the text that are code or HTML.
+/// Returns the ranges of the text that are code or HTML.
 fn code_ranges(text: &str) -> Vec<Range<usize>> {
     let events = Parser::new(text).into_offset_iter();
     let code = events.filter(|(event, _)| {

@@ -1,15 +1,15 @@
 //! Context files: instructions of a project and its user for agents, in `AGENTS.md`, `CLAUDE.md`
 //! and similar files.
 //!
-//! They are read from the workspace up to the root of its git repository and no further:
-//! directories above it are not part of the project. Files in directories below the workspace are
-//! read when the model first works there ([`files_below`]). The user's own files come first, and
-//! the file nearest to the workspace comes last and takes precedence.
+//! The files are searched in the workspace and in its parent directories up to the root of its git
+//! repository: directories above the root are not part of the project. Files in directories below
+//! the workspace are read when the model first works there ([`files_below`]). The user's own files
+//! come first, and the file nearest to the workspace comes last and takes precedence.
 //!
 //! The text is sent to a provider, so a symlink or an import is followed only to a Markdown file in
-//! the same repository: a link to a key file would leak the key. The repository root must have the
-//! same owner as the workspace: on a shared machine, any user may create a repository in a
-//! world-writable directory above it.
+//! the same repository: a link to a key file would leak the key. The `.git` directory of the
+//! repository must have the same owner as the workspace: on a shared machine, any user may create a
+//! repository in a world-writable directory above it.
 //!
 //! Start from [`context_files`].
 
@@ -25,10 +25,10 @@ use crate::point::payload::{PromptPart, Tier};
 use crate::tool::policy::ToolVerdict;
 use crate::tool::walk::is_ignored;
 
-/// Limit for one file, in bytes: several thousand tokens, enough for a long guide.
+/// Maximum size of one file, in bytes: several thousand tokens, enough for a long guide.
 pub(crate) const MAX_FILE_BYTES: usize = 32 << 10;
 
-/// Limit for all files together, in bytes. Files nearest to the workspace have priority.
+/// Maximum size of all files together, in bytes. Files nearest to the workspace have priority.
 pub(crate) const MAX_TOTAL_BYTES: usize = 64 << 10;
 
 /// Maximum depth of imports, as in Claude Code.
@@ -46,12 +46,12 @@ pub(crate) struct ContextFiles {
     pub notices: Vec<String>,
 }
 
-/// Decides about the model reading a file of the workspace (path relative to it), by the operator's
-/// rules for tool calls. A context file whose reading they deny is left out, and an import whose
-/// reading they do not allow without a question: otherwise an import would go around them.
+/// Decides by the operator's rules for tool calls whether the model may read a file, given by its
+/// path relative to the workspace. A context file that the rules deny is left out. An import is
+/// left out even if the rules only require a question, because an import must not bypass the rules.
 pub(crate) type ReadRules = dyn Fn(&str) -> ToolVerdict + Send + Sync;
 
-/// Reads the context files of a workspace, preceded by the existing files of the user.
+/// Reads the user's own context files, as far as they exist, and then those of the workspace.
 #[must_use]
 pub(crate) fn context_files(workspace: &Path, own: &[PathBuf], rules: &ReadRules) -> ContextFiles {
     let mut reader = ContextReader::new(workspace, rules);
@@ -71,9 +71,9 @@ pub(crate) fn context_files(workspace: &Path, own: &[PathBuf], rules: &ReadRules
     reader.found
 }
 
-/// Reads the context files of the folders between the workspace and a file (path relative to the
-/// workspace). Parts are named by path relative to the workspace; `is_told` says whether the model
-/// already has a file.
+/// Reads the context files of the folders between the workspace and `file`, a path relative to the
+/// workspace. The workspace itself is excluded. Parts are named by paths relative to the workspace;
+/// `is_told` tells whether the model already has the file with such a name.
 #[must_use]
 pub(crate) fn files_below(
     workspace: &Path,
@@ -111,8 +111,8 @@ pub(crate) fn files_below(
     found.parts.retain(|part| {
         let real = workspace.join(&part.source).canonicalize().ok();
         let folder = real.as_deref().and_then(Path::parent);
-        // Skip files in folders above, which are in the system prompt, and the touched file, which
-        // the model just read.
+        // Skip files in the workspace and above, which are in the system prompt, and `file` itself,
+        // which the model has just read.
         let is_above = folder.is_some_and(|folder| outer.iter().any(|outer| outer == folder));
         !is_told(&part.source) && !is_above && real != touched
     });
@@ -152,7 +152,7 @@ fn limit_files(found: &mut ContextFiles) {
 }
 
 /// Returns the folders from the repository root down to the workspace; only the workspace if there
-/// is no repository.
+/// is no trusted repository.
 fn parent_folders(workspace: &Path) -> Vec<PathBuf> {
     let has_git = |folder: &&Path| folder.join(".git").exists();
     let root = workspace.ancestors().find(has_git);
@@ -164,15 +164,20 @@ fn parent_folders(workspace: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Whether the folder `root` is as trusted as `workspace`. Root can change every file anyway.
+/// Whether the `.git` directory in `root` belongs to the owner of `workspace`, or to the superuser,
+/// who can change every file anyway.
 #[cfg(unix)]
 fn has_same_owner(root: &Path, workspace: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let owner = |path: &Path| fs::metadata(path).map(|meta| meta.uid()).ok();
-    match (owner(&root.join(".git")), owner(workspace)) {
-        (Some(of_root), Some(of_workspace)) => of_root == 0 || of_root == of_workspace,
-        _ => false,
-    }
+    let Some(of_workspace) = owner(workspace) else {
+        return false;
+    };
+    let is_trusted = |path: &Path| owner(path).is_some_and(|of| of == 0 || of == of_workspace);
+    let mut below = workspace
+        .ancestors()
+        .take_while(|folder| folder.starts_with(root));
+    is_trusted(&root.join(".git")) && below.all(is_trusted)
 }
 
 #[cfg(not(unix))]
@@ -191,15 +196,15 @@ struct ContextReader<'r> {
     n_imports: usize,
 }
 
-/// A file to read, with its limits.
+/// File to read, with its limits and names.
 #[derive(Clone, Copy)]
 struct ContextPlace<'a> {
     path: &'a Path,
-    /// Key of its prompt part.
+    /// Key of the prompt part for the file.
     key: &'a str,
-    /// Folder that contains the file and all of its imports.
+    /// Folder in which the file must be, and all of its imports.
     boundary: &'a Path,
-    /// Folder to which its displayed name is relative.
+    /// Folder to which the displayed name of the file is relative.
     base: &'a Path,
 }
 
@@ -216,7 +221,8 @@ impl<'r> ContextReader<'r> {
         }
     }
 
-    /// Returns the reason why a file (its real path) must not reach the model, if there is one.
+    /// Returns the reason why a file must not reach the model, if there is one. `real` is the path
+    /// of the file with symlinks resolved.
     fn read_refusal(&self, real: &Path, is_import: bool) -> Option<&'static str> {
         let is_git = |part: std::path::Component<'_>| part.as_os_str().eq_ignore_ascii_case(".git");
         if is_import && real.components().any(is_git) {
@@ -265,8 +271,8 @@ impl<'r> ContextReader<'r> {
         );
     }
 
-    /// Reads the context files of a folder. `places`: the folder that must contain them, and the
-    /// folder to which their names are relative.
+    /// Reads the context files of a folder. `places` is the folder in which the files must be, and
+    /// the folder to which their names are relative.
     fn read_folder(&mut self, key: &str, folder: &Path, places: (&Path, &Path)) {
         let (boundary, base) = places;
         let is_usable =
@@ -315,7 +321,8 @@ impl<'r> ContextReader<'r> {
         let name = place.path.strip_prefix(place.base).unwrap_or(place.path);
         let name = name.display().to_string();
         let text = read.context_block(&name);
-        // `AGENTS.md` and `CLAUDE.md` are often links to one file, or copies.
+        // Skip a file with the text of another: `AGENTS.md` and `CLAUDE.md` are often links to one
+        // file, or copies.
         let body = |text: &str| text.split_once('\n').map(|(_, body)| body.to_owned());
         let parts = &mut self.found.parts;
         if read.text.trim().is_empty() || parts.iter().any(|part| body(&part.text) == body(&text)) {
@@ -329,7 +336,7 @@ impl<'r> ContextReader<'r> {
         });
     }
 
-    /// Reads an imported file. A word that is not the name of a file is ignored.
+    /// Reads an imported file. A word that names no file is ignored, unless it ends in `.md`.
     fn read_import(
         &mut self,
         by: ContextPlace<'_>,
@@ -343,7 +350,8 @@ impl<'r> ContextReader<'r> {
             .and_then(|folder| folder.canonicalize().ok());
         let Some(folder) = folder else { return };
         let path = plain_path(&folder.join(name));
-        // A file in the workspace may be written by the model, so its imports stay there too.
+        // The model may have written a file in the workspace, so such a file can import only files
+        // of the workspace.
         let boundary = match folder.starts_with(&self.workspace) {
             true => self.workspace.clone(),
             false => by.boundary.to_owned(),

@@ -27,11 +27,12 @@ impl ReadFile {
         faults.into_iter().flatten()
     }
 
-    /// Returns the text for the model, under this name.
+    /// Returns the text for the model, as a block with this name.
     pub(super) fn context_block(&self, name: &str) -> String {
         let more = if self.is_cut { "\n[cut here]" } else { "" };
-        // Escape closing tags and the name, so that neither can end its own block and pretend to be
-        // another file or text of the host. Repositories choose the names of their directories.
+        // Escape closing tags in the text, and special characters in the name, so that neither can
+        // end the block and pretend to be another file or text of the host. Repositories choose the
+        // names of their directories.
         let text = escape_end(self.text.trim());
         let name = name
             .replace(['\n', '\r'], " ")
@@ -42,7 +43,7 @@ impl ReadFile {
     }
 }
 
-/// Escapes closing tags of a block, in letters of either case.
+/// Escapes closing tags of a block, regardless of case.
 fn escape_end(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let mut rest = text;
@@ -94,7 +95,7 @@ pub(super) fn read_file(boundary: &Path, path: &Path) -> Result<ReadFile, String
     }
     let is_long = bytes.len() > MAX_FILE_BYTES;
     if is_long {
-        // The cut may split a character, which is not an error in the file.
+        // Remove a character that the cut splits: it is not invalid UTF-8 in the file.
         let in_character = |byte: &u8| (0x80..0xc0).contains(byte);
         let mut end = MAX_FILE_BYTES;
         while end > MAX_FILE_BYTES - 4 && bytes.get(end).is_some_and(in_character) {
@@ -105,7 +106,7 @@ pub(super) fn read_file(boundary: &Path, path: &Path) -> Result<ReadFile, String
     let text = String::from_utf8_lossy(&bytes);
     let is_mended = matches!(text, Cow::Owned(_));
     let mut text = text.trim_start_matches('\u{feff}').to_owned();
-    // The replacement character is longer than the byte it replaces.
+    // Check the length again: the replacement character is longer than the byte that it replaces.
     let is_cut = is_long || text.len() > MAX_FILE_BYTES;
     text.truncate(text.floor_char_boundary(MAX_FILE_BYTES));
     Ok(ReadFile {

@@ -75,7 +75,7 @@ fn check(files: &[(&str, &str)], workspace: &str, expected: &[&str]) -> ContextF
     check_after(files, |_| (), workspace, expected)
 }
 
-/// Checks context files like [`check`], after another action on the folder.
+/// Checks context files like [`check`], after `then` has changed the folder.
 fn check_after(
     files: &[(&str, &str)],
     then: impl Fn(&Path),
@@ -201,15 +201,17 @@ fn a_repository_of_somebody_else_around_the_workspace_does_not_count() {
     if std::os::unix::fs::chown(nobody.path(), theirs, theirs).is_err() {
         return;
     }
-    let give = |root: &Path| {
-        std::os::unix::fs::chown(root.join(".git"), theirs, theirs).unwrap();
-    };
     let files = [
         (".git/HEAD", ""),
         ("AGENTS.md", "theirs"),
-        ("w/AGENTS.md", "mine"),
+        ("a/w/AGENTS.md", "mine"),
     ];
-    check_after(&files, give, "w", &["AGENTS.md"]);
+    for folder in [".git", "", "a"] {
+        let give = |root: &Path| {
+            std::os::unix::fs::chown(root.join(folder), theirs, theirs).unwrap();
+        };
+        check_after(&files, give, "a/w", &["AGENTS.md"]);
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Comparison of the prompts of two turns, and the search for the cache breakpoint that a
-//! difference invalidates. It must not know session entries.
+//! Compares the prompts of two turns, and finds the cache breakpoint that a difference invalidates.
+//! The module must not know session entries.
 
 use super::{BrokenBorder, CacheBorder, LedgerBefore, PartChange, PartRow, TurnLedger};
 use crate::point::payload::Tier;
@@ -30,7 +30,8 @@ pub(super) fn compare_rows(before: &[PromptRow], now: &[PromptRow]) -> Vec<PartR
 }
 
 /// Finds the first breakpoint that is no longer valid since the previous turn. Changes within the
-/// turn count too: a step with other tools than the previous step reads nothing from the cache.
+/// turn count too: if a step has other tools than the previous step, its request reads nothing from
+/// the cache.
 pub(super) fn find_broken(before: &LedgerBefore, turn: &TurnLedger) -> Option<BrokenBorder> {
     let mut causes: Vec<(CacheBorder, String)> = Vec::new();
     let mut last = before.step.as_ref();

@@ -1,5 +1,5 @@
 //! The prompt ledger of a session: for each turn, the author of every part of the system prompt,
-//! the changes since the previous turn, and their cost in prompt cache.
+//! the changes since the previous turn, and the cache breakpoint that they invalidate.
 //!
 //! A provider caches prefixes of a request in the order tools, stable tier, context tier,
 //! conversation. A change in one of them invalidates the cache of everything after it; the ledger
@@ -30,12 +30,12 @@ pub enum CacheBorder {
     Stable,
     /// After the context tier.
     Context,
-    /// After the last message. The volatile tier precedes it.
+    /// After the last message, and so after the volatile tier, which precedes the messages.
     Conversation,
 }
 
 impl CacheBorder {
-    /// Returns the first breakpoint after a tier.
+    /// Returns the first breakpoint that follows a tier in the request.
     fn border_after(tier: Tier) -> Self {
         match tier {
             Tier::Stable => Self::Stable,
@@ -58,7 +58,7 @@ pub enum PartChange {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PartRow {
-    /// The part. A removed part is shown as it was in the previous turn.
+    /// Current part. A removed part is shown as it was in the previous turn.
     #[serde(flatten)]
     pub part: PromptRow,
     /// Change since the previous turn.
@@ -71,7 +71,7 @@ pub struct PartRow {
 pub struct BrokenBorder {
     /// First invalid breakpoint.
     pub border: CacheBorder,
-    /// Causes, as phrases for the user.
+    /// Causes of the invalidation, as phrases for the user.
     pub by: Vec<String>,
 }
 
@@ -150,7 +150,7 @@ struct LedgerReader {
     rows: Vec<PromptRow>,
     lost: Vec<Tier>,
     before: Option<LedgerBefore>,
-    /// Whether the turn has built a prompt. A turn that was refused before has none.
+    /// Whether the turn has built a prompt. A turn that was refused before that has none.
     has_prompt: bool,
     rewrites: BTreeSet<RequestRewrite>,
 }

@@ -1,8 +1,8 @@
-//! Requests in the Messages format.
+//! Writes requests in the Messages format.
 //!
 //! Owns the constraints of the API on a conversation (alternating roles, tool results first in user
-//! messages, no empty text) and the cache breakpoints. Pure; it must not know how answers are read,
-//! except for the prefix [`REDACTED`] in signatures.
+//! messages, no empty text) and the cache breakpoints. The module must not know how answers are
+//! read, except for the prefix [`REDACTED`] in signatures.
 //!
 //! Start from [`write_body`].
 
@@ -26,7 +26,7 @@ const MAX_BORDERS: usize = 4;
 const LOOKBACK: usize = 19;
 
 /// Prefix of the signature of reasoning whose text the provider encrypts. The encrypted text
-/// follows it.
+/// follows the prefix.
 pub(super) const REDACTED: &str = "redacted_thinking:";
 
 pub(super) fn write_body(request: &Request, images: &Images) -> Value {
@@ -55,8 +55,8 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
     let borders = cache_borders(&messages);
     let n_borders = usize::from(has_tools) + borders.len();
     let system = system_blocks(&request.system, MAX_BORDERS - n_borders);
-    // A question without tools is sent once: writing it to the cache would cost more than it could
-    // save.
+    // Do not cache a request that has neither tools nor a cached system prompt: it is sent once,
+    // and writing it to the cache would cost more than it could save.
     let is_cached = has_tools
         || system
             .iter()
@@ -70,7 +70,8 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
             body.insert("tool_choice".to_owned(), json!({"type": "none"}));
         }
     }
-    // The API refuses schemas whose objects allow other properties than those listed.
+    // Omit schemas with objects that allow other properties than those listed: the API refuses
+    // them.
     if let Some(output) = &request.output
         && schema::is_closed(&output.schema)
     {
@@ -90,13 +91,13 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
 }
 
 /// Sets a cache breakpoint at the end of this block or tool. The cached prefix begins with the
-/// tools, followed by the system prompt and the conversation.
+/// tools, then come the system prompt and the conversation.
 fn set_border(block: &mut Value) {
     block["cache_control"] = json!({"type": "ephemeral"});
 }
 
-/// Writes the system prompt. If it has more cached blocks than `max_borders`, only the last ones
-/// get a breakpoint, because each breakpoint covers everything before it.
+/// Writes the system prompt. If more than `max_borders` blocks are cached, only the last ones get a
+/// breakpoint, because each breakpoint covers everything before it.
 fn system_blocks(blocks: &[SystemBlock], max_borders: usize) -> Vec<Value> {
     let blocks: Vec<&SystemBlock> = blocks
         .iter()
@@ -117,8 +118,8 @@ fn system_blocks(blocks: &[SystemBlock], max_borders: usize) -> Vec<Value> {
     written
 }
 
-/// Writes the conversation as (role, content). Adjacent messages of one role are merged: tool
-/// results have the role `user` here, and all results of a step must be in one message.
+/// Writes the conversation as pairs of role and content. Adjacent messages of one role are merged:
+/// tool results have the role `user` here, and all results of a step must be in one message.
 fn write_messages(messages: &[Message], images: &Images) -> Vec<(&'static str, Vec<Value>)> {
     let mut written: Vec<(&'static str, Vec<Value>)> = Vec::new();
     for message in messages {
@@ -190,8 +191,8 @@ fn image_block(blob: &Blob, images: &Images) -> Value {
     }
 }
 
-/// Writes a result, followed by the blocks that it cannot contain: the result of a failed call may
-/// contain only text.
+/// Writes a tool result, followed by the blocks that it cannot contain: the result of a failed call
+/// may contain only text.
 fn tool_result(result: &ToolResult, images: &Images) -> Vec<Value> {
     let mut value = json!({"type": "tool_result", "tool_use_id": safe_id(&result.call_id)});
     let mut behind = Vec::new();
@@ -220,7 +221,7 @@ fn tool_result(result: &ToolResult, images: &Images) -> Vec<Value> {
     behind
 }
 
-/// Replaces characters that this API refuses; ids of other providers may contain them.
+/// Replaces the characters of an id that this API refuses; ids of other providers may contain them.
 fn safe_id(id: &str) -> String {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     id.chars()
@@ -228,10 +229,10 @@ fn safe_id(id: &str) -> String {
         .collect()
 }
 
-/// Returns the positions of the cache breakpoints in the conversation, as message and block. One is
-/// at the end, so that the next step reads everything in this request from the cache. If a step
-/// adds more blocks than the lookback of the API, another one is set within the lookback of the end
-/// of the previous step.
+/// Returns the positions of the cache breakpoints in the conversation, as indexes of message and
+/// block. One breakpoint is at the end, so that the next step reads everything in this request from
+/// the cache. If a step adds more blocks than the lookback of the API, another breakpoint is set
+/// within the lookback of the end of the previous step.
 fn cache_borders(messages: &[(&'static str, Vec<Value>)]) -> Vec<(usize, usize)> {
     let places: Vec<(usize, usize)> = messages
         .iter()
@@ -244,8 +245,8 @@ fn cache_borders(messages: &[(&'static str, Vec<Value>)]) -> Vec<(usize, usize)>
             .iter()
             .any(|kind| block["type"] == *kind)
     };
-    // The end of the previous step is right before the last assistant message, which the last
-    // results answer.
+    // The last assistant message was answered by the last results, so the previous request ended
+    // right before it.
     let before = messages.iter().rposition(|(role, _)| *role == "assistant");
     let n_before = before.map_or(0, |at| places.iter().filter(|place| place.0 < at).count());
     let reach = n_before + LOOKBACK;

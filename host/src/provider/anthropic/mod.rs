@@ -1,7 +1,7 @@
 //! The Anthropic Messages API.
 //!
-//! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must
-//! not know the network (`http`) or the source of its key (`select`). Start from
+//! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. The
+//! module must not know the network (`http`) or the source of the key (`select`). Start from
 //! [`AnthropicMessages`].
 
 mod body;
@@ -20,7 +20,7 @@ pub(super) use stream::AnthropicReader;
 /// URL of the public API.
 pub const DEFAULT_URL: &str = "https://api.anthropic.com";
 
-/// Version of the API that this module speaks.
+/// Version of the API that requests name.
 const API_VERSION: &str = "2023-06-01";
 
 /// The Messages format. Base URLs with and without `/v1` are equivalent.

@@ -1,8 +1,8 @@
-//! Answers in the Messages format: the events of a stream, or one complete message if a server or a
-//! hook disabled streaming.
+//! Reads answers in the Messages format: the events of a stream, or one complete message if a
+//! server or a hook disabled streaming.
 //!
 //! Every field is read independently: an unexpected value is skipped, an unknown event is ignored.
-//! Owns the reading only; it must not know the network. Start from [`AnthropicReader`].
+//! The module must not know the network. Start from [`AnthropicReader`].
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ use crate::provider::{Finish, StreamEvent};
 #[derive(Default)]
 pub(in crate::provider) struct AnthropicReader {
     assembler: MessageAssembler,
-    /// Calls by the index of their block; `None` for gateways that omit indexes.
+    /// Open calls by the index of their block; `None` for gateways that omit indexes.
     calls: HashMap<Option<u64>, AnthropicOpenCall>,
     counts: AnthropicCounts,
     stop_reason: Option<String>,
@@ -30,14 +30,14 @@ pub(in crate::provider) struct AnthropicReader {
 /// A call that may still receive deltas.
 struct AnthropicOpenCall {
     slot: CallSlot,
-    /// Input from the start of the block, unless deltas replace it. A streamed call starts with
+    /// Input from the start event of the block; deltas replace it. A streamed call starts with
     /// `{}`, a complete call has all its input here, and some gateways send the input here and
     /// again in deltas.
     whole: Option<String>,
 }
 
-/// Largest token counts so far. A proxy may repeat counts or send zeros in a later event, so the
-/// largest count is the correct one.
+/// Largest token counts so far. The largest count is the correct one, because a proxy may repeat
+/// counts or send zeros in a later event.
 #[derive(Default)]
 struct AnthropicCounts {
     fresh: u64,
@@ -55,8 +55,8 @@ impl AnthropicCounts {
         most(&mut self.output, "output_tokens");
     }
 
-    /// Returns the usage. The API counts cached tokens separately, while `input_tokens` includes
-    /// them.
+    /// Returns the usage. The API counts cached tokens separately, while [`Usage`] includes them in
+    /// `input_tokens`.
     fn total(&self) -> Usage {
         let cached = self.read.saturating_add(self.written);
         Usage {
@@ -140,7 +140,7 @@ impl AnthropicReader {
         }
     }
 
-    /// Completes a call: uses the input from the start of its block if no deltas followed.
+    /// Completes a call, with the input from the start event of its block if no deltas followed.
     fn end_call(&mut self, index: Option<u64>) {
         if let Some(call) = self.calls.remove(&index)
             && let Some(whole) = call.whole
@@ -225,7 +225,8 @@ impl WireDecoder for AnthropicReader {
         for index in open {
             self.end_call(index);
         }
-        // The stop reason arrives after all content; only `message_stop` may be missing after it.
+        // With a stop reason, the answer is complete: all content precedes it, and only
+        // `message_stop` may be missing.
         let finish = match self.stop_reason.as_deref() {
             Some("tool_use") => Finish::ToolCalls,
             Some("max_tokens" | "model_context_window_exceeded") => Finish::MaxTokens,

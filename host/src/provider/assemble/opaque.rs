@@ -1,4 +1,4 @@
-//! Opaque data among the parts of an answer.
+//! Stores opaque data among the parts of an answer.
 //!
 //! A part that Rind does not interpret, such as an encrypted reasoning item, is stored unchanged in
 //! a reasoning part without text, at its position among the other parts.
@@ -19,8 +19,8 @@ impl MessageAssembler {
         });
     }
 
-    /// Attaches opaque data to the last reasoning part and closes it. If the last part is not open
-    /// reasoning, the data becomes a part of its own.
+    /// Attaches opaque data to the last reasoning part and closes the part. If the last part is not
+    /// open reasoning, the data becomes a part of its own.
     pub(in crate::provider) fn end_thinking(&mut self, data: Value) {
         match self.parts.last_mut() {
             Some(Content::Thinking {

@@ -1,4 +1,5 @@
-//! Conversations before and after they are fitted, a line for each message.
+//! Tests of `fit_conversation`: each compares a conversation before and after, with one line per
+//! message.
 
 use serde_json::json;
 
@@ -45,7 +46,7 @@ fn shown(messages: Vec<Message>, mends: &Mends) -> Vec<String> {
         mends,
     };
     let fitted = fit_conversation(&request, &target);
-    // A conversation that fits is not changed.
+    // Fitting a conversation twice changes nothing the second time.
     assert_eq!(*fit_conversation(&fitted, &target), *fitted);
     let part = |part: &Content| match part {
         Content::Text { text } => text.clone(),
@@ -121,7 +122,8 @@ fn results_of_calls_with_one_id_answer_them_in_order() {
             "Tool a_2=second",
         ],
     );
-    // A result that is missing is that of the last of them, and one too many answers nothing.
+    // Too few results for one id: the last calls with that id get the placeholder. A surplus result
+    // is dropped.
     check(
         vec![user("go"), answer(), result("a", "first"), user("on")],
         &[

@@ -1,8 +1,9 @@
 //! Requests in the `generateContent` format.
 //!
 //! Owns the constraints of the API on a conversation: all results of one answer in one content, no
-//! empty parts, signatures on the parts that they arrived with. Pure; it must not know how answers
-//! are read, except for the parts that [`super::stream`] keeps. Start from [`write_body`].
+//! empty parts, and each signature on the part with which it arrived. Pure; it must not know how
+//! answers are read, except for the parts that [`super::stream`] stores in a message to send them
+//! back. Start from [`write_body`].
 
 use serde_json::{Map, Value, json};
 
@@ -21,8 +22,8 @@ const UNSIGNED: &str = "skip_thought_signature_validator";
 pub(super) fn write_body(request: &Request, images: &Images) -> Value {
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
-    // Moved to the path when the body is sent. It is in the body so that hooks can see and change
-    // it, as with every other wire.
+    // The model moves to the path when the body is sent. Until then it is in the body, so that
+    // hooks can see and change it, as with every other wire.
     put("model", json!(request.model));
     let system: Vec<Value> = request
         .system
@@ -90,7 +91,7 @@ fn write_contents(request: &Request, images: &Images) -> Vec<(&'static str, Vec<
         }
     }
     for (_, parts) in written.iter_mut().filter(|(role, _)| *role == "user") {
-        // Stable sort: results move to the front, other parts keep their order.
+        // The sort is stable: results move to the front, other parts keep their order.
         parts.sort_by_key(|part| part.get("functionResponse").is_none());
     }
     written
@@ -143,7 +144,8 @@ fn answer_parts(message: &Message, is_strict: bool) -> Vec<Value> {
             Content::Thinking {
                 extra: Some(extra), ..
             } => match extra.as_object() {
-                // A signature without a part belongs to the text that follows.
+                // An opaque part with nothing but a signature: the signature belongs to the text
+                // after it.
                 Some(fields) if fields.len() == 1 => of_text = fields.get("thoughtSignature"),
                 Some(_) => parts.push(extra.clone()),
                 None => {}
@@ -175,7 +177,7 @@ fn answer_parts(message: &Message, is_strict: bool) -> Vec<Value> {
     parts
 }
 
-/// Writes a result, followed by its images: older models do not accept images within a result.
+/// Writes a result, and its images after it: older models do not accept images within a result.
 fn response_parts(result: &ToolResult, images: &Images) -> Vec<Value> {
     let mut behind = Vec::new();
     let mut texts = Vec::new();

@@ -1,9 +1,10 @@
-//! Properties of a Gemini model that follow from its name: its path, its version, and whether it
+//! Derives the properties of a Gemini model from its name: its path, its version, and whether it
 //! thinks.
 
 /// Returns the path of a model below the API version. `models/` may be omitted; names in other
-/// collections, such as `tunedModels/NAME`, are used unchanged. A name cannot leave this path: a
-/// segment of dots is sent as a name that no model has, which the server refuses.
+/// collections, such as `tunedModels/NAME`, are used unchanged. A name with `.` or `..` segments
+/// cannot escape from this path: such a segment is encoded to a name that no model has, which the
+/// server refuses.
 pub(super) fn model_path(name: &str) -> String {
     let segments: Vec<String> = name.split('/').map(path_segment).collect();
     match segments.as_slice() {
@@ -15,7 +16,7 @@ pub(super) fn model_path(name: &str) -> String {
 /// Percent-encodes a path segment.
 fn path_segment(text: &str) -> String {
     if matches!(text, "." | "..") {
-        // Encoded twice: URLs read `%2E%2E` as `..` too.
+        // The percent sign is encoded too, because URL parsers read `%2E%2E` as `..`.
         return text.replace('.', "%252E");
     }
     let mut encoded = String::with_capacity(text.len());

@@ -10,7 +10,8 @@ use crate::provider::assemble::{AnswerFault, AssembledReply, MessageAssembler, W
 use crate::provider::lenient::{count_value, error_in, field_items, find_field, id_in, text_in};
 use crate::provider::{Finish, StreamEvent};
 
-/// Parts of server-side tools: kept whole and sent back.
+/// Fields of the parts that server-side tools produce. Such a part is kept unchanged and sent back
+/// in later requests.
 const KEPT: [&str; 4] = [
     "codeExecutionResult",
     "executableCode",
@@ -30,7 +31,7 @@ const HOLDS_BACK: [&str; 7] = [
     "SPII",
 ];
 
-/// Reads one answer.
+/// Decoder of one answer.
 #[derive(Default)]
 pub(in crate::provider) struct GeminiReader {
     assembler: MessageAssembler,
@@ -177,7 +178,7 @@ impl WireDecoder for GeminiReader {
         if data.trim() == "[DONE]" {
             return Ok(());
         }
-        // If a proxy drops `alt=sse`, the server sends one list of all chunks.
+        // If a proxy drops `alt=sse` from the URL, the server sends one list with all chunks.
         if data.trim_start().starts_with('[')
             && let Ok(pieces) = serde_json::from_str::<Vec<Value>>(data)
         {

@@ -1,4 +1,4 @@
-//! Refusals in the words of many servers, and the corrections that they lead to.
+//! Tests with refusals of many servers, and the correction that each leads to.
 
 use super::*;
 use crate::message::Role;

@@ -1,9 +1,8 @@
 //! Answers in the chat completions format: the chunks of a stream, or one complete completion.
 //!
-//! Owns the reading and the differences between servers in it: the fields for reasoning, the
-//! numbering of calls, token counts in several places. Every field is read independently, and
-//! unknown fields are kept as opaque data of the server. It must not know the network. Start from
-//! [`ChatReader`].
+//! Owns the reading and how servers differ: the fields for reasoning, the numbering of calls, token
+//! counts in several fields. Every field is read independently, and unknown fields are kept as
+//! opaque data of the server. It must not know the network. Start from [`ChatReader`].
 
 use serde_json::Value;
 
@@ -45,7 +44,7 @@ const KNOWN: [&str; 15] = [
 /// Gemini.
 const KNOWN_OF_CALL: [&str; 4] = ["function", "id", "index", "type"];
 
-/// Reads one answer.
+/// Decoder of one answer.
 #[derive(Default)]
 pub(in crate::provider) struct ChatReader {
     assembler: MessageAssembler,
@@ -91,7 +90,7 @@ impl ChatReader {
         for call in field_items(delta, "tool_calls").filter(|call| call.is_object()) {
             self.read_call(call, call.get("function").unwrap_or(&Value::Null), emit);
         }
-        // The format of calls before `tool_calls`.
+        // Old format of a call, which `tool_calls` replaced.
         if let Some(function) = find_field(delta, "function_call").filter(|call| call.is_object()) {
             self.read_call(&Value::Null, function, emit);
         }
@@ -193,7 +192,7 @@ impl WireDecoder for ChatReader {
             });
         }
         self.assembler.set_model(&chunk["model"]);
-        // Groq reports usage in `x_groq` or in the documented place.
+        // Groq reports usage in `x_groq` or in the documented field.
         for usage in [chunk.pointer("/x_groq/usage"), chunk.get("usage")] {
             self.read_counts(usage.unwrap_or(&Value::Null));
         }

@@ -2,7 +2,7 @@
 //!
 //! The conversation is a flat list of items in order: messages, calls, outputs of calls, and
 //! reasoning. Pure; it must not know how answers are read, except for the items that
-//! [`super::stream`] keeps whole. Start from [`write_body`].
+//! [`super::stream`] stores in a message to send them back. Start from [`write_body`].
 
 use serde_json::{Map, Value, json};
 
@@ -56,7 +56,7 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
             put("tool_choice", json!("none"));
         }
         let tools = request.tools.iter().map(|tool| {
-            // Without `strict` this API makes every property required.
+            // If `strict` is missing, this API makes every property required.
             json!({
                 "type": "function", "name": tool.name, "description": tool.description, "strict": false,
                 "parameters": schema::cut(&tool.parameters, Level::Common),
@@ -128,15 +128,15 @@ fn assistant_items(message: &Message, input: &mut Vec<Value>) {
             Content::Blob(blob) => {
                 input.push(json!({"role": "assistant", "content": blob.to_string()}));
             }
-            // Reasoning without an item was written by another server, or the server sent no item
-            // to return.
+            // This reasoning was written by another server, or the server sent no item for it that
+            // could be sent back.
             Content::Thinking { extra: None, .. } | Content::ToolResult(_) => {}
         }
     }
 }
 
-/// Returns an item of the server without the fields that the API refuses as input; `None` when the
-/// rest is useless.
+/// Returns an item of the server without the fields that the API refuses as input; `None` if
+/// nothing useful remains.
 fn kept_item(item: &Value) -> Option<Value> {
     let mut item = item.as_object()?.clone();
     item.get("type")?;

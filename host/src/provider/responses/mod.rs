@@ -1,4 +1,4 @@
-//! The Responses API of OpenAI, which its current reasoning models are built for. It is used
+//! The Responses API of OpenAI, for which OpenAI's current reasoning models are built. It is used
 //! statelessly: the server stores nothing (`store: false`), and reasoning is exchanged as encrypted
 //! items.
 //!

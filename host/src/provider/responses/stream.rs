@@ -17,8 +17,9 @@ use crate::provider::lenient::{
 use crate::provider::openai::status_of;
 use crate::provider::{Finish, StreamEvent};
 
-/// Items other than reasoning that are kept whole and sent back. All of them are complete: an item
-/// that requires an output, such as `computer_call`, would make the next request invalid.
+/// Types of items, other than reasoning, that are kept unchanged and sent back. Each of them
+/// contains its own result: an item that requires an output from the host, such as `computer_call`,
+/// would make the next request invalid.
 const KEPT: [&str; 6] = [
     "code_interpreter_call",
     "compaction",
@@ -28,7 +29,7 @@ const KEPT: [&str; 6] = [
     "web_search_call",
 ];
 
-/// Reads one answer.
+/// Decoder of one answer.
 #[derive(Default)]
 pub(in crate::provider) struct ResponsesReader {
     assembler: MessageAssembler,
@@ -44,11 +45,11 @@ pub(in crate::provider) struct ResponsesReader {
 #[derive(Default)]
 struct OutputItem {
     call: Option<CallSlot>,
-    /// Whether some of its text or arguments came in deltas.
+    /// Whether some of the item's text or arguments arrived in deltas.
     has_deltas: bool,
     has_phase: bool,
     is_done: bool,
-    /// Index of the last part of the reasoning summary.
+    /// Index of the part of the reasoning summary that the last delta belongs to.
     n_part: u64,
 }
 
@@ -73,8 +74,8 @@ impl ResponsesReader {
                 state.call = Some(slot);
             }
             Some("message") if !state.has_deltas && !state.has_phase => {
-                // Models mark comments before the final answer and the answer itself with a phase.
-                // The API expects both marks back.
+                // Models mark each message with a phase: a comment or the final answer. The API
+                // expects these marks back.
                 if let Some(phase) = text_in(item, "phase") {
                     self.assembler.add_opaque(json!({ "phase": phase }));
                     state.has_phase = true;
@@ -84,7 +85,7 @@ impl ResponsesReader {
         }
     }
 
-    /// Completes an item: reads from the finished item everything that did not arrive in deltas.
+    /// Completes an item: reads everything from the finished item that did not arrive in deltas.
     fn end_item(&mut self, key: &str, item: &Value, emit: &mut dyn FnMut(StreamEvent)) {
         self.begin_item(key, item, emit);
         let state = self.items.entry(key.to_owned()).or_default();
@@ -181,8 +182,8 @@ impl ResponsesReader {
                 data,
             ));
         }
-        // Skip items that already came as events. They are also counted, because some servers
-        // number events in another order than the output.
+        // Read the output only if fewer items arrived as events than it contains. The counts are
+        // compared because some servers number events in another order than the output.
         let n_items = field_items(response, "output").count();
         let is_missing = self.n_done < n_items;
         for (at, item) in field_items(response, "output")
@@ -237,7 +238,8 @@ impl WireDecoder for ResponsesReader {
         match event["type"].as_str().unwrap_or_default() {
             "response.output_item.added" => {
                 let key = key_of(&event);
-                // Some servers give every item the index 0.
+                // Some servers give every item the index 0, so a new item replaces a finished one
+                // with the same key.
                 self.items.retain(|old, item| *old != key || !item.is_done);
                 self.begin_item(&key, &event["item"], emit);
             }

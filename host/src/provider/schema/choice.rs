@@ -1,8 +1,9 @@
-//! Alternatives: schemas that accept a value if one of several schemas does.
+//! Simplifies alternatives: lists of schemas (`anyOf`) that accept a value if one of the schemas
+//! does.
 //!
-//! Owns their simplification for each wire: removing duplicates, joining string enums, and merging
-//! object schemas. The result must never be narrower than the alternatives together. Must not know
-//! references; `node` cuts each alternative first. Start from [`any_of`].
+//! Owns how each wire gets its alternatives: without duplicates, with string enums joined and
+//! object schemas merged. The result must never be narrower than the alternatives together. Must
+//! not know references; `node` cuts each alternative first. Start from [`any_of`].
 
 use serde_json::{Map, Value, json};
 
@@ -41,7 +42,7 @@ pub(super) fn any_of(
     Some(schema)
 }
 
-/// Splits a cut schema into its alternatives.
+/// Returns the alternatives in `anyOf` of a cut schema, or the schema itself if it has none.
 fn split_alternatives(mut schema: Map<String, Value>) -> Vec<Map<String, Value>> {
     match schema.remove("anyOf") {
         Some(Value::Array(variants)) => {
@@ -55,8 +56,8 @@ fn split_alternatives(mut schema: Map<String, Value>) -> Vec<Map<String, Value>>
     }
 }
 
-/// Merges schemas that are string enums into one enum and their descriptions into the lines of one
-/// description. Such schemas are derived for an enum whose variants have docs.
+/// Merges string enums into one enum, whose description has a line for each of them; `None` if a
+/// schema is not a string enum. Rust enums whose variants have docs generate such schemas.
 fn one_enum(
     variants: &[Map<String, Value>],
     description: Option<&str>,
@@ -92,8 +93,9 @@ fn one_enum(
     Some(schema)
 }
 
-/// Merges object schemas into one for values that match any of `variants`. It has the properties of
-/// all of them and requires those that all of them require. `None` if one is not an object schema.
+/// Merges object schemas into one that accepts every object that any of `variants` accepts. It has
+/// all properties that occur and requires those that every variant requires. `None` if one is not
+/// an object schema.
 pub(super) fn merge_variants(
     variants: Vec<Map<String, Value>>,
     level: Level,
@@ -135,8 +137,8 @@ pub(super) fn merge_variants(
     Some(schema)
 }
 
-/// Adds a description. Gemini accepts no other keyword next to alternatives, so each alternative
-/// gets the description.
+/// Adds a description to a schema. Gemini accepts no other keyword next to `anyOf`, so there each
+/// alternative gets the description.
 pub(super) fn describe_choice(
     schema: &mut Map<String, Value>,
     description: Option<&str>,

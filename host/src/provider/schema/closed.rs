@@ -1,4 +1,4 @@
-//! Tells closed schemas from others: schemas whose objects have the listed properties and no more.
+//! Recognizes closed schemas: those whose objects have exactly the listed properties.
 
 use serde_json::{Map, Value};
 

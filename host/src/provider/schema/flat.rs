@@ -3,19 +3,19 @@
 
 use serde_json::{Map, Value};
 
-/// Maximum length of a chain of references.
+/// Maximum depth of nested references and `allOf`.
 const MAX_CHAIN: usize = 16;
 
 /// A schema as one set of keywords.
 pub(super) struct FlatSchema {
     pub(super) keywords: Map<String, Value>,
-    /// References that were followed to this schema.
+    /// References that were resolved on the way to these keywords.
     pub(super) followed: Vec<String>,
 }
 
-/// Resolves the reference of a schema and joins its `allOf`. `open` contains the references of the
-/// enclosing schemas; a recursive reference keeps only the type and the description of its target.
-/// Returns `None` for a dangling or external reference.
+/// Resolves the reference of a schema and joins its `allOf`. `open` contains the references that
+/// were resolved to reach this schema. A reference that is among them is recursive: only the type
+/// and the description of its target are kept. Returns `None` for a dangling or external reference.
 pub(super) fn flatten_schema(
     root: &Value,
     schema: &Map<String, Value>,
@@ -71,7 +71,7 @@ fn join_schema(
         .into_iter()
         .flatten()
     {
-        // Skipping an unresolvable part only makes the schema wider.
+        // Ignore an error: skipping an unresolvable part only makes the schema wider.
         if let Some(part) = part.as_object() {
             let _ = join_schema(root, part, open, flat, depth + 1);
         }
@@ -79,7 +79,8 @@ fn join_schema(
     Some(())
 }
 
-/// Adds a keyword to the others of a schema. If two values cannot be joined, the first stays.
+/// Adds a keyword to those of a schema. `properties` and `required` are merged; of any other
+/// keyword the first value is kept.
 pub(super) fn add_keyword(keywords: &mut Map<String, Value>, name: &str, value: &Value) {
     let Some(known) = keywords.get_mut(name) else {
         keywords.insert(name.to_owned(), value.clone());

@@ -53,7 +53,7 @@ fn whole_schema(schema: &Value) -> Option<Value> {
     let mut schema = schema.as_object()?.clone();
     let is_plain =
         schema.get("type")? == "object" && !CHOICES.iter().any(|name| schema.contains_key(*name));
-    // Metadata that would cost tokens in every request.
+    // Remove metadata: it would cost tokens in every request.
     schema.remove("$schema");
     schema.remove("title");
     let schema = Value::Object(schema);

@@ -1,12 +1,12 @@
-//! Cutting of one schema and, recursively, its subschemas.
+//! Cuts one schema and, recursively, its subschemas.
 //!
 //! Owns which keywords a wire gets for each type, the limits of size and depth, and the treatment
 //! of `null`. The result must accept every value that the original accepts, except for the
-//! constructs that the parent module lists: if a construct cannot be expressed or a limit is
-//! reached, the schema becomes wider, down to one that accepts any value.
+//! constructs that the parent module lists. So if a construct cannot be expressed or a limit is
+//! reached, the result is wider than the original, in the extreme a schema for any value.
 //!
-//! References and `allOf` are resolved before (`flat`), and alternatives are simplified in
-//! `choice`. Start from [`cut_root`].
+//! `flat` resolves references and `allOf` first, and `choice` simplifies alternatives. Start from
+//! [`cut_root`].
 
 use serde_json::{Map, Value, json};
 
@@ -21,18 +21,18 @@ const MAX_SCHEMAS: usize = 2000;
 /// Maximum nesting of the written schema.
 const MAX_DEPTH: usize = 24;
 
-/// Maximum number of enum values that are listed in the description when the wire does not support
-/// the enum.
+/// Maximum number of enum values to list in the description if the wire does not support the enum.
+/// Longer enums are dropped.
 const MAX_TOLD: usize = 20;
 
 /// A cut schema.
 pub(super) struct SchemaNode {
-    /// `None` if only `null` is accepted.
+    /// The schema without `null`; `None` if only `null` is accepted.
     pub(super) schema: Option<Map<String, Value>>,
     pub(super) takes_null: bool,
 }
 
-/// Cuts the root schema of the arguments, which is always an object.
+/// Cuts the root schema of the arguments. The result is always an object schema.
 pub(super) fn cut_root(schema: &Value, level: Level) -> Value {
     let mut cutter = SchemaCutter {
         root: schema,
@@ -66,7 +66,7 @@ pub(super) struct SchemaCutter<'a> {
     root: &'a Value,
     pub(super) level: Level,
     n_left: usize,
-    /// References on the path to the current schema.
+    /// References that were resolved to reach the current schema.
     open: Vec<String>,
 }
 
@@ -94,8 +94,8 @@ impl SchemaCutter<'_> {
     pub(super) fn any_node(&self, description: Option<&str>) -> SchemaNode {
         let mut schema = Map::new();
         if self.level == Level::Gemini {
-            // Every schema needs a type, and a list type needs an item type: lists are nested at
-            // most two deep.
+            // Gemini requires a type of every schema and an item type of every list, so lists nest
+            // only two levels deep.
             let mut types =
                 ["string", "number", "boolean", "object"].map(|name| json!({"type": name}));
             types[0]["nullable"] = json!(true);
@@ -151,7 +151,7 @@ impl SchemaCutter<'_> {
         }
     }
 
-    /// Cuts alternatives, each merged with the other keywords of the schema.
+    /// Cuts alternatives, after merging the other keywords of the schema into each.
     fn cut_choice(
         &mut self,
         keywords: &Map<String, Value>,
@@ -171,12 +171,12 @@ impl SchemaCutter<'_> {
             let variant = match variant {
                 Value::Bool(true) => &anything,
                 Value::Object(_) => variant,
-                // `false`: no value matches this alternative.
+                // A schema `false` matches no value.
                 _ => continue,
             };
             nodes.push(self.cut_node(&json!({"allOf": [variant, base]}), depth + 1));
             if self.n_left == 0 {
-                // The remaining alternatives are not read, so allow any value.
+                // The limit is reached, so allow any value instead of the remaining alternatives.
                 nodes.push(self.any_node(None));
                 break;
             }
@@ -215,7 +215,7 @@ impl SchemaCutter<'_> {
         }
     }
 
-    /// Cuts a schema of one type; `None` when it accepts no value.
+    /// Cuts the schema for one of its types; `None` if it accepts no value of that type.
     fn cut_typed(
         &mut self,
         name: &str,
@@ -258,8 +258,8 @@ impl SchemaCutter<'_> {
         Some(schema)
     }
 
-    /// Writes the allowed values as an enum, or in the description if the wire does not support
-    /// that enum.
+    /// Writes the allowed values as an enum, or into the description if the wire does not support
+    /// an enum of these values.
     fn cut_values(&self, values: &[&Value], name: &str, schema: &mut Map<String, Value>) {
         let is_taken = match (self.level, name) {
             (_, "string") => values.iter().all(|value| value.as_str() != Some("")),
@@ -323,7 +323,7 @@ impl SchemaCutter<'_> {
                 properties.insert((*name).to_owned(), any);
             }
         }
-        // Gemini refuses an object with an empty list of properties, OpenAI one without any list.
+        // Gemini refuses an object with empty `properties`, OpenAI one without `properties`.
         if self.level != Level::Gemini || !properties.is_empty() {
             schema.insert("properties".to_owned(), Value::Object(properties));
         }
@@ -345,8 +345,8 @@ impl SchemaCutter<'_> {
         }
     }
 
-    /// Writes a subschema. For an optional property `null` is dropped, because it means the same as
-    /// absence.
+    /// Writes a subschema. If the property is optional, the schema does not allow `null`, because
+    /// that means the same as absence.
     fn write_node(&self, node: SchemaNode, is_optional: bool) -> Value {
         let is_gemini = self.level == Level::Gemini;
         let schema = match node.schema {
@@ -361,7 +361,7 @@ impl SchemaCutter<'_> {
     }
 }
 
-/// Returns the declared types of a schema, or the types of its values.
+/// Returns the declared types of a schema, or else the types of its enum values.
 fn keyword_types(keywords: &Map<String, Value>) -> Vec<&str> {
     let mut types: Vec<&str> = match keywords.get("type") {
         Some(Value::String(name)) => vec![name],
@@ -381,7 +381,7 @@ fn keyword_types(keywords: &Map<String, Value>) -> Vec<&str> {
     types
 }
 
-/// `integer` precedes `number`, so that a value gets the narrower type.
+/// Types of JSON Schema. `integer` precedes `number`, so that a value gets the narrower type.
 const TYPES: [&str; 7] = [
     "string", "integer", "number", "boolean", "array", "object", "null",
 ];
@@ -436,8 +436,8 @@ fn copy_sizes(keywords: &Map<String, Value>, names: &[&str], schema: &mut Map<St
     }
 }
 
-/// Writes the range of a number. An exclusive bound is written as an inclusive one; for an integer
-/// it becomes the adjacent value.
+/// Writes the range of a number. An exclusive bound of an integer becomes the adjacent integer;
+/// that of another number is written as an inclusive bound.
 fn copy_bounds(keywords: &Map<String, Value>, schema: &mut Map<String, Value>) {
     let is_integer = schema["type"] == "integer";
     for (name, excluded, step) in [

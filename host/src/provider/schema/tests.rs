@@ -1,4 +1,4 @@
-//! Tests of schemas as cut for each level.
+//! Tests of the cut schemas at each level.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,8 @@ fn a_property_becomes_what_each_wire_takes() {
         anything
     };
     let anything = with_list(&with_list(&scalars));
-    // Original schema, the schema cut for Gemini, and the schema for other wires if it differs.
+    // Each row: the original schema, the schema cut for Gemini, and the schema for other wires if
+    // it differs.
     let table: Vec<(Value, Value, Option<Value>)> = vec![
         (
             json!({"type": ["integer", "null"], "format": "uint32", "minimum": 0, "default": null}),

@@ -20,8 +20,8 @@
 //! }
 //! ```
 //!
-//! Empty and unset fields are omitted. The module owns both directions; it must not know scripts.
-//! Start from [`ScriptedConversation`].
+//! Empty and unset fields are omitted. The module owns both writing and reading of this format; it
+//! must not know scripts. Start from [`ScriptedConversation`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -91,14 +91,15 @@ pub(super) fn write_body(request: &Request) -> Value {
 }
 
 impl ScriptedConversation {
-    /// Returns the last user text; empty if there is none.
+    /// Returns the text of the last user message; empty if there is none.
     pub(super) fn input(&self) -> &str {
         let mut newest = self.messages.iter().rev();
         let asked = newest.find(|message| message.role == Role::User);
         asked.map_or("", |message| &message.text)
     }
 
-    /// Returns the number of this request since the last user message, from 1.
+    /// Returns the number of the request that the conversation belongs to, counted from 1 since the
+    /// last user message.
     pub(super) fn step(&self) -> u32 {
         let newest = self.messages.iter().rev();
         let answers = newest

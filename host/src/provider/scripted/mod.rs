@@ -1,9 +1,9 @@
 //! A provider that answers from a script: the default on a machine without a configured model, and
 //! the model of every test.
 //!
-//! Owns the playing of a reply as a stream. The script format is in `script`, the selection of a
-//! reply in `pick`, and the wire body in `conversation`. It must not know the network. It uses only
-//! the wire body, so that hooks that change the body change the answer, as with a real model. Start
+//! Owns the streaming of a reply. The script format is in `script`, the selection of a reply in
+//! `pick`, and the wire body in `conversation`. It must not know the network. It reads only the
+//! wire body, so that a hook that changes the body changes the answer, as with a real model. Start
 //! from [`Scripted`].
 //!
 //! A script is a TOML file (or the same structure as JSON, `{"reply": [...]}`):
@@ -61,7 +61,7 @@ pub const NAME: &str = super::select::SCRIPTED;
 /// Script that is used if nothing is configured.
 const DEFAULT_SCRIPT: &str = include_str!("default.toml");
 
-/// Average number of characters per token, to estimate usage that a script does not give.
+/// Assumed number of characters per token, to estimate the usage of a reply without `usage`.
 const CHARS_PER_TOKEN: usize = 4;
 
 /// Provider that plays a script.
@@ -114,7 +114,7 @@ impl Scripted {
         self
     }
 
-    /// Whether a reply of the script pauses after each of its words.
+    /// Whether any reply of the script pauses after each word.
     #[must_use]
     pub fn pauses_between_words(&self) -> bool {
         self.script.replies.iter().any(|reply| reply.word_ms > 0)
@@ -127,8 +127,8 @@ impl Scripted {
         bodies.map_or_else(Vec::new, |bodies| lock(bodies).clone())
     }
 
-    /// Returns the indices of replies that were never used, except for those without a limit
-    /// (`times = 0`).
+    /// Returns the indices of the replies that were never used. Replies without a limit, with
+    /// `times = 0`, are not reported.
     #[must_use]
     pub fn unused(&self) -> Vec<usize> {
         lock(&self.pick).unused_replies(&self.script).collect()
@@ -263,8 +263,7 @@ async fn pause_reply(delay_ms: u64, cancel: &CancellationToken) -> Result<(), Er
     }
 }
 
-/// Returns a raw answer for hooks, as if the reply had arrived over the wire from the requested
-/// model.
+/// Returns the raw answer that hooks see, as if the requested model had sent the reply over a wire.
 fn raw_message(model: &Value, reply: &Reply, conversation: &ScriptedConversation) -> String {
     let text = reply
         .text

@@ -1,4 +1,4 @@
-//! Selection of the reply that answers a request, and the templates in it.
+//! Selects the reply that answers a request, and fills in the templates in the reply.
 //!
 //! Owns the use counters and the templates. It must not know bodies or streams. Start from
 //! [`ReplyPick::next`].
@@ -22,8 +22,8 @@ pub(super) struct ReplyPick {
 }
 
 impl ReplyPick {
-    /// Returns the indices of replies that were never used, except for those without a limit
-    /// (`times = 0`).
+    /// Returns the indices of the replies that were never used. Replies without a limit, with
+    /// `times = 0`, are not reported.
     pub(super) fn unused_replies<'s>(
         &'s self,
         script: &'s Script,

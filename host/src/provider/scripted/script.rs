@@ -1,7 +1,7 @@
 //! File format of the scripted provider.
 //!
 //! Owns the format and its checks: unknown fields are rejected, and an error names the line of the
-//! reply. It must not know when a reply is used (see `pick`). Start from [`Script`].
+//! reply if it is known. It must not know when a reply is used (see `pick`). Start from [`Script`].
 
 use std::path::Path;
 
@@ -15,9 +15,9 @@ use crate::text::line_at;
 /// List of replies, from a TOML or JSON file or built in code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
-    /// Path of the file, or another description of the source; for errors.
+    /// Path of the file, or another name of the source, for errors.
     pub name: String,
-    /// Replies, in order.
+    /// Replies, in the order of the file.
     pub replies: Vec<Reply>,
 }
 
@@ -44,7 +44,7 @@ pub struct Reply {
     pub delay_ms: u64,
     /// Delay after each word, in milliseconds.
     pub word_ms: u64,
-    /// Tokens used; by default a quarter of the number of characters.
+    /// Tokens used; by default they are estimated at four characters per token.
     pub usage: Option<ReplyUsage>,
 }
 
@@ -64,7 +64,7 @@ pub struct When {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplyCall {
-    /// Id of the call; by default, calls are numbered through the conversation.
+    /// Id of the call; by default `call_N`, where N counts the calls of the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Name of the tool.
@@ -162,7 +162,7 @@ impl Reply {
     }
 }
 
-/// The file. In TOML, `R` keeps the position of each reply.
+/// Contents of a script file. For TOML, `R` contains the position of the reply in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScriptFile<R> {
@@ -171,7 +171,7 @@ struct ScriptFile<R> {
 }
 
 impl Script {
-    /// Creates a script in code.
+    /// Creates a script from replies that are built in code.
     #[must_use]
     pub fn new(replies: Vec<Reply>) -> Self {
         Self {
@@ -194,7 +194,7 @@ impl Script {
         Self::from_toml(name, &text)
     }
 
-    /// Parses `[[reply]]` tables. `name` is used in errors.
+    /// Parses `[[reply]]` tables in TOML. `name` is the name of the script in errors.
     pub fn from_toml(name: impl Into<String>, text: &str) -> Result<Self, Error> {
         let name = name.into();
         let file: ScriptFile<toml::Spanned<Reply>> = toml::from_str(text).map_err(|error| {
@@ -207,7 +207,7 @@ impl Script {
         Self::check_script(name, replies.collect(), |n| lines.get(n).copied())
     }
 
-    /// Parses an object with the list `reply`. `name` is used in errors.
+    /// Parses a JSON object with the list `reply`. `name` is the name of the script in errors.
     pub fn from_json(name: impl Into<String>, text: &str) -> Result<Self, Error> {
         let name = name.into();
         let file: ScriptFile<Reply> = serde_json::from_str(text)

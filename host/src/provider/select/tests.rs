@@ -1,5 +1,5 @@
-//! Tests of the selection of provider and model from settings, environment and names, which includes
-//! the scripted provider.
+//! Tests of how settings, environment and names select the provider and the model. One of the
+//! providers is the scripted one.
 #![cfg(feature = "scripted")]
 
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::*;
 use crate::provider::endpoint::ApiKey;
 
-/// Returns `provider model: why`, or the error.
+/// Returns the selection as `provider model: why`, or the error.
 fn check(config: &ProviderConfig, env: &[(&str, &str)]) -> String {
     let look_up = |name: &str| {
         env.iter()
@@ -95,7 +95,7 @@ const PROVIDERS: &str = "
     [openrouter]
     headers = {x-title = 'rind'}";
 
-/// Returns `provider model`, or the error, with [`PROVIDERS`] in the settings.
+/// Returns the selection with [`PROVIDERS`] in the settings as `provider model`, or the error.
 fn chosen(provider: &str, is_pinned: bool, env: &[(&str, &str)]) -> String {
     let choice = Choice {
         provider: config(provider),
@@ -131,11 +131,12 @@ fn a_name_before_the_slash_of_a_model_is_a_provider_unless_it_is_a_vendor() {
         ("model = 'claude/claude-opus-5-5'", "claude claude-opus-5-5"),
         ("model = 'ollama/qwen3.8:27b'", "ollama qwen3.8:27b"),
         ("model = 'scripted/x'; name = 'openai'", "openai scripted/x"),
-        // Not a provider name, so the slash belongs to the model name.
+        // The prefix is not a provider name, so the slash belongs to the model name.
         ("model = 'acme/x'", "anthropic acme/x"),
         ("model = '/x'", "anthropic /x"),
         ("model = 'openai/'", "anthropic openai/"),
-        // Resellers and self-hosted servers have model names with such prefixes.
+        // Resellers and self-hosted servers have models whose names begin with the name of a
+        // provider.
         (
             "name = 'openrouter'; model = 'openai/gpt-5.4'",
             "openrouter openai/gpt-5.4",
@@ -165,7 +166,7 @@ fn a_name_before_the_slash_of_a_model_is_a_provider_unless_it_is_a_vendor() {
             "mine anthropic/own",
         ),
         ("name = 'mine'; model = 'openai/other'", "mine openai/other"),
-        // Providers of the operator are always recognized.
+        // Names of the operator's own providers are always recognized.
         (
             "name = 'openrouter'; model = 'claude/claude-opus-5-5'",
             "claude claude-opus-5-5",
@@ -193,7 +194,7 @@ fn a_key_goes_to_the_server_that_it_is_for_and_to_no_other() {
         let found = env.iter().find(|(variable, _)| *variable == name);
         found.map(|(_, value)| (*value).to_owned())
     };
-    // Settings of the provider, its name, and the expected key.
+    // Each row: the settings of the providers, the name of one, and the expected key.
     for (own, name, expected) in [
         (
             "[openai]\nbase_url = 'http://h/v1'",

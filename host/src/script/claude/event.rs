@@ -1,6 +1,6 @@
-//! Events of Claude Code, and the corresponding points.
+//! Maps events of Claude Code to extension points.
 
-/// Event of Claude Code that corresponds to a point.
+/// Event of Claude Code that has a corresponding extension point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::script) enum ClaudeEvent {
     PreToolUse,
@@ -16,7 +16,7 @@ pub(in crate::script) enum ClaudeEvent {
     Notification,
 }
 
-/// Events, with their names and the points at which they fire.
+/// All events, each with its name and its extension point.
 pub(super) const EVENTS: &[(ClaudeEvent, &str, &str)] = &[
     (ClaudeEvent::PreToolUse, "PreToolUse", "pre-tool"),
     (ClaudeEvent::PostToolUse, "PostToolUse", "post-tool"),
@@ -64,7 +64,7 @@ impl ClaudeEvent {
         row.map_or("", |(.., point)| point)
     }
 
-    /// Whether a hook of this event can refuse the action.
+    /// Whether a hook of this event can prevent the action that the event announces.
     pub(super) fn is_gate(self) -> bool {
         matches!(self, Self::PreToolUse | Self::PreCompact)
     }

@@ -1,17 +1,18 @@
-//! Hooks that name a program and its arguments (`args`) instead of a line for the shell.
+//! Converts hooks with a program and arguments (`args`) to a command line for the shell.
 //!
-//! Each word becomes a quoted word of such a line, so that everything that is done with lines holds:
-//! the question about it, and the files that it names. Start from [`line_of`].
+//! Each word is quoted. After that, such a hook is treated like any other command line: a person
+//! sees it in the question for approval, and the files that it names are found. Start from
+//! [`line_of`].
 
 use std::ffi::OsString;
 
 use serde_json::Value;
 
-/// Returns the line of a hook: its command, or the words of command and arguments, quoted.
-/// `variables` are replaced in these words where they stand in braces, as in `${NAME}`.
+/// Returns the command line of a hook: without `args` its command, otherwise the quoted words of
+/// command and arguments. In these words, `variables` in braces, as in `${NAME}`, are replaced.
 ///
 /// # Errors
-/// Text phrased to follow "this hook": the arguments are no texts, or a word cannot be quoted.
+/// Text that continues "this hook": `args` is not a list of strings, or a word cannot be quoted.
 pub(super) fn line_of(
     command: &str,
     args: Option<&Value>,
@@ -42,7 +43,8 @@ fn quoted(word: &str, variables: &[(OsString, OsString)]) -> Result<String, Stri
             word = word.replace(&place, value);
         }
     }
-    // The script cannot find files through such a word, so they could be neither shown nor pinned.
+    // A file name in such a word would not be found in the command line, so the file could be
+    // neither shown nor pinned.
     if word.contains(|c: char| c == '\'' || c.is_control()) {
         return Err("has a word with a quote or a line break in `command` or `args`".to_owned());
     }

@@ -1,8 +1,8 @@
-//! Files with hooks of Claude Code: the key `hooks` of its settings, or the `hooks.json` of a
+//! Reads files with hooks of Claude Code: the key `hooks` of its settings, or the `hooks.json` of a
 //! plugin.
 //!
-//! Each command becomes a [`Script`]; entries that have no equivalent are reported, and an
-//! unsupported guard is an error. Start from [`read`].
+//! Each command becomes a [`Script`]. Entries without an equivalent are reported, but an
+//! unsupported entry at an event whose hooks can refuse is an error. Start from [`read`].
 //!
 //! For example:
 //!
@@ -32,10 +32,10 @@ use super::{ClaudeEvent, ClaudeHook, ClaudeMatcher};
 use crate::json::UniqueKeys;
 use crate::near::nearest;
 
-/// Default deadline of a hook.
+/// Default timeout of a hook.
 const DEADLINE_SECONDS: u64 = 60;
 
-/// Maximum deadline of a hook.
+/// Maximum timeout of a hook.
 const MAX_DEADLINE_SECONDS: u64 = 600;
 
 /// Maximum size of a file, in bytes.
@@ -47,31 +47,31 @@ const GROUP_KEYS: [&str; 2] = ["hooks", "matcher"];
 /// Supported keys of a hook.
 const KEYS: &[&str] = &["type", "command", "args", "timeout", "statusMessage"];
 
-/// Hooks of a file.
+/// Hooks that were read from a file.
 #[derive(Debug, Default)]
 pub struct ClaudeHooks {
-    /// Hooks that are called.
+    /// Supported hooks, as scripts.
     pub scripts: Vec<Script>,
-    /// Descriptions of unsupported entries.
+    /// Descriptions of unsupported entries, each with its position in the file.
     pub unsupported: Vec<String>,
-    /// Whether the file turns all hooks off.
+    /// Whether the file disables all its hooks.
     pub are_disabled: bool,
 }
 
 /// Owner of a file with hooks.
 #[derive(Clone, Copy)]
 enum HookOwner<'a> {
-    /// The operator, whose hooks may read the files that they name.
+    /// The operator. The hooks may read the files that they name.
     Operator { base: Base<'a> },
-    /// The project, whose hooks may read what commands may.
+    /// The project. The hooks may read only the files that commands of the agent may read.
     Project,
 }
 
-/// Reads a file of the operator. `workspace` is the project directory.
+/// Reads a hooks file of the operator. `workspace` is the project directory.
 ///
 /// # Errors
-/// A sentence with the position: the file cannot be read, is malformed, or has a guard that cannot
-/// be called.
+/// A sentence with the position: the file cannot be read, is malformed, or has an unsupported hook
+/// that could refuse an action.
 pub fn read(path: &Path, workspace: &Path, base: Base<'_>) -> Result<ClaudeHooks, String> {
     let shown = path.display();
     let size = path
@@ -84,12 +84,13 @@ pub fn read(path: &Path, workspace: &Path, base: Base<'_>) -> Result<ClaudeHooks
     read_text(path, &text, HookOwner::Operator { base }, workspace)
 }
 
-/// Reads the text of a project's file. Its hooks can read what commands can, and no other file that
-/// they name. Their own files in the project are pinned to their present content.
+/// Reads the text of a project's hooks file. The hooks may read only the files that commands of the
+/// agent may read, even if they name others. The files in the project that they name are pinned to
+/// their current content.
 ///
 /// # Errors
-/// A sentence with the position: the text is malformed, has a guard that cannot be called, or names
-/// a file that cannot be read.
+/// A sentence with the position: the text is malformed, has an unsupported hook that could refuse
+/// an action, or names a file that cannot be read.
 pub fn read_project(path: &Path, text: &str, workspace: &Path) -> Result<ClaudeHooks, String> {
     if text.len() as u64 > MAX_BYTES {
         return Err(format!(
@@ -141,7 +142,7 @@ struct ClaudeReader<'a> {
     workspace: &'a Path,
     owner: HookOwner<'a>,
     found: ClaudeHooks,
-    /// Commands seen so far, with event and matcher, to skip duplicates.
+    /// Event, matcher and command of each hook so far, to skip duplicates.
     commands: Vec<(String, String, String)>,
 }
 
@@ -196,7 +197,8 @@ impl ClaudeReader<'_> {
         Ok(())
     }
 
-    /// Reports keys of a group that have no effect. Without its matcher, a group is about all tools.
+    /// Reports unknown keys of a group, such as a misspelled `matcher`: without a matcher, the
+    /// hooks of the group are called for all tools.
     fn group_keys(&mut self, group: &Value, place: &str) {
         let keys = group.as_object().into_iter().flat_map(Map::keys);
         for key in keys.filter(|key| !GROUP_KEYS.contains(&key.as_str())) {
@@ -244,7 +246,8 @@ impl ClaudeReader<'_> {
         let command = hook.get("command").and_then(Value::as_str);
         let command = command.filter(|command| !command.trim().is_empty());
         let command = command.ok_or_else(|| self.wrong_file(place, "`command` is missing"))?;
-        // Without its arguments, a hook would run another program than the one it names.
+        // Fail instead of ignoring `args`: without its arguments, the command would run another
+        // program.
         let line = line_of(command, hook.get("args"), &self.env());
         let line = line.map_err(|why| self.wrong_file(place, &format!("this hook {why}")))?;
         let command = line.as_str();
@@ -259,7 +262,7 @@ impl ClaudeReader<'_> {
                 let seconds = seconds.as_f64().filter(|seconds| *seconds > 0.0);
                 let seconds = seconds
                     .ok_or_else(|| self.wrong_file(place, "`timeout` is no number of seconds"))?;
-                // For a bounded number of seconds, rounding up does not matter.
+                // Rounding up is harmless because the number is limited.
                 (seconds.ceil() as u64).clamp(1, MAX_DEADLINE_SECONDS)
             }
         };
@@ -275,7 +278,7 @@ impl ClaudeReader<'_> {
             HookOwner::Operator { base } => {
                 script.files = self.command_files(command, base.home);
                 script.folders = names::file_folders(&script.files, base.home);
-                // A hook of a plugin may read the plugin's files.
+                // A hook of a Claude Code plugin may read all files of the plugin.
                 let root = self.plugin_root().map(|root| root.join("hooks.json"));
                 let root = root.filter(|file| file.parent().is_some_and(Path::is_dir));
                 script
@@ -299,7 +302,7 @@ impl ClaudeReader<'_> {
         Ok(())
     }
 
-    /// Returns the directory of the plugin that `hooks.json` belongs to.
+    /// Returns the directory of the Claude Code plugin, if the file is the `hooks.json` of one.
     fn plugin_root(&self) -> Option<PathBuf> {
         let folder = self.path.parent()?;
         let is_of_plugin = self
@@ -323,8 +326,9 @@ impl ClaudeReader<'_> {
         Some(("CLAUDE_PLUGIN_ROOT".into(), root.into()))
     }
 
-    /// Returns the files that a command names, which the hook may read although commands may not.
-    /// Files of the project are readable anyway.
+    /// Returns the files that a command names with an absolute path, `~/` or a variable. The hook
+    /// may read them although commands of the agent may not. Relative names are ignored: files of
+    /// the project are readable anyway.
     fn command_files(&self, command: &str, home: &Path) -> Vec<PathBuf> {
         let root = self.root_variable();
         let places = NamePlaces {
@@ -342,7 +346,8 @@ impl ClaudeReader<'_> {
         variables: &[(OsString, OsString)],
     ) -> Result<Vec<PinnedFile>, String> {
         let places = NamePlaces {
-            // Files outside the project are not pinned: it cannot change them.
+            // Names under the home directory are not resolved, as files outside the project are not
+            // pinned: the project cannot change them.
             home: Path::new("/nonexistent"),
             variables,
             current: Some(self.workspace),

@@ -1,10 +1,10 @@
-//! Hooks of Claude Code: reads its settings, maps its events to points, and converts input and
-//! output.
+//! Runs hooks of Claude Code: reads its settings, maps its events to extension points, and converts
+//! the input and output of hooks.
 //!
 //! This module owns the mapping, which `host/docs/scripts-as-hooks.md` documents. The reply of a
-//! hook becomes a JSON outcome of its point, and from there on the hook is a script like any other.
-//! Two differences are intended: hooks are called one after the other, and a failing hook closes a
-//! gate. Start from [`read`].
+//! hook becomes a JSON outcome of its extension point, and from there on the hook is a script like
+//! any other. Two differences to Claude Code are intended: hooks are called one after the other,
+//! and an action that hooks can refuse is refused if such a hook fails. Start from [`read`].
 
 mod event;
 mod exec;
@@ -26,7 +26,7 @@ pub(super) use event::ClaudeEvent;
 pub use file::{ClaudeHooks, read, read_project};
 pub(super) use tools::{claude_name as tool_name, own_name as own_tool};
 
-/// Selects the tools, sources or reasons that a hook is called for.
+/// Pattern for the tools, session sources or compaction triggers for which a hook is called.
 ///
 /// For example:
 ///
@@ -63,7 +63,7 @@ impl ClaudeMatcher {
         Ok(Self::Pattern(pattern))
     }
 
-    /// Whether it matches none of these tool names.
+    /// Whether the matcher matches none of these tool names.
     fn matches_no_tool(&self, names: &[String]) -> bool {
         !names.iter().any(|name| self.is_match(name))
     }
@@ -81,15 +81,15 @@ impl ClaudeMatcher {
 pub(super) struct ClaudeHook {
     pub(super) event: ClaudeEvent,
     matcher: ClaudeMatcher,
-    /// Source text of the matcher.
+    /// Text of the matcher in the file.
     matcher_text: String,
 }
 
-/// State of a session that is reported to its hooks.
+/// State of a session that the input of its hooks depends on.
 #[derive(Debug, Default)]
 pub(super) struct ClaudeState {
     is_started: OnceLock<()>,
-    /// Agent and turn in which a `Stop` hook last asked for another step.
+    /// Agent and turn in which a `Stop` or `SubagentStop` hook last asked for another step.
     went_on: Mutex<Option<(String, u32)>>,
 }
 
@@ -102,8 +102,8 @@ impl ClaudeHook {
         &self.matcher_text
     }
 
-    /// Returns the matcher if the hook is about tools and matches none of the known ones (plugin
-    /// and name).
+    /// Returns the text of the matcher if the hook is about tools and matches none of the `known`
+    /// ones, which are pairs of plugin and tool name.
     pub(super) fn unmatched_matcher(&self, known: &[(Option<&str>, &str)]) -> Option<&str> {
         if !self.event.is_of_tools() {
             return None;
@@ -116,7 +116,8 @@ impl ClaudeHook {
             .then_some(&*self.matcher_text)
     }
 
-    /// Builds the input of a call; `None` if the hook does not apply to it.
+    /// Builds the JSON input of a hook call; `None` if the hook is not to be called for this
+    /// payload.
     pub(super) fn hook_input(
         &self,
         caller: &Caller,
@@ -200,7 +201,7 @@ impl ClaudeHook {
             ),
             _ => return None,
         };
-        // Prompts and answers have nothing to select by, so the matcher is ignored.
+        // Prompts and the end of an answer have nothing to match, so the matcher is ignored.
         let is_selected = selected.is_empty() || self.matcher.is_match(&selected);
         if !is_selected {
             return None;
@@ -228,14 +229,14 @@ impl ClaudeHook {
     }
 }
 
-/// The only type of subagents.
+/// Claude Code's name for the type of a subagent. All subagents are reported as this type.
 const AGENT_TYPE: &str = "general-purpose";
 
-/// The only type of notifications.
+/// Claude Code's name for the only type of notification that is sent.
 const IDLE: &str = "idle_prompt";
 
-/// Builds the tool response in the shape that hooks expect, complete enough for those that read a
-/// file path or command output.
+/// Builds the tool response in the format of Claude Code, complete enough for hooks that read a
+/// file path or the output of a command.
 fn tool_response(content: &Value, input: &Value, failed: bool) -> Value {
     let text = match content {
         Value::String(text) => json!(text),

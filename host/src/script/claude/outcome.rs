@@ -1,4 +1,4 @@
-//! Converts the output and exit status of Claude Code hooks to outcomes of points.
+//! Converts the output and exit status of Claude Code hooks to outcomes of extension points.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::script::once;
 use crate::tool::process::{Ending, Finished};
 
 impl ClaudeHook {
-    /// Converts the output of the hook to a JSON outcome of the point.
+    /// Converts the output of the hook to a JSON outcome of the extension point.
     pub(in crate::script) fn read_outcome(
         &self,
         caller: &Caller,
@@ -36,8 +36,8 @@ impl ClaudeHook {
                 let why = if errors.is_empty() {
                     "exit code 2".to_owned()
                 } else {
-                    // Python exits with 2 if it cannot open a script, which would look like a
-                    // refusal.
+                    // Add advice: Python exits with 2 if it cannot open a script, which would look
+                    // like a refusal.
                     once::with_advice(&errors).into_owned()
                 };
                 self.blocked_outcome(&why)
@@ -51,7 +51,8 @@ impl ClaudeHook {
         Ok(outcome)
     }
 
-    /// Handles plain-text output: context for the model, at the events that accept it.
+    /// Returns the outcome for plain-text output: context for the model at the events that accept
+    /// it, otherwise nothing.
     fn written_outcome(&self, text: &str) -> Value {
         let is_context = matches!(
             self.event,
@@ -64,7 +65,7 @@ impl ClaudeHook {
         }
     }
 
-    /// Returns a refusal, as far as the point supports one.
+    /// Returns the outcome for a refusal, or the closest that the extension point supports.
     fn blocked_outcome(&self, why: &str) -> Value {
         match self.event {
             ClaudeEvent::PreToolUse => json!({"verdict": {"block": why}}),
@@ -78,8 +79,8 @@ impl ClaudeHook {
         }
     }
 
-    /// Reads the JSON output. A refusal counts regardless of other fields. All other fields must be
-    /// as documented, so that a misspelled refusal is an error and does not pass.
+    /// Converts JSON output. A refusal counts regardless of the other fields. In all other output,
+    /// the fields must be as documented, so that a misspelled refusal is an error and not ignored.
     fn parse_json_outcome(
         &self,
         caller: &Caller,
@@ -121,7 +122,8 @@ impl ClaudeHook {
         Ok(outcome)
     }
 
-    /// Ends the turn, as far as the point can.
+    /// Returns the outcome for `continue: false`, which ends the turn if the extension point
+    /// supports that.
     fn stopped_outcome(&self, why: &str) -> Value {
         match self.event {
             ClaudeEvent::Stop | ClaudeEvent::SubagentStop => json!({"verdict": "done"}),
@@ -155,7 +157,7 @@ impl ClaudeHook {
 }
 
 /// Returns the verdict on a tool call. A hook cannot allow a call that the policy denies or asks
-/// about, so `allow` only means no objection.
+/// about, so `allow` only means that the hook has no objection.
 fn judged_outcome(caller: &Caller, payload: &Value, specific: &Value) -> Result<Value, Failure> {
     let reason = specific["permissionDecisionReason"].as_str();
     let reason = reason.filter(|reason| !reason.is_empty());

@@ -1,5 +1,5 @@
-//! Validates the JSON that a hook writes. An unknown value may be meant as a refusal, so it is an
-//! error.
+//! Validates the JSON reply of a Claude Code hook. An unknown value may be meant as a refusal, so
+//! it is an error.
 //!
 //! Start from [`check_reply`].
 
@@ -9,7 +9,7 @@ use super::super::once::error_line;
 use crate::json;
 use crate::point::failure::Failure;
 
-/// Permitted value of a field, in addition to null.
+/// Value that a field may have, apart from null.
 enum ExpectedValue {
     /// Exactly one of these texts.
     OneOf(&'static [&'static str]),
@@ -18,7 +18,7 @@ enum ExpectedValue {
     Object,
 }
 
-/// Fields of a reply that does not refuse.
+/// Permitted fields of a reply that does not refuse.
 const FIELDS: &[(&str, ExpectedValue)] = &[
     ("continue", ExpectedValue::True),
     ("decision", ExpectedValue::OneOf(&["approve"])),
@@ -26,10 +26,10 @@ const FIELDS: &[(&str, ExpectedValue)] = &[
     ("hookSpecificOutput", ExpectedValue::Object),
 ];
 
-/// Fields of `hookSpecificOutput`.
+/// Permitted fields of `hookSpecificOutput` at every event.
 const SPECIFIC: &[(&str, ExpectedValue)] = &[("additionalContext", ExpectedValue::Text)];
 
-/// Fields of `hookSpecificOutput` for a tool call that is not denied.
+/// Permitted fields of `hookSpecificOutput` for a tool call that the hook does not deny.
 const VERDICT: &[(&str, ExpectedValue)] = &[
     (DECISION, ExpectedValue::OneOf(&["allow", "ask", "defer"])),
     ("updatedInput", ExpectedValue::Object),
@@ -38,15 +38,15 @@ const VERDICT: &[(&str, ExpectedValue)] = &[
 /// Field with the decision on a tool call.
 const DECISION: &str = "permissionDecision";
 
-/// Fields that can refuse: in the reply itself, and in its `hookSpecificOutput`.
+/// Fields that can contain a refusal: in the reply itself, and in its `hookSpecificOutput`.
 const OWN_DECISIONS: [&str; 2] = ["continue", "decision"];
 const SPECIFIC_DECISIONS: [&str; 1] = [DECISION];
 
-/// Checks a reply that neither stops nor blocks. `is_judged`: the reply is about a tool call that
-/// can be denied.
+/// Checks a reply whose `continue` and `decision` do not refuse. `is_judged`: the reply is about a
+/// tool call, which `hookSpecificOutput` can deny.
 ///
 /// # Errors
-/// A field has the wrong type or an unknown value, or refuses at a position that is not read.
+/// A field has the wrong type or an unknown value, or a field that can refuse is misplaced.
 pub(super) fn check_reply(said: &Value, is_judged: bool) -> Result<(), Failure> {
     let specific = &said["hookSpecificOutput"];
     let misplaced = |why: String| Err(Failure::Malformed(why));
@@ -72,9 +72,10 @@ fn first_of(names: &[&'static str], object: &Value) -> Option<&'static str> {
     names.find(|name| !object[**name].is_null()).copied()
 }
 
-/// Checks output that is not a JSON object and is therefore read as text, so that no reply in it is
-/// overlooked. At a gate, everything that looks like JSON counts as a reply. At other points the
-/// text may be JSON for the model, so only a decision field counts.
+/// Checks output that is not a JSON object and would therefore count as text. Fails if the text may
+/// contain a reply. If the hook can refuse an action (`is_gate`), everything that looks like JSON
+/// may be a reply. Otherwise the text may be JSON for the model, so only JSON with the name of a
+/// decision field may be a reply.
 ///
 /// # Errors
 /// The text may be a reply.
@@ -96,7 +97,7 @@ pub(super) fn check_text(text: &str, is_gate: bool) -> Result<(), Failure> {
     }
 }
 
-/// Whether a text contains the quoted name of a decision field.
+/// Whether a text contains the name of a decision field in quotes.
 fn has_decision(text: &str) -> bool {
     let mut names = OWN_DECISIONS.iter().chain(&SPECIFIC_DECISIONS);
     names.any(|name| {
@@ -106,12 +107,12 @@ fn has_decision(text: &str) -> bool {
     })
 }
 
-/// Whether a character before a reply is invisible, such as a byte order mark.
+/// Whether a character is invisible, such as a byte order mark, and so may precede a reply.
 fn is_blank(letter: char) -> bool {
     letter.is_whitespace() || letter.is_control() || letter == '\u{feff}'
 }
 
-/// Checks the `hookSpecificOutput` for a tool call that is not denied.
+/// Checks the `hookSpecificOutput` for a tool call that the hook does not deny.
 ///
 /// # Errors
 /// Same as [`check_reply`].
@@ -142,7 +143,7 @@ fn check_fields(object: &Value, fields: &[(&str, ExpectedValue)]) -> Result<(), 
     Ok(())
 }
 
-/// Lists the values of a field, including the refusal.
+/// Lists the permitted values of a field for an error, including the value that refuses.
 fn known_value(name: &str, texts: &[&str]) -> String {
     let refusal = if name == DECISION { "deny" } else { "block" };
     format!("{} or {refusal}", texts.join(", "))

@@ -1,10 +1,11 @@
-//! Names and arguments of the built-in tools in Claude Code, in both directions.
+//! Converts names and arguments of the built-in tools to those of Claude Code and back.
 
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-/// A built-in tool, its name in Claude Code, and the pairs of argument names.
+/// A built-in tool, its name in Claude Code, and its arguments as pairs of our name and Claude
+/// Code's.
 struct ClaudeToolRow {
     own: &'static str,
     theirs: &'static str,
@@ -63,13 +64,15 @@ const ROWS: &[ClaudeToolRow] = &[
     },
 ];
 
-/// Argument that is relative to the workspace here, and absolute in Claude Code.
+/// Argument that is relative to the workspace in our tools, and absolute in Claude Code.
 const PATH: &str = "path";
 
-/// Argument that is in seconds here, and in milliseconds in Claude Code.
+/// Argument in seconds in our tools, and in milliseconds in Claude Code: our name and Claude
+/// Code's.
 const TIMEOUT: (&str, &str) = ("timeout_seconds", "timeout");
 
-/// Returns the name of a tool in Claude Code. A plugin's tool is named like one of an MCP server.
+/// Returns the name of a tool in Claude Code. A tool of a plugin gets the form that Claude Code
+/// uses for tools of MCP servers.
 pub(in crate::script) fn claude_name(own: &str, plugin: Option<&str>) -> String {
     match (ROWS.iter().find(|row| row.own == own), plugin) {
         (Some(row), None) => row.theirs.to_owned(),
@@ -86,7 +89,8 @@ pub(in crate::script) fn own_name(theirs: &str) -> Option<&'static str> {
     Some(row.own)
 }
 
-/// Converts arguments to their form in Claude Code. Arguments of other tools are unchanged.
+/// Converts arguments to the names and units of Claude Code. Arguments of tools without an
+/// equivalent stay unchanged.
 pub(super) fn claude_input(own: &str, arguments: &Value, workspace: &Path) -> Value {
     let (Some(row), Some(arguments)) = (tool_row(own), arguments.as_object()) else {
         return arguments.clone();
@@ -108,7 +112,7 @@ pub(super) fn claude_input(own: &str, arguments: &Value, workspace: &Path) -> Va
     Value::Object(renamed.collect())
 }
 
-/// Converts changed arguments back to the form of our tool.
+/// Converts arguments that a hook changed back to the names and units of our tool.
 pub(super) fn own_arguments(own: &str, input: &Map<String, Value>, workspace: &Path) -> Value {
     let Some(row) = tool_row(own) else {
         return Value::Object(input.clone());

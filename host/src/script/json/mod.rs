@@ -1,7 +1,7 @@
-//! Calls of scripts and their outcomes as JSON, and the schema of both.
+//! Converts the calls and outcomes of scripts to and from JSON, and describes both in a schema.
 //!
-//! Owns the form only: the types are in the table of points, and `point::merge` decides the effect
-//! of an outcome. Start from [`ScriptPoint`].
+//! Owns the JSON format only: the types are in the table of extension points, and `point::merge`
+//! decides which effect an outcome has. Start from [`ScriptPoint`].
 
 mod outcome;
 mod payload;
@@ -18,18 +18,18 @@ use crate::point::catalog::{self, for_each_point};
 use outcome::*;
 use payload::ShowJson;
 
-/// A point whose payload and outcome have a form in JSON.
+/// Extension point whose payload and outcome can be converted to JSON.
 pub(super) trait ScriptPoint: Point {
-    /// Writes the payload as scripts are shown it.
+    /// Converts the payload to the JSON that scripts receive.
     fn show(payload: &Self::Payload) -> Result<Value, serde_json::Error>;
 
-    /// Reads an outcome.
+    /// Parses the outcome that a script returned.
     fn read(outcome: Value) -> Result<Self::Outcome, serde_json::Error>;
 }
 
-/// Callback that [`at`] calls with the marker type of the named point.
+/// Callback that [`at`] calls with the marker type of an extension point.
 pub(super) trait WithPoint {
-    /// Runs with the marker `P` of the point.
+    /// Runs with the marker type `P`.
     fn with<P: ScriptPoint>(self);
 }
 
@@ -48,7 +48,7 @@ macro_rules! points {
             }
         })*
 
-        /// Calls `what` with the marker of the point that has this name.
+        /// Calls `what` with the marker type of the extension point that has this name.
         pub(super) fn at(point: &str, what: impl WithPoint) {
             match point {
                 $($name => what.with::<catalog::$marker>(),)*
@@ -56,7 +56,7 @@ macro_rules! points {
             }
         }
 
-        /// Schemas of the call and the outcome at each point.
+        /// Returns the schemas of the call and the outcome at each extension point.
         fn schemas(of_calls: &mut SchemaGenerator, of_outcomes: &mut SchemaGenerator) -> Map<String, Value> {
             let mut points = Map::new();
             $({
@@ -103,7 +103,7 @@ pub(super) struct Call<P> {
     cost_usd: f64,
     /// Tool calls made so far in this turn.
     tool_calls: u32,
-    /// Id of the tool call that it belongs to.
+    /// Id of the tool call that the hook is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     call_id: Option<String>,
     /// Payload of the point.
@@ -133,7 +133,7 @@ impl<P> Call<P> {
         }
     }
 
-    /// Numbers the call.
+    /// Sets the number of the call.
     pub(super) fn with_id(self, id: u64) -> Self {
         Self {
             id: Some(id),
@@ -142,8 +142,8 @@ impl<P> Call<P> {
     }
 }
 
-/// Describes the JSON of scripts: an object with a property for each point, whose `input` is a call
-/// and whose `output` is an outcome.
+/// Returns the JSON Schema of calls and outcomes: an object with a property for each extension
+/// point, whose `input` is a call and whose `output` is an outcome.
 #[must_use]
 pub fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12();
@@ -152,8 +152,8 @@ pub fn schema() -> Value {
     let mut points = schemas(&mut of_calls, &mut of_outcomes);
     let inputs = of_calls.take_definitions(true);
     let outputs = of_outcomes.take_definitions(true);
-    // A type of the same name differs in both: a field that is always written may be absent when it
-    // is read.
+    // Keep separate definitions for input and output: types of the same name differ, because a
+    // field that is always written may be absent when it is read.
     for point in points.values_mut() {
         for (side, at) in [
             ("input", "/properties/input"),
@@ -180,7 +180,7 @@ pub fn schema() -> Value {
     })
 }
 
-/// Makes references point to the definitions of one side.
+/// Changes references to point to the definitions of one side, `input` or `output`.
 fn point_into(schema: &mut Value, side: &str) {
     match schema {
         Value::Object(fields) => {

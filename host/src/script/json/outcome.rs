@@ -1,8 +1,7 @@
-//! Outcomes of scripts in JSON, field for field those of `wit/outcomes.wit`.
+//! Parses outcomes of scripts in JSON. Their fields are those of `wit/outcomes.wit`.
 //!
-//! A field that is absent changes nothing, an unknown one is an error: a misspelled `block` must
-//! not let anything through. `point::merge` decides which changes an outcome may make, as for
-//! plugins.
+//! An absent field changes nothing, and an unknown field is an error, so that a misspelled `block`
+//! allows nothing. `point::merge` decides which changes an outcome may make, as for plugins.
 //!
 //! For example:
 //!
@@ -22,13 +21,13 @@ use crate::point::outcome as o;
 use crate::point::payload as p;
 use crate::text::clean_line;
 
-/// Longest reason, in bytes: it ends on a terminal and before the model.
+/// Maximum length of a reason, in bytes: it is shown in a terminal and sent to the model.
 const MAX_REASON_BYTES: usize = 2048;
 
-/// Longest line of a log or a notice, in bytes.
+/// Maximum length of a log line or a notice, in bytes.
 const MAX_LINE_BYTES: usize = 4096;
 
-/// A value in JSON that becomes one of the host.
+/// JSON type of this module that converts to the type `T` of the host.
 pub(in super::super) trait IntoHost<T> {
     fn into_host(self) -> T;
 }
@@ -67,7 +66,7 @@ impl IntoHost<String> for Line {
     }
 }
 
-/// A JSON object, which the contract has as text.
+/// A JSON object; in the WIT contract it is a string with JSON text.
 #[derive(Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub(in super::super) struct Object(serde_json::Map<String, Value>);
@@ -95,7 +94,7 @@ macro_rules! records {
     )*};
 }
 
-/// Outcomes: every field may be left out.
+/// Defines outcome types. In JSON, every field may be omitted.
 macro_rules! outcomes {
     ($($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $field:ident: $type:ty,)* })*) => {$(
         $(#[$doc])*
@@ -103,8 +102,8 @@ macro_rules! outcomes {
         #[serde(default, deny_unknown_fields)]
         pub(in super::super) struct $name {
             $($(#[$about])* $field: $type,)*
-            /// Lines for the log or the person, and measured values; carried out when the outcome
-            /// is accepted.
+            /// Log lines, notices for the person and measured values, which take effect when the
+            /// outcome is accepted.
             effects: Vec<Effect>,
         }
 
@@ -116,8 +115,8 @@ macro_rules! outcomes {
     )*};
 }
 
-/// Choices: first the cases without a value, of which the first changes nothing, then the cases
-/// with a value.
+/// Defines enums. In JSON, a case without a value is a string, and one with a value is an object.
+/// The first case is the default and changes nothing.
 macro_rules! choices {
     ($($(#[$doc:meta])* $name:ident {
         $(#[$first_about:meta])* $first:ident
@@ -150,11 +149,11 @@ outcomes! {
     Observed {}
     /// Outcome of a hook on incoming text.
     InputOutcome {
-        /// Text to put in place of the input.
+        /// Text that replaces the input.
         text: Option<String>,
         /// Messages to add.
         inject: Vec<Injection>,
-        /// Refuse the turn, with the reason.
+        /// Reason to refuse the turn.
         block: Option<Line>,
     }
     /// Outcome of a hook on the assessment.
@@ -169,19 +168,19 @@ outcomes! {
     }
     /// Outcome of a hook that edits the parts of the system prompt.
     PartsOutcome {
-        /// Parts to add, or to put in place of those with the same key.
+        /// Parts to add; a part replaces the one with the same key.
         put: Vec<PromptPart>,
-        /// Keys of parts to take out.
+        /// Keys of the parts to remove.
         remove: Vec<String>,
     }
     /// Outcome of a hook that may change one text and nothing else.
     TextOutcome {
-        /// Text to put in place.
+        /// Text that replaces the original.
         text: Option<String>,
     }
     /// Outcome of a hook on the messages of one request.
     ContextOutcome {
-        /// Edits in order; they hold for this request only.
+        /// Edits in order, which apply to this request only.
         edits: Vec<MessageEdit>,
     }
     /// Outcome of a hook on a request to the model.
@@ -190,27 +189,27 @@ outcomes! {
         model: Option<String>,
         /// Sampling temperature, from 0 to 2.
         temperature: FloatChange,
-        /// Most tokens the model may write, at least 1.
+        /// Maximum number of tokens that the model may write, at least 1.
         max_tokens: CountChange,
-        /// Tools to leave active.
+        /// Names of the tools that the model may use.
         tools: NamesChange,
         /// Messages to add.
         inject: Vec<Injection>,
-        /// Refuse to ask the model, with the reason; the turn ends.
+        /// Reason to refuse the request; the turn ends.
         block: Option<Line>,
     }
-    /// Outcome of a hook on a request as it goes over the wire.
+    /// Outcome of a hook on a request in the provider's own format.
     WireOutcome {
-        /// Body to send instead, in the provider's own format.
+        /// Body that replaces the request, in the provider's own format.
         body: Option<Object>,
     }
     /// Outcome of a hook on the model's answer.
     ReplyOutcome {
-        /// Text to put in place of the message's text.
+        /// Text that replaces the message's text.
         text: Option<String>,
         /// Messages to add; a message asks the model for another step.
         inject: Vec<Injection>,
-        /// Refuse the answer, with the reason; the turn ends.
+        /// Reason to refuse the answer; the turn ends.
         block: Option<Line>,
     }
     /// Outcome of a hook on a tool call.
@@ -222,14 +221,14 @@ outcomes! {
     }
     /// Outcome of a hook on a tool result.
     ResultOutcome {
-        /// Text, or parts, to put in place.
+        /// Text or parts that replace the content of the result.
         content: Option<Content>,
         /// Mark the result as an error, or not.
         is_error: Option<bool>,
         /// Messages to add after the results of this step.
         inject: Vec<Injection>,
     }
-    /// Outcome of a hook on steering.
+    /// Outcome of a hook on text that arrived during a turn.
     SteeringOutcome {
         /// Action for the text.
         action: SteeringAction,
@@ -238,87 +237,87 @@ outcomes! {
     }
     /// Outcome of a hook before reflection.
     ReflectionOutcome {
-        /// Draft to put in place.
+        /// Text that replaces the draft.
         draft: Option<String>,
-        /// Criteria to add.
+        /// Criteria to add for the reflection.
         criteria: Vec<String>,
-        /// The verdict in place of the built-in reflection.
+        /// Verdict that replaces the built-in reflection.
         verdict: VerdictChange,
     }
     /// Outcome of a hook on the verdict of reflection.
     VerdictOutcome {
-        /// Verdict instead of the one before.
+        /// Verdict that replaces the earlier one.
         verdict: VerdictChange,
     }
     /// Outcome of a hook on the output.
     OutputOutcome {
-        /// Text to put in place.
+        /// Text that replaces the original.
         text: Option<String>,
-        /// Hold the output back, for this reason.
+        /// Reason to withhold the output.
         block: Option<Line>,
     }
-    /// Outcome of a hook on text as it is written.
+    /// Outcome of a hook on text while it is streamed.
     DeltaOutcome {
-        /// Text to put in place of all of `text`.
+        /// Text that replaces all of `text`.
         text: Option<String>,
-        /// Bytes at the end of the text that are not to be shown yet.
+        /// Number of bytes at the end of the text that are not shown yet.
         keep: u32,
-        /// Stop the answer here, for this reason; the turn ends.
+        /// Reason to stop the answer here; the turn ends.
         stop: Option<Line>,
     }
     /// Outcome of a hook before compaction or archival.
     SliceOutcome {
-        /// Verdict on the slice.
+        /// Verdict on the compaction or archival.
         verdict: SliceVerdict,
     }
 }
 
 choices! {
-    /// A change of a number with a fraction that may have no value.
+    /// A change of an optional number with a fraction.
     FloatChange {
         /// Leave it as it is.
         Keep,
-        /// Take it out: the provider decides.
+        /// Remove the value: the provider decides.
         Unset;
-        /// Put this in its place.
+        /// Set this value.
         Set(f64),
     }
-    /// A change of a count that may have no value.
+    /// A change of an optional count.
     CountChange {
         /// Leave it as it is.
         Keep,
-        /// Take it out: the provider decides.
+        /// Remove the value: the provider decides.
         Unset;
-        /// Put this in its place.
+        /// Set this value.
         Set(u32),
     }
     /// A change of a list of names.
     NamesChange {
         /// Leave it as it is.
         Keep,
-        /// Take all of them out.
+        /// Remove all names.
         Unset;
-        /// Leave these and no others.
+        /// Keep only these names.
         Set(Vec<String>),
     }
     /// Verdict of a hook on a tool call.
     CallVerdict {
         /// No objection.
         Pass;
-        /// Run it with these arguments, which must fit the schema of the tool.
+        /// Run the call with these arguments, which must fit the schema of the tool.
         Change(Object),
         /// Ask the user first, for this reason.
         Ask(Line),
-        /// Refuse it, for this reason.
+        /// Refuse the call, for this reason.
         Block(Line),
     }
     /// Action for text that arrived during a turn.
     SteeringAction {
-        /// Take it as it is.
+        /// Use the text unchanged.
         Pass;
-        /// Take this text instead.
+        /// Use this text instead.
         Replace(String),
-        /// Leave it out, for this reason.
+        /// Drop the text, for this reason.
         Drop(Line),
     }
     /// Verdict that replaces the one of reflection.
@@ -334,9 +333,9 @@ choices! {
     SliceVerdict {
         /// No objection.
         Pass;
-        /// Do not do it, for this reason.
+        /// Cancel the compaction or archival, for this reason.
         Cancel(Line),
-        /// Do it with this summary.
+        /// Compact or archive with this summary.
         Summary(String),
     }
 }
@@ -346,7 +345,7 @@ records! {
     o::Injection {
         /// Text of the message.
         text: String,
-        /// Whether it stays in the session, or is shown in the next request only.
+        /// Whether the message stays in the session; otherwise only the next request contains it.
         #[serde(default = "default_yes")]
         keep: bool,
     }
@@ -354,7 +353,7 @@ records! {
     p::Assessment {
         /// Decision on how to handle the turn.
         decision: p::Decision,
-        /// Confidence in it, from 0 to 1.
+        /// Confidence in the decision, from 0 to 1.
         confidence: f64,
         /// Reasons, in short phrases.
         #[serde(default)]
@@ -365,7 +364,7 @@ records! {
     p::PromptPart {
         /// Tier of the part.
         tier: p::Tier,
-        /// Unique within the prompt.
+        /// Key of the part, unique within the prompt.
         key: String,
         /// Text of the part.
         text: String,
@@ -375,14 +374,14 @@ records! {
     o::Replacement {
         /// Id of the message.
         id: String,
-        /// Text instead of the message's own.
+        /// Text that replaces the message's own.
         text: String,
     }
     /// One measured value.
     o::Metric {
         /// Name of the metric, `[a-z0-9_.]`.
         name: Line,
-        /// The value, in the unit that the name ends with.
+        /// The value, in the unit with which the name ends.
         value: f64,
     }
 }
@@ -397,7 +396,7 @@ fn default_yes() -> bool {
 pub(in super::super) enum MessageEdit {
     /// Leave out the message with this id.
     Drop(String),
-    /// Put a text in place of a message's text or of a tool result's content.
+    /// Replace the text of a message or the content of a tool result.
     Replace(Replacement),
     /// Add a message at the end.
     Append(String),
@@ -433,7 +432,7 @@ impl IntoHost<Vec<o::Part>> for Content {
     }
 }
 
-/// A line for the log or the person.
+/// A line for the log, or a notice for the person.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in super::super) struct LogLine {
@@ -452,13 +451,13 @@ impl IntoHost<o::LogLine> for LogLine {
     }
 }
 
-/// A request in addition to the outcome. Scripts have no store: they may keep files.
+/// An effect in addition to the outcome. Scripts have no store for data; they can write files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(in super::super) enum Effect {
     /// Write a line to the log.
     Log(LogLine),
-    /// Record a value.
+    /// Record a measured value.
     Metric(Metric),
     /// Show a notice to the person at the terminal.
     Notify(LogLine),

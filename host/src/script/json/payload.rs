@@ -1,7 +1,8 @@
-//! Payloads for scripts in JSON, field for field those of `wit/payloads.wit`.
+//! Converts payloads to the JSON that scripts receive. Their fields are those of
+//! `wit/payloads.wit`.
 //!
-//! Messages, calls and results are written as in events. A value that is JSON text in the contract
-//! is JSON here, so that one `jq` reaches into it.
+//! Messages, calls and results have the same format as in events. A value that is a string with
+//! JSON text in the WIT contract is nested JSON here, so that a single `jq` filter can read it.
 
 use std::sync::Arc;
 
@@ -13,18 +14,18 @@ use crate::message::{EffectClass, Message, Parts, ToolCall, Usage};
 use crate::point::contract::types;
 use crate::point::payload::for_each_payload;
 
-/// Payloads of the host, by the contract's names.
+/// Payload types of the host, under the names that the WIT contract uses.
 mod p {
     pub(super) use crate::point::payload::FailureReport as Failure;
     pub(super) use crate::point::payload::*;
 }
 
-/// A payload that scripts are shown.
+/// A payload that scripts can receive as JSON.
 pub(in super::super) trait ShowJson {
-    /// Type in JSON.
+    /// Type that is serialized.
     type Shown: Serialize + JsonSchema;
 
-    /// Copies the fields that scripts are shown.
+    /// Copies the fields that scripts receive.
     fn show(&self) -> Self::Shown;
 }
 
@@ -96,7 +97,7 @@ impl ShowJson for types::Usage {
     }
 }
 
-/// Records of the contract, in the form that scripts are shown.
+/// Defines the serialized type of each record of the WIT contract.
 macro_rules! records {
     ($($(#[$doc:meta])* $name:ident {
         $($(#[$about:meta])* $field:ident $(as $json:literal)?: $type:ty $(= $($from:ident).+)?,)*
@@ -120,9 +121,9 @@ macro_rules! records {
 }
 for_each_payload!(records);
 
-// Payloads that plugins get as handles, which scripts get as a whole.
+// Plugins receive these payloads as handles; scripts receive all their data.
 records! {
-    /// A tool call that was made, or refused.
+    /// A tool call that ended or was refused.
     FinishedCall {
         /// The call with its final arguments.
         call: ToolCall,
@@ -132,9 +133,9 @@ records! {
         is_error: bool = result.is_error,
         /// Whether the tool did not run: the call was refused, skipped, or names no tool.
         is_refused: bool,
-        /// Milliseconds that the tool ran; 0 when it was refused.
+        /// Run time of the tool in milliseconds; 0 if the call was refused.
         duration_ms: u64,
-        /// Name of the plugin the tool is from; null for a built-in tool.
+        /// Name of the plugin that provides the tool; null for a built-in tool.
         plugin: Option<String>,
     }
     /// Part of a conversation that is about to be compacted or archived, or just was.
@@ -143,7 +144,7 @@ records! {
         reason: String,
         /// Messages in order, oldest first.
         messages: Vec<Message>,
-        /// Summary that replaces them; empty before it is made.
+        /// Summary that replaces the messages; empty before it is written.
         summary: String,
     }
     /// A provider's answer after its stream has ended.
@@ -162,7 +163,7 @@ records! {
         cost_usd: Option<f64>,
         /// Name of the model that answered.
         model: String,
-        /// The answer as it came over the wire.
+        /// Raw answer of the server.
         body: String,
     }
 }
@@ -173,9 +174,9 @@ records! {
 pub(in super::super) enum Purpose {
     /// A step of the conversation.
     Step,
-    /// A question of the host's own, without tools: `reflect`, `archive` or `query`.
+    /// A request of the host itself, without tools: `reflect`, `archive` or `query`.
     Host(String),
-    /// A question of the plugin of this name, without tools.
+    /// A request of the plugin with this name, without tools.
     Plugin(String),
 }
 
@@ -191,7 +192,7 @@ impl ShowJson for p::Purpose {
     }
 }
 
-/// A request as it will go over the wire.
+/// A request in the provider's own format, before it is sent.
 #[derive(Serialize, JsonSchema)]
 pub(in super::super) struct WireRequest {
     /// Name of the provider.

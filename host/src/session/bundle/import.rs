@@ -1,10 +1,10 @@
-//! Reading of an exported session back into the store.
+//! Imports an exported session into the store.
 //!
-//! The file comes from anywhere. It is unpacked into a temporary folder of the store, checked there
-//! and renamed, so that a stopped import leaves nothing that looks like a session. Refused are an
-//! id that already exists, names that lead elsewhere or occur twice, anything but regular files,
-//! cut-off and damaged archives, blobs whose content is not that of their names, and newer
-//! versions.
+//! The file is untrusted. It is unpacked into a temporary folder of the store, checked there and
+//! renamed, so that an interrupted import leaves nothing that looks like a session. An import is
+//! refused for an id that already exists, names that lead outside the folder or occur twice,
+//! anything but regular files, truncated or damaged archives, blobs whose content does not match
+//! their name, and newer versions of the format.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -27,13 +27,13 @@ use crate::session::{Error, SessionStore};
 
 use super::temporary_files;
 
-/// Name prefix of the temporary folders in the folder of all sessions.
+/// Prefix of the names of temporary folders in the folder of all sessions.
 const PREFIX: &str = ".import-";
 
-/// Size of a block of a tar archive.
+/// Size of a block of a tar archive, in bytes.
 const BLOCK: u64 = 512;
 
-/// Maximum number of files of a session.
+/// Maximum number of files in an archive.
 const MAX_FILES: usize = 100_000;
 
 /// An imported session.
@@ -45,8 +45,8 @@ pub struct Imported {
     pub notices: Vec<String>,
 }
 
-/// Reads an exported session into the store. `id` is the id that it gets; without it, it keeps
-/// the one in the archive, or gets the name of the file.
+/// Imports an exported session into the store. Its new id is `id`; if that is `None`, the id in the
+/// archive, or the base name of a file that is not an archive.
 pub fn import_session(
     store: &SessionStore,
     path: &Path,
@@ -100,8 +100,8 @@ pub fn import_session(
     })
 }
 
-/// Reads an exported session into temporary files, with all checks, and copies it to a store
-/// that keeps no files.
+/// Imports an exported session into temporary files, with all checks, and copies it from there to a
+/// store that keeps no files.
 fn import_copy(store: &SessionStore, path: &Path, id: Option<&str>) -> Result<Imported, Error> {
     let (_aside, files) = temporary_files()?;
     let imported = import_session(&SessionStore::of_files(files.clone()), path, id)?;
@@ -124,7 +124,7 @@ fn check_id(id: &str) -> Result<(), String> {
     }
 }
 
-/// Whether a file is a tar archive; the file is at its beginning afterwards.
+/// Whether a file is a tar archive. Seeks to the beginning of the file.
 fn is_archive(file: &mut File) -> io::Result<bool> {
     let mut start = Vec::new();
     file.take(BLOCK).read_to_end(&mut start)?;
@@ -176,7 +176,7 @@ fn unpack(mut file: File, into: &Path) -> Result<String, String> {
         if !seen.insert(path.clone()) || seen.len() > MAX_FILES {
             return Err(format!("it has `{shown}` twice, or too many files"));
         }
-        // The name is one of the few that `kind_of` knows, so it stays within the folder.
+        // `kind_of` accepted the name, so the path stays within the folder.
         let to = into.join(&path);
         let folder = to.parent().unwrap_or(into);
         let written = private_folder(folder)
@@ -200,7 +200,7 @@ fn unpack(mut file: File, into: &Path) -> Result<String, String> {
     id.ok_or_else(|| "it is empty".to_owned())
 }
 
-/// Checks that an archive ends with the two blocks of zeros that end one.
+/// Checks that an archive ends with two blocks of zeros, and seeks to its beginning.
 fn check_end(file: &mut File) -> Result<(), String> {
     let torn = || "it is cut off: the blocks that end an archive are missing".to_owned();
     let mut last = Vec::new();
@@ -223,8 +223,8 @@ enum Refusal {
     Text(String),
 }
 
-/// Checks an unpacked session: versions, the first entry, and the content of blobs. Returns messages
-/// about lines that cannot be read, of which `is_strict` allows none.
+/// Checks an unpacked session: the version, the first entry, and the content of blobs. Returns
+/// messages about unreadable lines; with `is_strict`, such a line is an error.
 fn check(folder: &Path, is_strict: bool) -> Result<Vec<String>, Refusal> {
     let text = |error: io::Error| Refusal::Text(error.to_string());
     let mut notices = Vec::new();
@@ -313,7 +313,7 @@ fn check_lines(
     }
 }
 
-/// Waits until the files of a folder are on the disk, as far as the file system can.
+/// Waits until the files of a folder are on the disk. Errors are ignored.
 fn sync_all(folder: &Path) {
     let all = parts(folder).unwrap_or_default();
     let mut folders: BTreeSet<PathBuf> = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Lines of a file of entries: whether each can be read, and whether each refers to the entry
+//! Reads the lines of a file of entries, and checks that each can be parsed and refers to the entry
 //! before it.
 
 use std::collections::HashSet;
@@ -9,31 +9,31 @@ use crate::session::entry::{Body, Entry};
 use crate::session::guarded::{self, Line, Lines, MAX_LINE_BYTES};
 use crate::session::head::kind;
 
-/// Repair of a line that cannot be read.
+/// Description of the repair of a line that cannot be read.
 const ASIDE: Option<&str> = Some("the repair removes it; a copy of the whole file is kept");
 
-/// Repair of a line that does not refer to the entry before it.
+/// Description of the repair of a line that does not refer to the entry before it.
 const RELINK: Option<&str> =
     Some("the repair corrects its `parent`; a copy of the whole file is kept");
 
 /// Fault of a line.
 pub(super) struct LineFault {
-    /// Description that begins with the number of the line.
+    /// Description of the fault, beginning with the number of the line.
     pub(super) text: String,
     pub(super) repair: Option<&'static str>,
 }
 
-/// Content of a file of entries.
+/// Entries and faults of a file.
 #[derive(Default)]
 pub(super) struct Read {
-    /// Version of the format; 0 without a header.
+    /// Highest version of the format in a header; 0 without a header.
     pub(super) version: u32,
-    /// Content, size and type of each entry.
+    /// Body, size of the line in bytes, and type of each entry.
     pub(super) bodies: Vec<(Body, u64, String)>,
     pub(super) faults: Vec<LineFault>,
 }
 
-/// Reads and examines a file.
+/// Reads and examines a file of entries.
 pub(super) fn read(path: &Path) -> io::Result<Read> {
     let (file, _) = guarded::open(path)?;
     let mut lines = Lines::new(file, MAX_LINE_BYTES);

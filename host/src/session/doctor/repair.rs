@@ -1,12 +1,14 @@
-//! Repair of a session: takes out what cannot be read and what nothing refers to, and keeps it.
+//! Repairs a session: removes unreadable lines and superfluous files, and keeps a copy of them.
 //!
-//! Everything that is taken out lies in `kept/TIME` of the session's folder, the whole file of
-//! entries among it. The new file of entries is written beside the old one and renamed over it, so
-//! a stopped repair leaves the old one or the new one. The bytes of other entries stay, except for
-//! the id of the entry before them where the chain was broken.
+//! Everything that is removed is kept in `kept/TIME` of the session's folder, for a changed file of
+//! entries the complete old file. The new file is written next to the old one and renamed over it,
+//! so after an interrupted repair the file is either the old or the new one. The other entries keep
+//! their bytes, except for the `parent` of an entry that did not refer to the one before it.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
 
 use super::{Examination, examine_session};
 use crate::disk::{private_folder, rename_new};
@@ -16,8 +18,8 @@ use crate::session::log::{FILE, lock_session, sync_folder};
 use crate::session::parts::{KEPT, PartKind, parts};
 use crate::session::{Error, SessionStore};
 
-/// Repairs a session as far as it can be, and returns messages about the repairs. Fails if a
-/// process has the session open; leaves a session of a newer version alone.
+/// Repairs all faults of a session that can be repaired, and returns messages about the repairs.
+/// Fails if a process has the session open, or if the session has a newer version of the format.
 pub fn repair_session(store: &SessionStore, id: &str) -> Result<Vec<String>, Error> {
     let folder = store.folder_of(id)?;
     let lock = lock_session(&folder)?;
@@ -49,7 +51,7 @@ pub fn repair_session(store: &SessionStore, id: &str) -> Result<Vec<String>, Err
     Ok(done)
 }
 
-/// Repairs each file of entries that needs it.
+/// Repairs each file of entries that has a repairable fault.
 fn files(
     folder: &Path,
     kept: &Path,
@@ -57,7 +59,7 @@ fn files(
     done: &mut Vec<String>,
 ) -> Result<(), Error> {
     let all = parts(folder).map_err(|source| Error::read_error(folder, source))?;
-    // Do not repair files that are moved away.
+    // Skip files that are moved to `kept` anyway.
     let is_aside = |path: &str| {
         let mut asides = found.aside.iter();
         asides.any(|aside| Path::new(path).starts_with(aside))
@@ -87,7 +89,7 @@ fn files(
     Ok(())
 }
 
-/// Rewrites a file of entries without the unreadable lines, and returns their number.
+/// Rewrites a file of entries without the unreadable lines, and returns the number of these lines.
 fn rewrite(path: &Path) -> Result<u64, Error> {
     let failed = |source| Error::write_error(path, source);
     let (file, _) = guarded::open(path).map_err(|source| Error::read_error(path, source))?;
@@ -123,26 +125,37 @@ fn rewrite(path: &Path) -> Result<u64, Error> {
     Ok(n_out)
 }
 
-/// Returns the line of an entry with a new `parent`. If the line has the format that this program
-/// writes, only these bytes change.
+/// Returns the line of an entry with its `parent` changed to `last`. All other bytes stay the same,
+/// or, in a line that has another format than this program writes, all other values.
 fn linked(text: &[u8], entry: &Entry, last: Option<&str>) -> Vec<u8> {
-    let json = |value: Option<&str>| serde_json::to_string(&value).unwrap_or_default();
-    let old = format!("\"parent\":{}", json(entry.parent.as_deref()));
-    let new = format!("\"parent\":{}", json(last));
-    let changed = memchr::memmem::find(text, old.as_bytes()).map(|at| {
-        let mut line = text.get(..at).unwrap_or_default().to_vec();
-        line.extend_from_slice(new.as_bytes());
-        line.extend_from_slice(text.get(at + old.len()..).unwrap_or_default());
-        line
-    });
     let is_right = |line: &Vec<u8>| {
         let parsed = Entry::parse_line(line);
         parsed.is_ok_and(|own| own.parent.as_deref() == last && own.body == entry.body)
     };
-    changed.filter(is_right).unwrap_or_else(|| text.to_vec())
+    let changed = replace_parent(text, entry, last).filter(is_right);
+    let changed = changed.or_else(|| rewrite_parent(text, last).filter(is_right));
+    changed.unwrap_or_else(|| text.to_vec())
 }
 
-/// Moves files and subagents that do not belong to the session to the folder `kept`.
+/// Replaces the first text that this program would have written for the `parent` of the entry.
+fn replace_parent(text: &[u8], entry: &Entry, last: Option<&str>) -> Option<Vec<u8>> {
+    let json = |value: Option<&str>| serde_json::to_string(&value).unwrap_or_default();
+    let old = format!("\"parent\":{}", json(entry.parent.as_deref()));
+    let at = memchr::memmem::find(text, old.as_bytes())?;
+    let mut line = text.get(..at)?.to_vec();
+    line.extend_from_slice(format!("\"parent\":{}", json(last)).as_bytes());
+    line.extend_from_slice(text.get(at + old.len()..)?);
+    Some(line)
+}
+
+/// Writes the line again, with another `parent`.
+fn rewrite_parent(text: &[u8], last: Option<&str>) -> Option<Vec<u8>> {
+    let mut fields: Map<String, Value> = serde_json::from_slice(text).ok()?;
+    fields.insert("parent".to_owned(), last.into());
+    serde_json::to_vec(&fields).ok()
+}
+
+/// Moves files and sessions of subagents that do not belong to the session to the folder `kept`.
 fn aside(
     folder: &Path,
     kept: &Path,
@@ -156,7 +169,7 @@ fn aside(
         let from = folder.join(path);
         match rename_new(&from, &to) {
             Ok(()) => done.push(format!("{path} was moved to {}", to.display())),
-            // The file was in a folder that was already moved.
+            // The file was in a folder that has already been moved.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(source) => return Err(Error::write_error(&to, source)),
         }

@@ -1,23 +1,24 @@
-//! Entries about actions of plugins, in the format of the file.
+//! Serializes reports on the actions of plugins as entries of the session file.
 
 use serde::Serialize;
 
 use crate::point::trace::{AccessRecord, TraceRecord};
 
-/// Report on an action of a plugin, which parses back as [`Body::Trace`](super::Body::Trace) or
-/// [`Body::Access`](super::Body::Access). Reports are serialized directly, field by field: a step
-/// has many of them, and a JSON value or a flattened type takes longer than writing it.
+/// Report on an action of a plugin. Its entry parses back as [`Body::Trace`](super::Body::Trace) or
+/// [`Body::Access`](super::Body::Access). A report is serialized field by field, without a JSON
+/// value or a flattened type in between: a step writes many reports, and either would take longer
+/// than the write.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Report<'a> {
     /// Outcome of a hook call.
     Trace(&'a TraceRecord),
-    /// Access of a plugin through its sandbox.
+    /// Access by a plugin's code outside its sandbox.
     Access(&'a AccessRecord),
 }
 
 impl Report<'_> {
-    /// Returns the type of the entry.
+    /// Returns the value of the entry's `type` field.
     pub(in crate::session) fn entry_type(&self) -> &'static str {
         match self {
             Self::Trace(_) => "trace",

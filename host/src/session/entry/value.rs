@@ -1,5 +1,6 @@
-//! Values within entries, and those that several entries add up to: a part of a system prompt, a
-//! holder of an archived turn, a turn that is due, a skill that lasts.
+//! Defines the values that entries contain or that several entries add up to: a part of a system
+//! prompt, the subagent that keeps an archived turn, a turn that is due for archival, an active
+//! skill.
 //!
 //! The module must not know how entries are written. Start from [`PromptRow`].
 
@@ -26,7 +27,7 @@ pub struct PromptRow {
     pub hash: String,
 }
 
-/// A subagent without tools that keeps an archived turn. Its session is the file
+/// A subagent without tools that keeps the messages of an archived turn. Its session is the file
 /// `agents/ID/session.jsonl` in the folder of this session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Holder {
@@ -39,8 +40,8 @@ pub struct Holder {
 /// Calls that a person allowed for the rest of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AllowedPart {
-    /// Hash of the session, the tool and the covered calls, in hexadecimal digits. In another session the
-    /// part allows nothing.
+    /// Hash of the session's id, the tool and the covered calls, in hexadecimal. Because of the id,
+    /// a copy of the part in another session allows nothing.
     pub key: String,
     /// Covered calls, as text.
     pub covers: String,
@@ -52,37 +53,38 @@ pub struct AllowedPart {
     pub by: Option<String>,
 }
 
-/// A finished turn that is to be archived.
+/// A finished turn that is due to be archived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueTurn {
     /// Number of the turn.
     pub turn: u32,
-    /// Reason: `max-steps`, `tool-calls` or `token-threshold`.
+    /// Reason why the turn is due: `max-steps`, `tool-calls` or `token-threshold`.
     pub reason: String,
-    /// Number of attempts so far.
+    /// Number of attempts to archive the turn so far.
     pub tries: u32,
 }
 
-/// A skill that stays active from turn to turn, as [`Body::SkillActivated`] keeps it.
+/// An active skill, as [`Body::SkillActivated`] records it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastingSkill {
     /// Id of the skill.
     pub skill: String,
-    /// Trust of its source.
+    /// Trust level of the skill's source, as in [`Body::SkillActivated`].
     pub trust: String,
     /// Digest of the skill.
     pub hash: String,
     /// Author of the activation: `user`, `model`, or `plugin NAME`.
     pub by: String,
-    /// Tools that its allow list names; `None` without one.
+    /// Tools on the skill's allow list; `None` if it has no allow list.
     pub allow: Option<Vec<String>>,
-    /// Tools that it denies.
+    /// Tools that the skill denies.
     pub deny: Vec<String>,
 }
 
 impl LastingSkill {
-    /// Returns the skill that an entry activates, if its lifetime (from turn to turn, or for one
-    /// turn) matches `is_conversational`.
+    /// Returns the skill that an entry activates, if its lifetime matches `is_conversational`:
+    /// `true` for a skill that stays active from turn to turn, `false` for one that ends with the
+    /// turn.
     pub(in crate::session) fn of_entry(body: &Body, is_conversational: bool) -> Option<Self> {
         match body {
             Body::SkillActivated {
@@ -106,12 +108,13 @@ impl LastingSkill {
     }
 }
 
-/// A skill that the session remembers as used or confirmed, as [`Body::SkillRemembered`] keeps it.
+/// A skill that the session remembers as used or confirmed, as [`Body::SkillRemembered`] records
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RememberedSkill {
     /// Id of the skill.
     pub skill: String,
-    /// Trust of its source.
+    /// Trust level of the skill's source, as in [`Body::SkillActivated`].
     pub trust: String,
     /// Digest of the skill.
     pub hash: String,

@@ -1,5 +1,5 @@
-//! Facts that outlast a run: status lines of plugins, answers that ended with the run, skills, the
-//! title, and the cost of the session.
+//! Reads and records facts that outlast a run of the program: status lines of plugins, approval
+//! answers, skills, the title, and the cost of the session.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use crate::session::Error;
 use crate::session::entry::{AllowedPart, Body, LastingSkill, RememberedSkill};
 
 impl Session {
-    /// Takes a plugin's line of status. A plugin may change it hundreds of times in a turn, so the
-    /// last one is recorded at the end of the turn, command or run.
+    /// Sets the status line of a plugin. A plugin may change it hundreds of times in a turn, so
+    /// only the last one is recorded, at the end of the turn, command or run.
     pub(crate) fn set_status(&self, plugin: &str, text: &str) {
         let mut inner = self.lock();
         inner.statuses.insert(plugin.to_owned(), text.to_owned());
     }
 
-    /// Records the status lines that changed since the last turn. An error is deferred as in
-    /// [`Session::append_or_defer`].
+    /// Records the status lines that changed since they were last recorded. An error is deferred as
+    /// in [`Session::append_or_defer`].
     pub(crate) fn record_statuses(&self) {
         let mut inner = self.lock();
         let written = inner.write_statuses();
@@ -28,13 +28,13 @@ impl Session {
         self.lock().transcript.statuses.clone()
     }
 
-    /// Returns the calls that a person had allowed for the run before this one, as text.
+    /// Returns the calls that a person had allowed for the previous run only, as text.
     pub(crate) fn ended_answers(&self) -> Vec<String> {
         self.lock().transcript.ended_answers.clone()
     }
 
-    /// Returns the calls that a person allowed for whichever program continues the session, each with its
-    /// tool.
+    /// Returns the calls that a person allowed for the rest of the session, in any run, each with
+    /// the name of its tool.
     pub(crate) fn kept_answers(&self) -> Vec<(String, AllowedPart)> {
         self.lock().transcript.kept_answers.clone()
     }
@@ -57,7 +57,8 @@ impl Session {
         self.lock().transcript.title.clone()
     }
 
-    /// Returns the cost of the turns, commands and loops so far in US dollars, as far as it is known.
+    /// Returns the total cost of the turns, commands and loops so far, in US dollars, as far as
+    /// prices are known.
     #[must_use]
     pub fn cost_usd(&self) -> f64 {
         self.lock().transcript.cost_usd

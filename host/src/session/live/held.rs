@@ -1,17 +1,18 @@
-//! Entries that could not be written and must not be lost, such as an answer that was paid for.
+//! Holds entries in memory that could not be written and must not be lost, such as a paid answer of
+//! the model.
 //!
-//! Held entries are a part of the conversation already, and are written in order before the next. Start
-//! from [`Session::append_or_hold`].
+//! Held entries are already part of the conversation. They are written, in order, before the next
+//! entry. Start from [`Session::append_or_hold`].
 
 use super::{Session, SessionState};
 use crate::session::Error;
 use crate::session::entry::Body;
 
-/// Maximum number of lines that are held. A turn ends soon after the first. Further entries fail: a
-/// line that is dropped would leave the next without its parent.
+/// Maximum number of held lines. A turn ends soon after its first held line. Beyond the maximum,
+/// further entries fail: if a line were dropped instead, the next entry would lack its parent.
 const MAX_HELD: usize = 1000;
 
-/// Lines that are to be written before all others, in order.
+/// Lines to write before any new line, oldest first.
 #[derive(Default)]
 pub(super) struct HeldLines(Vec<Vec<u8>>);
 
@@ -22,11 +23,12 @@ impl HeldLines {
 }
 
 impl Session {
-    /// Appends an entry that must not be lost: if it cannot be written, it is applied even so, kept in
-    /// memory, and written before the next entry.
+    /// Appends an entry that must not be lost: if it cannot be written, it is still applied, kept
+    /// in memory, and written before the next entry.
     ///
     /// # Errors
-    /// The entry is not in the file yet.
+    /// The entry is not in the file yet. It is neither applied nor kept if the maximum number of
+    /// lines is already held.
     pub(crate) fn append_or_hold(&self, body: Body) -> Result<(), Error> {
         let mut inner = self.lock();
         let entry = inner.next_entry(body);
@@ -47,7 +49,7 @@ impl Session {
 }
 
 impl SessionState {
-    /// Writes the lines that are held.
+    /// Writes the held lines, oldest first.
     pub(super) fn write_held(&mut self) -> Result<(), Error> {
         while let Some(line) = self.held.0.first() {
             self.journal.append(line)?;
@@ -56,7 +58,7 @@ impl SessionState {
         Ok(())
     }
 
-    /// Puts a line into the file with the next entry, behind those that are held.
+    /// Writes a line together with the next entry, after the held lines.
     pub(super) fn put_with_next(&mut self, line: Vec<u8>) -> Result<(), Error> {
         if !self.held.has_room() {
             self.write_held()?;

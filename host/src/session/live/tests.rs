@@ -3,11 +3,11 @@
 use super::*;
 use crate::message::Role;
 
-/// Folder in which nothing can be made.
+/// Path of a folder that cannot be created, because its parent is not a folder.
 const NO_FOLDER: &str = "/dev/null/session";
 
 impl Session {
-    /// Creates a session on a disk with `room` bytes. The second value frees room.
+    /// Creates a session on a disk with `room` bytes. The returned function changes this size.
     pub(crate) fn on_small_disk(room: usize) -> (Self, impl Fn(usize)) {
         let (disk, log) = crate::session::log::tests::SmallDisk::log(room);
         let make_room = move |room| disk.0.lock().unwrap().1 = room;

@@ -1,11 +1,11 @@
-//! Tests of disks that fail, and of the entries that survive.
+//! Tests of the session file on disks that fail.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex};
 
 use super::*;
 
-/// Disk that accepts all writes, while its syncs fail after some time.
+/// Disk that accepts all writes and fails each sync after 100 milliseconds.
 pub(in crate::session) struct BrokenDisk;
 
 impl BrokenDisk {
@@ -29,7 +29,7 @@ impl LogDisk for BrokenDisk {
     }
 }
 
-/// Disk with limited room, in bytes.
+/// Disk with limited room: the written bytes, and the maximum number of bytes.
 #[derive(Clone)]
 pub(in crate::session) struct SmallDisk(pub(in crate::session) Arc<Mutex<(Vec<u8>, usize)>>);
 
@@ -66,7 +66,7 @@ impl LogDisk for SmallDisk {
     }
 }
 
-/// Disk whose sync meets the test at a barrier twice: when it begins, and before it ends.
+/// Disk whose sync waits for the test at a barrier twice: when it begins, and before it ends.
 #[derive(Clone)]
 struct SlowDisk(Arc<Barrier>);
 

@@ -1,8 +1,9 @@
-//! Sessions that may hold a text: a scan of the bytes of their files, on several threads.
+//! Selects the sessions that may contain a text, by scanning the bytes of their files on several
+//! threads.
 //!
-//! Most sessions do not hold the text, and one pass over the bytes of a whole file costs much less
-//! than reading its lines. Whatever is odd about a file is left to the search, which reports it.
-//! Start from [`likely_sessions`].
+//! Most sessions do not contain the text, and one pass over the bytes of a complete file costs much
+//! less than reading its lines. A session whose file cannot be read counts as likely, so that the
+//! search reports the error. Start from [`likely_sessions`].
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -14,13 +15,14 @@ use crate::session::children::{self, AGENTS};
 use crate::session::guarded;
 use crate::session::log::FILE;
 
-/// Size of the largest file that is read whole, in bytes. A larger one is left to the search.
+/// Maximum size, in bytes, of a file that is scanned completely. A session with a larger file
+/// counts as likely.
 const MAX_WHOLE_BYTES: u64 = 16 << 20;
 
 /// Maximum number of threads.
 const MAX_THREADS: usize = 8;
 
-/// Returns for each session whether it may hold the text, in the order of `folders`.
+/// Returns for each session whether it may contain the text, in the order of `folders`.
 pub(super) fn likely_sessions(folders: &[(String, PathBuf)], wanted: &Wanted) -> Vec<bool> {
     let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
     let n_each = folders.len().div_ceil(n_threads.min(MAX_THREADS)).max(1);
@@ -42,7 +44,8 @@ pub(super) fn likely_sessions(folders: &[(String, PathBuf)], wanted: &Wanted) ->
     })
 }
 
-/// Whether the session in a folder, or one below it, may hold the text. `bytes` is a buffer.
+/// Whether the session in a folder, or the session of one of its subagents, may contain the text.
+/// `bytes` is a buffer that is reused for all files.
 fn may_hold(folder: &Path, wanted: &Wanted, bytes: &mut Vec<u8>, depth: usize) -> bool {
     match guarded::open(&folder.join(FILE)) {
         Ok((file, meta)) => {
@@ -67,7 +70,7 @@ fn may_hold(folder: &Path, wanted: &Wanted, bytes: &mut Vec<u8>, depth: usize) -
 
 fn file_may_hold(file: File, wanted: &Wanted, bytes: &mut Vec<u8>) -> bool {
     bytes.clear();
-    // The file may grow meanwhile.
+    // The file may have grown since its size was checked.
     match file.take(MAX_WHOLE_BYTES).read_to_end(bytes) {
         Ok(_) => wanted.may_be_in(bytes),
         Err(_) => true,

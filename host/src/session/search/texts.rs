@@ -1,14 +1,15 @@
-//! Texts of an entry that a search finds, each with its author or place.
+//! Extracts the texts of an entry that a search covers, each with its author or origin.
 
 use std::borrow::Cow;
 
 use crate::message::{Content, Message, Role, ToolResult};
 use crate::session::entry::Body;
 
-/// A text with its author or place.
+/// Author or origin of a text, as in [`Hit::role`](super::Hit::role), and the text.
 type Text<'a> = (String, Cow<'a, str>);
 
-/// Returns the texts of an entry. The output of a turn is left out, as its last message has it.
+/// Returns the texts of an entry. Omits the output of a turn, because the last message of the turn
+/// has the same text.
 pub(super) fn of(body: &Body) -> Vec<Text<'_>> {
     let one = |role: &str, text: &str| vec![(role.to_owned(), Cow::Owned(text.to_owned()))];
     match body {

@@ -1,9 +1,9 @@
-//! Large values that plugins keep in a session, such as outputs of tools that were too long for the
-//! conversation.
+//! Searches large values that plugins keep in a session, such as outputs of tools that were too
+//! long for the conversation.
 //!
-//! A value lies in a file of its own, so the lines of the session do not have its text. Small values
-//! are on lines, are bookkeeping of plugins for the most part, and are left out. Start from
-//! [`search_values`].
+//! A large value is stored in a file of its own, so the lines of the session do not contain its
+//! text. Small values are stored in the lines; most of them are bookkeeping of plugins, and they
+//! are not searched. Start from [`search_values`].
 
 use std::fs::File;
 use std::io::Read;
@@ -34,7 +34,7 @@ fn value_files(folder: &Path) -> Vec<(String, PathBuf)> {
     named
 }
 
-/// Reads a value; `None` if it cannot be read, which `rind session doctor` reports.
+/// Reads a value into `bytes`; `None` if it cannot be read, which `rind session doctor` reports.
 fn read_value(path: &Path, bytes: &mut Vec<u8>) -> Option<()> {
     bytes.clear();
     let (file, _) = guarded::open(path).ok()?;
@@ -42,13 +42,14 @@ fn read_value(path: &Path, bytes: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Whether a value of the session in a folder holds the text. `bytes` is a buffer.
+/// Whether a large value of the session in a folder contains the text. `bytes` is a buffer that is
+/// reused for all files.
 pub(super) fn values_hold(folder: &Path, wanted: &Wanted, bytes: &mut Vec<u8>) -> bool {
     let mut files = value_files(folder).into_iter();
     files.any(|(_, path)| read_value(&path, bytes).is_some() && wanted.text.is_match(bytes))
 }
 
-/// Searches the values of the session in a folder.
+/// Searches the large values of the session in a folder.
 pub(super) fn search_values(
     id: &str,
     folder: &Path,
@@ -64,7 +65,7 @@ pub(super) fn search_values(
         let Some(at) = wanted.text.find(text.as_bytes()) else {
             continue;
         };
-        // A value that no entry names any more was replaced.
+        // Skip a value that no entry refers to, such as one whose entry was never written.
         let Some(owner) = owner_of(&folder.join(FILE), &name) else {
             continue;
         };
@@ -83,7 +84,7 @@ pub(super) fn search_values(
     ControlFlow::Continue(())
 }
 
-/// Entry that gave a value its name.
+/// Entry that stored a value: its plugin and key, and its position in the session.
 struct ValueOwner {
     plugin: String,
     key: String,

@@ -1,4 +1,4 @@
-//! Sessions as files: a folder for each, below one root.
+//! Stores sessions as files: one folder for each session, below a root folder.
 //!
 //! Owns the names of the files of a session and how a session is found below the root without
 //! following links. It must not know the meaning of lines, except that the end of a file is
@@ -26,10 +26,10 @@ use crate::session::log::{self, DiskWait, FILE, LOCK, SessionLog, write_private}
 /// Name of the folder with large values of plugins in the folder of a session.
 pub(in crate::session) const STATE_FOLDER: &str = "blobs";
 
-/// Name prefix of the folders in which copies of sessions are made.
+/// Name prefix of the temporary folders in which copies of sessions are created.
 const FORKED: &str = ".forked-";
 
-/// Name prefix of the folders in which sessions are removed.
+/// Name prefix of the temporary folders into which sessions are moved to be removed.
 const REMOVED: &str = ".removed-";
 
 /// The default store: sessions in the folders of one root. Holds no file open.
@@ -49,8 +49,9 @@ impl SessionFiles {
         }
     }
 
-    /// Creates sessions without waiting until their data is on the disk. For sessions that are
-    /// removed when the host ends: a power failure may lose their last entries.
+    /// Configures the store to create sessions without waiting until their data is on the disk. Use
+    /// this for sessions that are removed when the host ends: a power failure may lose their last
+    /// entries.
     #[must_use]
     pub fn unsynced(self) -> Self {
         let wait = DiskWait::Skips;
@@ -67,7 +68,8 @@ impl SessionFiles {
         self.root.join(at.as_str())
     }
 
-    /// Returns the folder of a session. Each folder on the way must be a folder and no link.
+    /// Returns the folder of a session. Fails if any component of the path below the root is a
+    /// symlink or no folder.
     pub(in crate::session) fn folder_of(&self, at: &SessionAddress) -> Result<PathBuf, Error> {
         let mut folder = self.root.clone();
         for name in at.as_str().split('/') {
@@ -87,14 +89,14 @@ impl SessionFiles {
         }
     }
 
-    /// Creates the folder of a session. A folder that a killed process left without a session in it
-    /// is used.
+    /// Creates the folder of a session. Reuses a folder that a killed process created and left
+    /// without a session.
     fn create_folder(&self, at: &SessionAddress) -> Result<PathBuf, Error> {
         let folder = self.path_of(at);
         let failed = |source| Error::write_error(&folder, source);
         let above = folder.parent().unwrap_or(&self.root);
         private_folder(above).map_err(failed)?;
-        // Fails where anything has this name, a dangling link too.
+        // This fails if anything has this name, even a dangling symlink.
         match DirBuilder::new().mode(0o700).create(&folder) {
             Ok(()) => Ok(folder),
             Err(source) if source.kind() != ErrorKind::AlreadyExists => Err(failed(source)),
@@ -105,8 +107,8 @@ impl SessionFiles {
         }
     }
 
-    /// Returns every folder of the store that has the name of a session, with its id, sorted. Links
-    /// are left out.
+    /// Returns every folder below the root whose name is a session id, with the id, sorted.
+    /// Symlinks are skipped.
     pub(in crate::session) fn folders(&self) -> Result<Vec<(String, PathBuf)>, Error> {
         let failed = |source| Error::read_error(&self.root, source);
         let entries = match fs::read_dir(&self.root) {
@@ -137,6 +139,16 @@ impl SessionFiles {
     }
 }
 
+/// Copies the values of a session from its folder to that of another one.
+fn copy_values(from: &Path, to: &Path) -> Result<(), Error> {
+    [BlobKind::Content, BlobKind::State]
+        .into_iter()
+        .try_for_each(|kind| {
+            let files = SessionFiles::hashed_files(from, kind);
+            files.copy_to(&SessionFiles::hashed_files(to, kind))
+        })
+}
+
 /// Whether a folder contains at most a lock file.
 fn is_unused(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|entries| {
@@ -154,7 +166,7 @@ impl Sessions for SessionFiles {
         let folder = self.create_folder(at)?;
         match SessionLog::create_log(&folder, self.wait) {
             Ok(log) => Ok(Box::new(log)),
-            // Another process created it first.
+            // Another process created the session first.
             Err(Error::Write { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {
                 Err(at.exists_error())
             }
@@ -205,7 +217,7 @@ impl Sessions for SessionFiles {
         let failed = |source| Error::write_error(&folder, source);
         let lock = log::lock_session(&folder)?;
         let aside = TemporaryFolder::new_in(REMOVED, &self.root).map_err(failed)?;
-        // A reader finds the whole session or none.
+        // Rename the folder first, so that a reader finds the complete session or none.
         rename_new(&folder, &aside.path().join("session")).map_err(failed)?;
         let _ = lock.unlock();
         drop(aside);
@@ -253,9 +265,7 @@ impl Sessions for SessionFiles {
         private_folder(&half).map_err(failed)?;
         let path = half.join(FILE);
         write_private(&path, lines).map_err(|source| Error::write_error(&path, source))?;
-        for kind in [BlobKind::Content, BlobKind::State] {
-            Self::hashed_files(&from, kind).copy_to(&Self::hashed_files(&half, kind))?;
-        }
+        copy_values(&from, &half)?;
         for agent in agents {
             copy_tree(&from, &half, agent)?;
         }
@@ -266,16 +276,18 @@ impl Sessions for SessionFiles {
     }
 }
 
-/// Copies the session of a subagent from one session's folder to another, with those below it.
+/// Copies the session of a subagent with its values, and those of its own subagents, from one
+/// session's folder to another.
 fn copy_tree(from: &Path, to: &Path, agent: &str) -> Result<(), Error> {
     let (from, to) = (from.join(AGENTS).join(agent), to.join(AGENTS).join(agent));
     let file = from.join(FILE);
-    // The folder may have been removed. The entries that mention the subagent stay.
+    // The folder of the subagent may have been removed, although entries still mention it.
     if file.symlink_metadata().is_err() {
         return Ok(());
     }
     private_folder(&to).map_err(|source| Error::write_error(&to, source))?;
     guarded::copy(&file, &to.join(FILE))?;
+    copy_values(&from, &to)?;
     let below = children::stored_agents(&from);
     below
         .iter()

@@ -1,6 +1,6 @@
-//! Sessions in memory, for the lifetime of the process.
+//! Stores sessions in memory, for the lifetime of the process.
 //!
-//! Owns nothing but the lines and values. Start from [`MemorySessions`].
+//! Owns only the lines and values of the sessions. Start from [`MemorySessions`].
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -18,7 +18,8 @@ use crate::session::blobs::{hash_name, is_hash_name};
 /// Name of the store in messages.
 const NAME: &str = "memory";
 
-/// Sessions for programs that keep none on disk: they end with the last clone of this value.
+/// Store for programs that keep no sessions on disk. The sessions are lost when the last clone of
+/// this value is dropped.
 #[derive(Clone, Default)]
 pub struct MemorySessions(Arc<Mutex<BTreeMap<SessionAddress, KeptSession>>>);
 
@@ -34,7 +35,7 @@ impl std::fmt::Debug for MemorySessions {
 struct KeptSession {
     lines: Vec<u8>,
     updated: i64,
-    /// Whether a writer has it open.
+    /// Whether a writer has the session open.
     is_open: bool,
     content: MemoryBlobs,
     state: MemoryBlobs,
@@ -242,7 +243,7 @@ impl Journal for MemoryJournal {
 
 impl Drop for MemoryJournal {
     fn drop(&mut self) {
-        // Nothing depends on frames that wait.
+        // Ignore an error: nothing depends on buffered frames.
         let _ = self.write_waiting();
         if let Some(kept) = lock(&self.sessions.0).get_mut(&self.at) {
             kept.is_open = false;

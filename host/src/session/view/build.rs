@@ -16,21 +16,22 @@ use crate::session::entry::Body;
 use crate::session::head::plugin_title;
 use crate::session::interrupted::REPEATED;
 
-/// Outcome of a hook that had no objection.
+/// Outcome of a hook that had no objection; such decisions are not shown.
 const PASS: &str = "pass";
 
-/// Reason of a replacement that took a turn back.
+/// Reason of a replacement that undid a turn.
 const UNDONE: &str = crate::session::undo::REASON;
 
 pub(super) struct Build {
     pub(super) view: SessionView,
-    /// Position of each call in the last turn.
+    /// Index of each tool call among the events of the last turn, by call id.
     calls: HashMap<String, usize>,
-    /// Position of each subagent: turn and event.
+    /// Position of each subagent's event, by subagent id: index of the turn, and of the event in
+    /// the turn.
     agents: HashMap<String, (usize, usize)>,
-    /// Turn of each message.
+    /// Index of the turn of each message, by message id.
     messages: HashMap<String, usize>,
-    /// Whether a person gave the session its title.
+    /// Whether a person gave the session its title. A plugin's title then has no effect.
     is_named: bool,
 }
 
@@ -49,7 +50,7 @@ impl Build {
         }
     }
 
-    /// Takes in the entry of a line.
+    /// Applies the entry of a line to the view.
     pub(super) fn take(&mut self, line: u64, entry: &str, time: i64, body: &Body) {
         let add = |item| ItemView {
             line,
@@ -211,7 +212,7 @@ impl Build {
         }
     }
 
-    /// Returns the last turn; one with the number 0 if there is none yet.
+    /// Returns the last turn. If there is none yet, adds one with the number 0.
     fn turn(&mut self) -> &mut TurnView {
         if self.view.turns.is_empty() {
             self.view.turns.push(TurnView::default());
@@ -220,7 +221,7 @@ impl Build {
         &mut self.view.turns[last]
     }
 
-    /// Adds an event to the last turn, and returns its place.
+    /// Adds an event to the last turn. Returns the index of the turn, and of the event in the turn.
     fn push(&mut self, item: ItemView) -> (usize, usize) {
         let turn = self.turn();
         turn.items.push(item);
@@ -270,7 +271,7 @@ impl Build {
         self.calls.insert(id, at);
     }
 
-    /// Returns a call of the last turn, which is added if no entry brought it.
+    /// Returns a tool call of the last turn. If no earlier entry mentioned the call, adds it.
     fn known_call(
         &mut self,
         id: &str,
@@ -333,7 +334,7 @@ impl Build {
         }
     }
 
-    /// Adds the decision of a hook to its call, or else as an event.
+    /// Adds the decision of a hook to the tool call that it concerns, or else as a separate event.
     fn decision(&mut self, record: &Value, add: &dyn Fn(Item) -> ItemView) {
         let text = |key: &str| record[key].as_str().map(str::to_owned);
         let outcome = text("outcome").unwrap_or_default();

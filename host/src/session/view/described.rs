@@ -1,4 +1,4 @@
-//! Descriptions of a session's entries and messages.
+//! Describes a session's entries and messages.
 
 use serde_json::Value;
 

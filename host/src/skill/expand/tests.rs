@@ -1,4 +1,4 @@
-//! Placeholders and the wrapper.
+//! Tests of placeholders and of the tags around a skill's text.
 
 use super::super::model::Source;
 use super::super::parse_text;
@@ -25,8 +25,8 @@ fn placeholders_are_resolved_once() {
             "arguments: {schema: {properties: {n: {type: integer}, s: {type: string}}}}\n",
         ),
     ];
-    // Prices, scripts and positions of a skill that takes no arguments stay unchanged for any
-    // arguments. Inserted values are never expanded again.
+    // Prices, scripts and `$N` stay unchanged in a skill that takes no arguments, whatever the
+    // arguments are. Inserted values are never expanded again.
     let table = r#"
         none => It costs $5; awk '{print $1}'; \$1 => "a b" => It costs $5; awk '{print $1}'; \$1⏎⏎ARGUMENTS: a b⏎
         none => It costs $5. => null => It costs $5.

@@ -1,4 +1,4 @@
-//! Reads the found files, in parallel if there are many.
+//! Reads the files of found skills, in parallel if there are many.
 //!
 //! An installed skill is read from its verified bytes, a skill in a held directory from memory, and
 //! any other from disk.
@@ -17,10 +17,10 @@ use super::super::parse::{MAX_FILE_BYTES, SkillFile};
 use super::{FoundFile, SIDE_FILE};
 use crate::grant::held::HeldFolder;
 
-/// Number of files from which they are read in parallel.
+/// Minimum number of files for which several threads are used.
 const MANY: usize = 64;
 
-/// Reads all files. The result has the same order.
+/// Reads all files. The results are in the order of the files.
 pub(super) fn read_all(found: &[FoundFile<'_>]) -> Vec<Result<Skill, Unusable>> {
     let n_threads = match found.len() {
         ..MANY => 1,
@@ -48,7 +48,7 @@ pub(super) fn read_all(found: &[FoundFile<'_>]) -> Vec<Result<Skill, Unusable>> 
 impl FoundFile<'_> {
     fn read(&self) -> Result<Skill, Unusable> {
         let installed = self.installed();
-        // Read the verified bytes instead of the file on disk.
+        // Read the verified bytes of an installed skill instead of the file on disk.
         let verified = installed.and_then(|installed| installed.files.as_ref());
         let held = verified.or(self.root.held.as_ref());
         let refuse = |why: String| {
@@ -87,7 +87,7 @@ impl FoundFile<'_> {
         Ok(skill)
     }
 
-    /// Returns the record of the skill's installation.
+    /// Returns the record of the skill's installation; `None` if it was not installed.
     fn installed(&self) -> Option<&Installed> {
         let mut installed = self.root.installed.iter();
         installed.find(|one| !self.is_flat && one.folder == self.dir)

@@ -1,4 +1,4 @@
-//! Folders of skills as users have them.
+//! Tests of the search, in folders of skills as users have them.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -38,7 +38,7 @@ fn bundles_flat_files_and_links_are_found_and_templates_are_not() {
     fs::write(skills.join(".gitignore"), "*\n").unwrap();
     write(elsewhere.path(), "linked/SKILL.md", "linked");
     symlink(elsewhere.path().join("linked"), skills.join("z")).unwrap();
-    // The same file twice, and another one that was found already.
+    // Two symlinks to skills that are found under another name too.
     symlink(elsewhere.path().join("linked"), skills.join("z2")).unwrap();
     symlink(skills.join("a"), skills.join("again")).unwrap();
     symlink("/nowhere/at/all", skills.join("broken")).unwrap();
@@ -109,7 +109,7 @@ fn of_one_name_the_users_is_used_and_the_others_are_listed() {
             ("project".to_owned(), false)
         ]
     );
-    // The file changed on disk, and the held content is used.
+    // The file has changed on disk, but only the content in memory is used.
     write(project.path(), "skills/own/SKILL.md", "changed");
     let again = discover(roots.get(..1).unwrap(), &[], &AllAvailable);
     assert_eq!(again.find("own").unwrap().description, "own");
@@ -183,7 +183,7 @@ fn a_skill_that_cannot_be_used_keeps_its_name() {
         by,
         [&user.join("deploy/SKILL.md"), &user.join("unread/SKILL.md")]
     );
-    // In the opposite order, nothing is lost.
+    // No skill is lost if the unusable files come from the later source.
     let roots = [
         Root::new(Source::ClaudeUser, user),
         Root::new(Source::User, root.path().join("b")),
@@ -285,7 +285,7 @@ fn a_folder_of_more_than_two_thousand_is_looked_into_so_far_and_says_so() {
     let [told] = all.unusable() else {
         panic!("{:?}", all.unusable())
     };
-    // The finding has an empty id, so that it takes no skill's name.
+    // The finding has an empty id, so that it does not reserve a skill's name.
     assert_eq!(told.id, "");
     let text = &told.diagnostics[0].text;
     assert!(

@@ -14,16 +14,16 @@ use crate::disk::is_dangling;
 use crate::grant::held::HeldFolder;
 use crate::paths::{file_name, file_stem};
 
-/// Maximum depth at which bundles are searched.
+/// Maximum depth, in directories below the root, at which bundles are searched.
 const MAX_DEPTH: usize = 5;
 
 /// Maximum number of directories and flat files per root.
 const MAX_FOLDERS: usize = 2_000;
 
-/// Directories that are never searched for skills.
+/// Names of directories that are never searched for skills.
 const SKIPPED: [&str; 3] = ["node_modules", "target", "__pycache__"];
 
-/// Prefixes of file names of documents next to skills.
+/// Prefixes, in lower case, of the names of Markdown files that are not skills.
 const DOCUMENTS: [&str; 6] = [
     "readme",
     "license",
@@ -103,8 +103,8 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
             .push(self.root.refuse_file(&id, path, text, hint));
     }
 
-    /// Reports that nothing is found in the root. The id is empty, so that this finding takes no
-    /// skill's name.
+    /// Reports that no skills were read from the root. The id is empty, so that the finding does
+    /// not reserve a skill's name.
     fn refuse_root(&mut self, text: &str, hint: &str) {
         let refused = self
             .root
@@ -120,7 +120,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
                 "there are more than {MAX_FOLDERS} folders and files here; the rest was skipped"
             );
             let hint = "move files that are not skills out of this folder";
-            // The id is empty, so that this finding takes no skill's name.
+            // The id is empty, so that the finding does not reserve a skill's name.
             let path = &self.root.path;
             self.unusable
                 .push(self.root.refuse_file("", path, text, hint));
@@ -150,7 +150,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
                 continue;
             }
             let is_link = kind.is_symlink();
-            // Follow symlinks to bundles directly in a root only; deeper ones could form a loop.
+            // Follow symlinks only if they are directly in the root; deeper ones could form a loop.
             if is_link && depth > 0 {
                 continue;
             }
@@ -197,7 +197,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
         is_named && file_name(path) == FOLDER && name.starts_with('.') && name != ".git"
     }
 
-    /// Collects a directory if it is a bundle. Returns whether it is.
+    /// Adds a directory to the findings if it is a bundle. Returns whether it is one.
     fn take_bundle(&mut self, name: &str, dir: &Path, real: &Path) -> bool {
         if name == FOLDER && holds_bundles(dir) {
             return false;
@@ -303,7 +303,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
 }
 
 /// Whether a directory contains skill directories. A `SKILL.md` directly in it is then a table of
-/// contents.
+/// contents and not a skill.
 fn holds_bundles(dir: &Path) -> bool {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let mut folders = entries.map(|entry| entry.path());

@@ -1,13 +1,14 @@
-//! Reads the description of a skill, and facts from its body text.
+//! Reads the description of a skill, and finds facts about its body.
 
 use super::super::model::{Diagnostic, Skill};
 use super::diagnose::{SkillReader, refuse_skill};
 use crate::front_matter::YamlEntry;
 
-/// Maximum length of a description that other programs must accept, in characters.
+/// Maximum length of a description in the open format, in characters; other programs may refuse a
+/// longer one.
 const MAX_DESCRIPTION_CHARS: usize = 1024;
 
-/// Maximum length of a description that is kept, in bytes.
+/// Maximum length of a description in bytes; a longer one is truncated.
 const MAX_DESCRIPTION_BYTES: usize = 16 << 10;
 
 pub(super) fn read_description(
@@ -48,8 +49,8 @@ pub(super) fn read_description(
     Ok(())
 }
 
-/// Cuts a text. The result has no trailing whitespace, so that it stays the same when it is written
-/// and parsed again.
+/// Truncates a text to `limit` bytes. The result has no trailing whitespace, so that it stays the
+/// same when it is written and parsed again.
 fn cut_description(text: &str, limit: usize) -> String {
     text.get(..text.floor_char_boundary(limit))
         .unwrap_or_default()
@@ -57,7 +58,8 @@ fn cut_description(text: &str, limit: usize) -> String {
         .to_owned()
 }
 
-/// Returns the first lines of text that are neither a heading nor code.
+/// Returns the lines from the first one that is text, and no heading, code, table or list, up to
+/// the next empty line.
 fn first_paragraph(body: &str) -> Option<String> {
     let is_text =
         |line: &&str| !line.is_empty() && !line.starts_with(['#', '`', '|', '<', '-', '=']);
@@ -83,7 +85,7 @@ pub(super) fn live_command(body: &str) -> Option<usize> {
     Some(body.lines().position(is_live)? + 1)
 }
 
-/// Returns the line of a file in which its body begins.
+/// Returns the line of a file, from 1, at which its body begins.
 pub(super) fn body_line(bytes: &[u8], body: &str) -> usize {
     let before = bytes.get(..bytes.len().saturating_sub(body.len()));
     let before = before.unwrap_or_default().iter();

@@ -4,24 +4,25 @@ use super::super::model::{Diagnostic, Severity};
 use crate::front_matter::Place;
 use crate::text::clean_line;
 
-/// Maximum number of reported faults per file, and of other findings.
+/// Maximum number of faults that are reported per file, and also of other findings.
 const MAX_DIAGNOSTICS: usize = 50;
 
-/// Maximum length of a finding, which may quote the file.
+/// Maximum length of a finding in bytes, because a finding may quote the file.
 const MAX_TEXT_BYTES: usize = 300;
 
-/// State while a file is parsed.
+/// Findings about a file that is being parsed.
 #[derive(Debug, Default)]
 pub(super) struct SkillReader {
     pub(super) diagnostics: Vec<Diagnostic>,
     /// Number of faults, including unreported ones.
     pub(super) n_faults: usize,
-    /// Lines before the front matter.
+    /// Number of lines before the front matter, which is added to the line of each finding.
     pub(super) n_before: usize,
 }
 
 impl SkillReader {
-    /// Records a fault: only the user can start the skill, and it skips no approvals.
+    /// Records a fault. Its consequence is that only the user can start the skill, and that it
+    /// skips no approval questions.
     pub(super) fn add_error(&mut self, place: Place, text: impl AsRef<str>, hint: impl AsRef<str>) {
         self.n_faults += 1;
         self.push(Severity::Error, place, text.as_ref(), hint.as_ref());

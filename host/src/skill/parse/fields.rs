@@ -1,7 +1,7 @@
-//! Converts a parsed document into a skill: the meaning of each key.
+//! Converts a parsed front matter into a skill, key by key.
 //!
-//! A faulty value of a key that restricts never loosens the restriction; keys that only describe
-//! are handled leniently.
+//! A faulty value of a restricting key never loosens the restriction; faulty values of keys that
+//! only describe the skill are handled leniently.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -218,7 +218,7 @@ fn read_known(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
     }
 }
 
-/// Reads the keys that restrict.
+/// Reads the keys that restrict the skill.
 fn read_rights(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
     match entry.key.as_str() {
         "tools" => tools::read_scope(entry, &mut skill.tools, reader),

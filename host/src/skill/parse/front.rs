@@ -1,5 +1,5 @@
-//! Splits the text of a file: encoding, the limits of the front matter, and the repair of missing
-//! quotes.
+//! Splits the text of a skill's file into front matter and body: checks the encoding and the
+//! limits, and repairs missing quotes.
 //!
 //! A file whose front matter is damaged is repaired only if the repair cannot remove a restriction;
 //! the repair itself is still reported as a fault.
@@ -17,7 +17,7 @@ use crate::text::is_deceptive;
 /// Maximum size of a front matter, in bytes.
 const MAX_FRONT_BYTES: usize = 64 << 10;
 
-/// Keys with nested keys, which quotes would turn into text.
+/// Keys whose values are mappings; quotes would turn such a value into text.
 const NESTED: [&str; 3] = ["generated_from", "metadata", "requires"];
 
 const BEGINNING: &str =
@@ -32,7 +32,7 @@ pub(super) enum FrontMatter<'a> {
 pub(super) struct FoundFront<'a> {
     /// Front matter, including its opening line.
     pub(super) front: &'a str,
-    /// Number of empty lines before it.
+    /// Number of empty lines before the front matter.
     pub(super) n_before: usize,
     pub(super) body: &'a str,
 }
@@ -71,7 +71,7 @@ pub(super) fn decode_text(bytes: &[u8]) -> Result<&str, Diagnostic> {
     Ok(text)
 }
 
-/// Finds the front matter.
+/// Finds the front matter, after any empty lines.
 pub(super) fn split_front(text: &str) -> FrontMatter<'_> {
     let mut start = 0;
     let mut n_before = 0;
@@ -110,8 +110,8 @@ pub(super) fn split_front(text: &str) -> FrontMatter<'_> {
     FrontMatter::Missing(refuse_skill(place, "there is no front matter", hint))
 }
 
-/// Parses the front matter. If it is not valid YAML, values that only lack quotes are repaired;
-/// that is still a fault.
+/// Parses the front matter. If it is not valid YAML only because values lack quotes, they are
+/// quoted, and a fault is recorded.
 pub(super) fn read_document(
     found: &FoundFront<'_>,
     reader: &mut SkillReader,
@@ -177,8 +177,8 @@ fn hint_for(why: &str, front: &str) -> &'static str {
     }
 }
 
-/// Puts quotes around top-level values that are not valid YAML by themselves. Line numbers stay the
-/// same. Also returns the keys of the quoted values.
+/// Quotes the top-level values that are not valid YAML by themselves, and returns the text and the
+/// keys of these values. Line numbers stay the same.
 pub(super) fn quote_scalars(front: &str) -> (String, Vec<String>) {
     let lines: Vec<&str> = front.lines().collect();
     let mut text = String::with_capacity(front.len() + 64);
@@ -215,8 +215,8 @@ fn quote_line(line: &str, block: &[&str], whole: &str) -> Option<(String, String
     let is_key = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_plain = !key.is_empty() && key.chars().all(is_key) && !value.trim().is_empty();
     let is_block = value.trim_start().starts_with(['|', '>']);
-    // Do not quote keys that restrict, nor lines that contain one: the intended restriction cannot
-    // be recovered from a damaged value.
+    // Quote neither values of restricting keys nor values with a known key in a continuation line:
+    // the intended restriction cannot be recovered from a damaged value.
     let is_text =
         !matches!(keys::key_weight(key), Some(FindingWeight::Rights)) && !NESTED.contains(&key);
     let rest = block.get(1..).unwrap_or_default();
@@ -241,8 +241,8 @@ fn quote_line(line: &str, block: &[&str], whole: &str) -> Option<(String, String
     Some((key.to_owned(), format!("{key}: {value}")))
 }
 
-/// Whether a file without front matter contains a misplaced one: a line `---`, and a key that
-/// restricts.
+/// Whether a file without front matter contains a misplaced one: a line `---`, and after it a key
+/// that restricts.
 pub(super) fn has_misplaced(text: &str) -> bool {
     let is_unseen = |c: char| c.is_whitespace() || is_deceptive(c);
     let mut lines = text.lines().map(|line| line.trim_matches(is_unseen));

@@ -1,7 +1,7 @@
-//! Keys of a front matter, and guesses for misspelled ones.
+//! Lists the keys of a front matter, and guesses the intended key of a misspelled one.
 //!
-//! A misspelled key that resembles a restricting one is a fault, because ignoring it would loosen
-//! the skill.
+//! A misspelled key that resembles a restricting one is a fault, because ignoring the key would
+//! loosen the restriction.
 
 use std::sync::LazyLock;
 
@@ -9,9 +9,9 @@ use std::sync::LazyLock;
 pub(super) enum FindingWeight {
     /// Key that restricts or grants: a misspelled one is a fault.
     Rights,
-    /// Key that describes.
+    /// Key that describes: a misspelled one causes a warning.
     Text,
-    /// Known key without effect here, with the reason.
+    /// Known key that has no effect in this program, with the reason.
     Ignored(&'static str),
 }
 
@@ -62,7 +62,7 @@ pub(super) const KEYS: &[(&str, FindingWeight)] = &[
     ("when_to_use", Text),
 ];
 
-/// Returns the keys of a front matter that have an effect.
+/// Returns the known keys of a front matter that have an effect.
 pub fn known_keys() -> impl Iterator<Item = &'static str> {
     let honoured = KEYS
         .iter()
@@ -70,8 +70,8 @@ pub fn known_keys() -> impl Iterator<Item = &'static str> {
     honoured.map(|(key, _)| *key)
 }
 
-/// Alternative spellings, in normal form, of the keys that restrict tools. The tables of the
-/// specification have `tools.allow` and `tools.deny`.
+/// Alternative spellings, in normal form, of the keys that restrict tools, with the key that is
+/// meant. The specification writes two of them as `tools.allow` and `tools.deny`.
 const SPELLINGS: &[(&str, &str)] = &[
     ("allow", "tools"),
     ("allowed", "tools"),
@@ -96,7 +96,7 @@ pub(super) fn key_weight(key: &str) -> Option<FindingWeight> {
         .map(|(_, weight)| *weight)
 }
 
-/// Known keys in normal form.
+/// Known keys: normal form, key and weight.
 static PLAIN: LazyLock<Vec<(String, &'static str, FindingWeight)>> = LazyLock::new(|| {
     let keys = KEYS
         .iter()
@@ -112,8 +112,8 @@ pub(super) fn meant_key(key: &str) -> Option<(&'static str, FindingWeight)> {
     }
     let mut near: Vec<(usize, bool, &'static str, FindingWeight)> = PLAIN
         .iter()
-        // The cost of the distance is the product of the lengths, so skip keys of very different
-        // length.
+        // The time to compute the distance grows with the product of the lengths, so skip keys of
+        // very different length.
         .filter(|(known, ..)| known.len().abs_diff(plain.len()) <= 2)
         .filter_map(|(known_plain, known, weight)| {
             let distance = strsim::damerau_levenshtein(&plain, known_plain);

@@ -9,12 +9,13 @@ use crate::front_matter::{NodeKind, YamlEntry};
 use crate::grant::{SideEffect, Trust};
 use crate::tool::schema;
 
-/// Maximum number of patterns in `paths`, and maximum length of one in bytes.
+/// Maximum number of patterns in `paths`.
 const MAX_PATHS: usize = 100;
 
+/// Maximum length of a pattern in `paths`, in bytes.
 const MAX_PATH_BYTES: usize = 200;
 
-/// Maximum number of alternatives in one pattern of `paths`.
+/// Maximum number of `{` and `,` in one pattern of `paths`, which limits its alternatives.
 const MAX_BRACES: usize = 8;
 
 /// Maximum number of argument names.
@@ -129,7 +130,8 @@ fn never_matches(pattern: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether there is a backslash other than one that escapes a bracket, as in `app/\[id\].tsx`.
+/// Whether the pattern contains a backslash that does not escape a bracket, unlike those in
+/// `app/\[id\].tsx`.
 fn has_backslash(pattern: &str) -> bool {
     let mut rest = pattern.chars();
     while let Some(c) = rest.next() {

@@ -1,9 +1,10 @@
 //! Parses the file of a skill: `corteza.skill/v1`, the open Agent Skills format, and the keys that
 //! Claude Code adds.
 //!
-//! Leniency never loosens: anything that a faulty value may have been meant to forbid is forbidden.
-//! A skill with a fault can be started by the user only and skips no approvals; a file whose text
-//! or format cannot be determined is not loaded at all. Start from [`SkillFile`].
+//! Lenient parsing never loosens a restriction: anything that a faulty value may have been meant to
+//! forbid is forbidden. A skill with a fault can be started by the user only and skips no approval
+//! questions; a file whose text or format cannot be determined is not loaded at all. Start from
+//! [`SkillFile`].
 
 mod describe;
 mod diagnose;
@@ -40,31 +41,33 @@ pub const FORMAT: &str = "corteza.skill/v1";
 /// Maximum size of a skill's file, in bytes; the largest seen in the wild has 293 KB.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 
-/// Maximum length of an identity, in characters.
+/// Maximum length of the name of a skill's directory or flat file, in characters.
 const MAX_ID_CHARS: usize = 64;
 
-/// File of a skill with its location, not parsed yet.
+/// File of a skill, not yet parsed, and the location of the file.
 #[derive(Clone, Debug)]
 pub struct SkillFile<'a> {
-    /// Name of the directory, or of a flat file without its extension.
+    /// Name of the skill's directory, or of a flat file without its extension.
     pub folder: &'a str,
-    /// Base directory of the bundle, as it was found.
+    /// Directory that contains the file, as it was found; the path may contain symlinks.
     pub dir: &'a Path,
-    /// Canonical path of the bundle's directory.
+    /// Canonical path of the directory that contains the file.
     pub real_dir: &'a Path,
-    /// Content of the bundle, if only the held content may be used.
+    /// In-memory copy of the bundle; if set, files of the bundle are read only from it, never from
+    /// disk.
     pub held: Option<&'a Arc<HeldFolder>>,
     /// Path of the file.
     pub file: &'a Path,
-    /// Whether it is a single file, without a bundle.
+    /// Whether the skill is a single file, without a bundle.
     pub is_flat: bool,
-    /// Location where it was found.
+    /// Location where the file was found.
     pub source: &'a Source,
-    /// Trust in the location.
+    /// Trust level of the location.
     pub trust: Trust,
     /// Content of the file.
     pub bytes: &'a [u8],
-    /// Content of `SKILL.json` next to it, used before `corteza.skill/v1`.
+    /// Content of `SKILL.json` next to the file; this side file is used by the format that preceded
+    /// `corteza.skill/v1`.
     pub side: Option<&'a [u8]>,
 }
 
@@ -87,7 +90,8 @@ impl SkillFile<'_> {
         })
     }
 
-    /// Returns the identity of the skill.
+    /// Returns the id of the skill: the name of the directory or flat file, after `PLUGIN:` if the
+    /// skill belongs to a plugin.
     #[must_use]
     pub fn id(&self) -> String {
         match self.source.plugin() {
@@ -139,9 +143,10 @@ impl SkillFile<'_> {
     }
 }
 
-/// Checks the name of a directory, which the user types and the model reads.
+/// Checks the name of a skill's directory or flat file, which the user types and the model reads.
 fn check_folder(folder: &str, is_flat: bool) -> Result<(), Diagnostic> {
-    // File names from other systems may be decomposed (letters and their marks separate).
+    // Compose the name first (NFC): in file names from some systems, a letter and its accent are
+    // separate characters.
     let folder = &*ComposingNormalizerBorrowed::new_nfc().normalize(folder);
     let is_plain = |c: char| (c.is_alphanumeric() || "-_. ".contains(c)) && !is_deceptive(c);
     let what = if is_flat { "file" } else { "folder" };
@@ -163,7 +168,7 @@ fn check_folder(folder: &str, is_flat: bool) -> Result<(), Diagnostic> {
     })
 }
 
-/// Parses the text of a skill by itself, without a bundle on disk.
+/// Parses the text of a skill without a bundle on disk, with the trust of the user's own skills.
 pub fn parse_text(folder: &str, text: &str) -> Result<Skill, Unusable> {
     let dir = PathBuf::from(folder);
     let file = SkillFile {

@@ -1,4 +1,4 @@
-//! Unparsed parts of a skill's file, for code that rewrites the file.
+//! Splits a skill's file into its parts, for code that rewrites the file.
 
 use std::borrow::Cow;
 

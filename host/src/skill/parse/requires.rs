@@ -53,8 +53,8 @@ pub(super) fn read_requires(value: &Value) -> Option<Requires> {
     })
 }
 
-/// Adds the requirements in `metadata.requires` and `metadata.ANY.requires`, the spellings of two
-/// families of programs.
+/// Adds the requirements in `metadata.requires` and in `metadata.ANY.requires`, where ANY is any
+/// key. Two families of programs use these spellings.
 pub(super) fn requires_of_metadata(skill: &mut Skill, reader: &mut SkillReader) {
     let values = skill.metadata.iter();
     let found: Vec<Requires> = values
@@ -88,7 +88,7 @@ pub(super) fn requires_of_metadata(skill: &mut Skill, reader: &mut SkillReader) 
     }
 }
 
-/// Returns the stamp with its values unparsed.
+/// Returns the mapping of `generated_from` as JSON, with each value as it is written in the file.
 pub(super) fn stamp_value(node: &YamlNode) -> Value {
     let NodeKind::Mapping(entries) = &node.kind else {
         return Value::Null;

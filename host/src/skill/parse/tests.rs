@@ -1,13 +1,13 @@
-//! Malformed files cause one finding each and gain no permission. Valid files are read as they were
-//! meant.
+//! Tests of the parser. Malformed files cause one finding each and gain no permission; valid files
+//! are read as they were meant.
 
 use super::super::scope::ToolPattern;
 use super::*;
 use crate::grant::SideEffect;
 use crate::skill::{Context, Interaction, Invocation};
 
-/// Files, each with its only finding other than notes. `-` marks files that are not loaded, `!`
-/// those loaded for the user only, and `~` those that lose only the part in the finding.
+/// Files, each with its only finding (apart from notes). `-` marks files that are not loaded, `!`
+/// files that are loaded for the user only, and `~` files that lose only the part in the finding.
 #[rustfmt::skip]
 const MALFORMED: &[(&str, &str)] = &[
     ("", "-1:1: the file is empty"),
@@ -141,9 +141,9 @@ const MALFORMED: &[(&str, &str)] = &[
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\ntools: {alow: [read_file]}\n---\nDo it.\n", "!4:9: `tools` has the unknown key `alow`"),
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\ntools: {allow: {a: b}}\n---\nDo it.\n", "!4:16: `tools.allow` is a mapping"),
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\ntools: {allow: [[a]]}\n---\nDo it.\n", "!4:17: an entry of `tools.allow` is not a text"),
-    ("---\ndescription: d\nallowed-tools: Bash(git status *)\ntools: {allow: [read file/]}\n---\nDo it.\n", "!4:17: `tools.allow`: `read file/` has ` `, which is in no tool's name"),
+    ("---\ndescription: d\nallowed-tools: Bash(git status *)\ntools: {allow: [read file/]}\n---\nDo it.\n", "!4:17: `tools.allow`: `read file/` contains the character ` `, which names of tools cannot contain"),
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\ntools: {deny: [\"a b\"], allow: [\":x\"]}\n---\nDo it.\n", "!4:32: `tools.allow`: `:x` names nothing before or after its `:`"),
-    ("---\ndescription: d\nallowed-tools: Bash(git status *)\ntools: {allow: [\"bash(git *)\"]}\n---\nDo it.\n", "!4:17: `tools.allow`: `bash(git *)` has `(`, which is in no tool's name"),
+    ("---\ndescription: d\nallowed-tools: Bash(git status *)\ntools: {allow: [\"bash(git *)\"]}\n---\nDo it.\n", "!4:17: `tools.allow`: `bash(git *)` contains the character `(`, which names of tools cannot contain"),
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\ntools: {deny: \"Bash(git\"}\n---\nDo it.\n", "!4:15: `tools.deny`: `Bash(git` has unbalanced parentheses"),
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\ndisallowed-tools:\n---\nDo it.\n", "!4:17: `disallowed-tools` has no value"),
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\ndisallowed-tools: {Bash: true}\n---\nDo it.\n", "!4:19: `disallowed-tools` is neither a text nor a list of texts"),
@@ -353,7 +353,7 @@ fn the_keys_of_claude_code_are_honoured_or_named() {
         spares,
         ["read_file", "bash(git log *)", "bash(npm run test)"]
     );
-    // To be spared a question restricts nothing.
+    // `allowed-tools` does not restrict the tools.
     assert!(skill.tools.allow.is_none());
     assert!(!skill.tools.permits("write_file", None) && !skill.tools.permits("WebSearch", None));
     assert!(skill.tools.permits("bash", None));

@@ -1,8 +1,9 @@
 //! Reads `tools`, `disallowed-tools` and `allowed-tools`: restrictions, and calls that should skip
 //! the approval question.
 //!
-//! A faulty list of denied tools denies everything, and a faulty entry in a list of allowed tools
-//! is omitted. A faulty entry in `allowed-tools` is ignored, so that its calls ask as usual.
+//! A fault in a list of denied tools denies every tool, and a faulty entry in a list of allowed
+//! tools is omitted. A faulty entry in `allowed-tools` is ignored, so that its calls need approval
+//! as usual.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use super::values;
 use crate::front_matter::{NodeKind, Place, YamlEntry, YamlNode};
 use crate::tool::command::{CommandPattern, runs_others};
 
-/// Claude Code's tool names, each with the equivalent tools of this program.
+/// Names of Claude Code's tools, each with the equivalent tools of this program.
 const CLAUDE_TOOLS: &[(&str, &[&str])] = &[
     ("Agent", &["spawn_subagent"]),
     ("Bash", &["bash"]),
@@ -41,7 +42,7 @@ fn mapped_tools(name: &str) -> &'static [&'static str] {
     found.map_or(&[], |(_, names)| names)
 }
 
-/// Whether Claude Code has a tool of this name with equivalents here.
+/// Whether Claude Code has a tool of this name that has equivalents in this program.
 pub(in super::super) fn is_claude_tool(name: &str) -> bool {
     !mapped_tools(name).is_empty()
 }
@@ -89,13 +90,13 @@ pub(super) fn read_scope(entry: &YamlEntry, scope: &mut ToolScope, reader: &mut 
             "allow" => {
                 let patterns = read_patterns("tools.allow", &entry.node, reader);
                 let patterns = patterns.into_iter().map(|(pattern, _)| pattern).collect();
-                // A fault in another key may already have closed the list.
+                // Keep an empty list that a fault in another key has already set.
                 scope.allow.get_or_insert(patterns);
             }
             "deny" => read_denied("tools.deny", &entry.node, scope, reader),
             other => {
                 let text = format!("`tools` has the unknown key `{other}`");
-                // The key may have been meant as `allow`.
+                // The key may have been meant as `allow`: if there is no list yet, allow no tool.
                 scope.allow.get_or_insert_default();
                 reader.add_error(entry.place, text, SHAPE);
             }
@@ -103,9 +104,9 @@ pub(super) fn read_scope(entry: &YamlEntry, scope: &mut ToolScope, reader: &mut 
     }
 }
 
-/// Returns the tools of a list, with this program's names. A tool that does not exist here is
-/// omitted, which a list of allowed tools makes harmless. A tool with a specifier is omitted too,
-/// because allowing the whole tool would exceed the intention.
+/// Returns the tools of a list of allowed tools, by this program's names. A tool that this program
+/// does not have is omitted, which allows nothing more. A tool with a specifier is omitted too,
+/// because allowing the tool completely would exceed the author's intention.
 fn read_listed(node: &YamlNode, reader: &mut SkillReader) -> Vec<ToolPattern> {
     const KEY: &str = "tools";
     let mut patterns = Vec::new();
@@ -122,7 +123,8 @@ fn read_listed(node: &YamlNode, reader: &mut SkillReader) -> Vec<ToolPattern> {
             continue;
         }
         let names = mapped_tools(name);
-        // Names of other programs' tools are capitalized; this program's never are.
+        // Names of other programs' tools begin with a capital letter; names of this program's tools
+        // never do.
         if names.is_empty() && name.starts_with(|c: char| c.is_ascii_uppercase()) {
             let text = format!("`{KEY}`: there is no tool like `{name}` here");
             reader.add_note(place, text, "");
@@ -164,7 +166,8 @@ fn read_patterns(
     patterns
 }
 
-/// Reads a list of denied tools. A tool with a specifier is denied completely.
+/// Reads a list of denied tools. A tool with a specifier is denied completely. After a fault, no
+/// tool is allowed.
 pub(super) fn read_denied(
     key: &str,
     node: &YamlNode,
@@ -215,8 +218,9 @@ fn own_patterns(name: &str) -> impl Iterator<Item = ToolPattern> {
     names.filter_map(|name| ToolPattern::new(name).ok())
 }
 
-/// Reads `allowed-tools`: calls that the author wants to run without an approval question. They
-/// never restrict. `folder` is the directory of the bundle, which `{baseDir}` expands to.
+/// Reads `allowed-tools`: calls that the author wants to run without an approval question. These
+/// entries never restrict tools. `folder` is the directory of the bundle, which `{baseDir}` expands
+/// to.
 pub(super) fn read_spares(
     node: &YamlNode,
     folder: &Path,
@@ -292,8 +296,8 @@ fn path_below(text: &str, folder: &Path) -> Result<String, Refused> {
     Ok(text.replace(name, &folder))
 }
 
-/// Parses the pattern in `Bash(…)`. `git log:*` is the same as `git log *`; a `:` before a star is
-/// allowed only at the end.
+/// Parses the command pattern in `Bash(…)`. `git log:*` is the same as `git log *`; a `:` before a
+/// star is allowed only at the end.
 fn parse_command(text: &str) -> Result<CommandPattern, Refused> {
     const SHAPE: &str = "write a command as it is typed, with `*` at its end: `Bash(git log *)`";
     let text = match text.strip_suffix(":*") {
@@ -305,7 +309,8 @@ fn parse_command(text: &str) -> Result<CommandPattern, Refused> {
     if program.contains(['*', ':', '=']) || name.is_empty() {
         return Err(("names no program".to_owned(), SHAPE));
     }
-    // These programs run other programs, so sparing one would spare every command.
+    // These programs run other programs, so running one without a question would allow every
+    // command.
     if runs_others(name) {
         let hint = "name the program that it is to run; every command asks as usual";
         return Err(("would be every command".to_owned(), hint));

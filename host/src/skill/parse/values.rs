@@ -1,4 +1,4 @@
-//! Reads values of keys: text, lists of texts, flags, one of several words.
+//! Reads the values of keys as text, as lists of texts, as flags, or as one of several words.
 
 use super::diagnose::SkillReader;
 use crate::front_matter::{NodeKind, YamlEntry, YamlNode};
@@ -7,8 +7,8 @@ use crate::front_matter::{NodeKind, YamlEntry, YamlNode};
 const MAX_ITEMS: usize = 500;
 
 impl SkillReader {
-    /// Returns the text of a value that only describes. A value that is not text causes a warning
-    /// and is ignored.
+    /// Returns the text of a value that only describes the skill. A value that is not text causes a
+    /// warning and is ignored.
     pub(super) fn read_text(&mut self, entry: &YamlEntry) -> Option<String> {
         match &entry.node.kind {
             _ if entry.node.is_null() => None,
@@ -26,8 +26,8 @@ impl SkillReader {
         }
     }
 
-    /// Returns the texts of a list, or of a text that is separated by commas, or by whitespace if
-    /// the texts contain none.
+    /// Returns the texts of a list, or of one text that is split at commas and whitespace outside
+    /// braces. A value of another kind is a fault.
     pub(super) fn read_texts(
         &mut self,
         key: &str,

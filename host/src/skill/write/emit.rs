@@ -1,5 +1,5 @@
 //! Writes nodes as YAML: one key per line, and text in double quotes unless it is unambiguous
-//! without.
+//! without quotes.
 
 use crate::front_matter::{NodeKind, YamlDocument, YamlEntry, YamlNode};
 use crate::text::is_deceptive;
@@ -7,7 +7,7 @@ use crate::text::is_deceptive;
 /// Maximum length of a list that is written on one line, in characters.
 const MAX_LINE_CHARS: usize = 100;
 
-/// Writes the keys of a document, without the lines around them.
+/// Writes the keys of a document, without the `---` lines around them.
 pub(super) fn emit_document(document: &YamlDocument) -> String {
     document.entries.iter().map(emit_entry).collect()
 }

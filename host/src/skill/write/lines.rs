@@ -7,8 +7,8 @@
 use super::emit;
 use crate::front_matter::{self, NodeKind, YamlDocument, YamlEntry, YamlNode};
 
-/// Rewrites the front matter `front`, which parses as `old`, so that it parses as `new`. Both
-/// include the opening line.
+/// Rewrites the front matter `front`, which parses as `old`, so that the result parses as `new`.
+/// Both texts include the opening line `---`.
 pub(super) fn rewrite_lines(front: &str, old: &YamlDocument, new: &YamlDocument) -> String {
     let ending = match front.lines().count() > 0
         && front
@@ -24,7 +24,7 @@ pub(super) fn rewrite_lines(front: &str, old: &YamlDocument, new: &YamlDocument)
     let opening = lines.next().unwrap_or_default();
     let lines: Vec<&str> = front.split_inclusive('\n').collect();
     let mut text = opening.to_owned();
-    // New keys that come before all others, for example the format's name.
+    // Write new keys that come before all others, for example `skill_format`.
     let is_known = |entry: &&YamlEntry| old.get(&entry.key).is_some();
     text.extend(
         new.entries
@@ -69,8 +69,8 @@ pub(super) fn rewrite_lines(front: &str, old: &YamlDocument, new: &YamlDocument)
         text.push_str(ending);
     }
     text.extend(added.map(written));
-    // Keys on one line, in braces, and similar forms cannot be edited by line: then everything is
-    // rewritten.
+    // Keys in braces on one line and similar forms cannot be edited by line: if the result is not
+    // right, everything is rewritten.
     let is_right = front_matter::read_document(&text).is_ok_and(|read| is_equal(&read, new))
         && front_matter::split_front(&format!("{text}---\n")).is_some();
     if is_right {

@@ -1,5 +1,5 @@
-//! Writes skills: as `corteza.skill/v1`, and in the open format, with a list of the features that
-//! the open format cannot express.
+//! Writes skills as `corteza.skill/v1`, or in the open format with a list of the features that this
+//! format cannot express.
 //!
 //! Front matter lines whose meaning stays the same are preserved with their comments, and the body
 //! stays identical byte for byte. The output is parsed again and compared before it is returned.
@@ -40,7 +40,7 @@ impl From<Unusable> for WriteError {
     }
 }
 
-/// Writes a front matter with these values, including its opening and closing lines.
+/// Writes a front matter with these keys and values, including its opening and closing lines.
 pub fn front_matter(values: &serde_json::Value) -> String {
     const START: (usize, usize) = (1, 1);
     let entries = match YamlNode::node_of(values, START).kind {
@@ -61,8 +61,8 @@ pub fn to_v1(file: &SkillFile<'_>) -> Result<String, WriteError> {
     let parts = file
         .parts()
         .map_err(|fault| WriteError::Faults(vec![fault]))?;
-    // A restricted skill is not compared below, because the corrected file has the rights that the
-    // fault removed. An unusable file stays an error.
+    // Compare only a skill without a fault below: the corrected file of a restricted skill has the
+    // rights that the fault had removed. An unusable file stays an error.
     let before = file.parse();
     let mut document = parts.document.clone();
     let side = parts
@@ -96,7 +96,8 @@ pub fn to_open(file: &SkillFile<'_>) -> Result<(String, Vec<FormatLoss>), WriteE
     let side = std::mem::take(&mut parts.side);
     let mut whole = parts.document.clone();
     whole.entries.extend(side);
-    // The rights that a fault removes must not be written as if the author had removed them.
+    // Fail on a fault other than missing quotes: the rights that it removes must not be written as
+    // if the author had removed them.
     let before = read_back(file, &parts.write_parts(&whole))?;
     let (document, lost) = open::open_document(&whole, &before);
     let written = parts.write_parts(&document);
@@ -107,7 +108,7 @@ pub fn to_open(file: &SkillFile<'_>) -> Result<(String, Vec<FormatLoss>), WriteE
     }
 }
 
-/// Parses the output, without a side file. A fault in it is an error.
+/// Parses the output, without a side file. A fault in the output is an error.
 fn read_back(file: &SkillFile<'_>, written: &str) -> Result<Skill, WriteError> {
     let again = SkillFile {
         bytes: written.as_bytes(),
@@ -122,7 +123,7 @@ fn read_back(file: &SkillFile<'_>, written: &str) -> Result<Skill, WriteError> {
 }
 
 impl ParsedParts<'_> {
-    /// Returns the complete file with another front matter.
+    /// Returns the complete file, with its front matter replaced by `document`.
     fn write_parts(&self, document: &YamlDocument) -> String {
         match &self.front {
             Some(front) => {

@@ -1,5 +1,5 @@
-//! Converts to the open format: keys of v1 without an equivalent become keys with the same meaning,
-//! or are reported as lost.
+//! Converts a skill to the open format: keys of v1 without an equivalent are replaced by keys with
+//! the same meaning, or are reported as lost.
 //!
 //! A restriction that is lost makes the skill more powerful, so such losses are marked for the
 //! caller.
@@ -22,11 +22,11 @@ pub struct FormatLoss {
     pub key: &'static str,
     /// Description of the loss.
     pub text: String,
-    /// Whether the key restricts, so that the skill may do more without it.
+    /// Whether the key restricts the skill, so that the skill may do more without it.
     pub is_restriction: bool,
 }
 
-/// Keys that have no equivalent in the open format.
+/// Keys that the open format does not have.
 const WITHOUT: [&str; 10] = [
     "attach",
     "generated_from",
@@ -40,10 +40,10 @@ const WITHOUT: [&str; 10] = [
     "trust",
 ];
 
-/// Keys in `metadata` that requirements are read from.
+/// Keys in `metadata` under which requirements may be written.
 const REQUIRES: [&str; 2] = ["requires", "rind"];
 
-/// Creates the document of the open format.
+/// Creates the front matter in the open format, with a list of the keys that are lost.
 pub(super) fn open_document(old: &YamlDocument, skill: &Skill) -> (YamlDocument, Vec<FormatLoss>) {
     let mut lost = Vec::new();
     let mut lose = |key, text: String, is_restriction| {
@@ -170,7 +170,8 @@ fn open_tools(
     set_key(new, "disallowed-tools", list_node(&denied));
 }
 
-/// Moves requirements to a place where every format reads them. Existing entries are kept.
+/// Moves `requires` into `metadata`, where programs for every format read it. Existing entries are
+/// kept.
 fn move_requires(
     requires: &YamlEntry,
     new: &mut YamlDocument,
@@ -247,7 +248,7 @@ pub(super) fn find_difference(
         want.side_effects.clear();
     }
     if is_lost("trust") {
-        // Falls back to the trust of the install location.
+        // Without the key, the skill has the trust of the location where it was found.
         want.trust = got.trust;
     }
     if is_lost("interaction") {

@@ -1,6 +1,6 @@
-//! A command in the background: its output so far, and its end.
+//! Holds one background command: its output so far, and how it ended.
 //!
-//! Must not know how the command is run. Start from [`BackgroundCommand`].
+//! This module must not know how the command is run. Start from [`BackgroundCommand`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,35 +17,36 @@ use crate::text::clean_line;
 use crate::tool::live::LiveOutput;
 use crate::tool::process::OnBytes;
 
-/// Maximum number of bytes that a command may write in all. A command that writes without end would
-/// keep a core of the machine busy for hours.
+/// Maximum number of bytes that a command may write in total. A command that writes without end
+/// would keep a core of the machine busy for hours.
 const MAX_OUTPUT_BYTES: u64 = 1 << 30;
 
-/// Interval at which new output is searched for an awaited text.
+/// Minimum time between two searches of the output for an awaited text.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 
-/// Longest command that is shown to a person, in bytes.
+/// Maximum length of a command line as shown to the user, in bytes; a longer one is cut.
 const MAX_SHOWN_BYTES: usize = 400;
 
-/// End of a command.
+/// Outcome of a background command that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackgroundEnd {
     /// Description of how the command ended, such as `exit code 1`.
     pub words: String,
     /// Line about the confinement or limit that was the likely cause of a failure.
     pub cause: Option<String>,
-    /// Whether it exited by itself with 0.
+    /// Whether the command exited with code 0 and left no file that was refused.
     pub is_success: bool,
-    /// Time that it ran.
+    /// Time for which the command ran.
     pub after: Duration,
-    /// Lines about files that it left and that were refused.
+    /// Lines for the model about files that the command left and that were renamed, because git
+    /// would run them.
     pub refused: Vec<String>,
     /// Whether the process was started.
     pub is_started: bool,
 }
 
 impl BackgroundEnd {
-    /// Describes the end of a command that could not be started, for this reason.
+    /// Creates the outcome of a command that could not be started, for the reason `why`.
     pub(in crate::tool) fn unstarted(why: &str) -> Self {
         Self {
             words: format!("`bash` is refused: {why}"),
@@ -71,10 +72,10 @@ pub struct BackgroundCommand {
     n_written: AtomicU64,
     /// Notifies tasks that wait for a text in new output.
     grown: Notify,
-    /// Whether the model knows of its end.
+    /// Whether the model has been notified of the command's end.
     is_told: AtomicBool,
     on_end: Option<OnBackgroundEnd>,
-    /// `None` while it runs.
+    /// Outcome of the command; `None` while it runs.
     end: watch::Sender<Option<Arc<BackgroundEnd>>>,
 }
 
@@ -107,13 +108,13 @@ impl BackgroundCommand {
         }
     }
 
-    /// Returns its id, such as `bg-1`.
+    /// Returns the id of the command, such as `bg-1`.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Returns the name of the agent that started it.
+    /// Returns the name of the agent that started the command.
     #[must_use]
     pub fn agent(&self) -> &str {
         &self.agent
@@ -126,33 +127,34 @@ impl BackgroundCommand {
         clean_line(&Scanner::shared().masked(&self.line), MAX_SHOWN_BYTES)
     }
 
-    /// Returns the time for which it has run, or ran.
+    /// Returns the time since the command started, or its total running time if it has ended.
     #[must_use]
     pub fn age(&self) -> Duration {
         self.end()
             .map_or_else(|| self.started.elapsed(), |end| end.after)
     }
 
-    /// Returns the last lines of its output for the screen of the user, with secrets masked and
-    /// without control characters.
+    /// Returns the last lines of the command's output for the screen of the user, with secrets
+    /// masked and without control characters.
     #[must_use]
     pub fn last_lines(&self, n_lines: usize) -> Vec<String> {
         self.live.last_lines(n_lines)
     }
 
-    /// Returns its end, once there is one.
+    /// Returns the outcome of the command; `None` while it runs.
     #[must_use]
     pub fn end(&self) -> Option<Arc<BackgroundEnd>> {
         self.end.borrow().clone()
     }
 
-    /// Whether it still runs.
+    /// Whether the command still runs.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.end.borrow().is_none()
     }
 
-    /// Has it stop, for this reason. The first reason stays.
+    /// Signals the command to stop, for the reason `why`. If it is called again, the first reason
+    /// is kept.
     pub fn stop(&self, why: &str) {
         if self.is_running() {
             lock(&self.stop_reason).get_or_insert_with(|| why.to_owned());
@@ -160,22 +162,22 @@ impl BackgroundCommand {
         }
     }
 
-    /// Returns the reason why it was stopped, if it was.
+    /// Returns the reason passed to [`Self::stop`]; `None` if the command was not stopped.
     pub(in crate::tool) fn stop_reason(&self) -> Option<String> {
         lock(&self.stop_reason).clone()
     }
 
-    /// Returns the token that ends it.
+    /// Returns the token that stops the command when it is cancelled.
     pub(in crate::tool) fn cancel(&self) -> &CancellationToken {
         &self.cancel
     }
 
-    /// Returns the time at which it started.
+    /// Returns the time at which the command started.
     pub(in crate::tool) fn started(&self) -> Instant {
         self.started
     }
 
-    /// Returns the callback for its output.
+    /// Returns the callback that receives the output of the command's process.
     pub(in crate::tool) fn on_bytes(self: &Arc<Self>) -> OnBytes {
         let own = self.clone();
         Arc::new(move |_, bytes| own.push(bytes))
@@ -195,7 +197,7 @@ impl BackgroundCommand {
         self.grown.notify_waiters();
     }
 
-    /// Takes the output that was not read yet, for the model.
+    /// Returns the output since the last call, for the model, and marks it as read.
     #[must_use]
     pub fn take_output(&self) -> String {
         // Check `is_over` first, so that all text written before the end is in the last output.
@@ -203,13 +205,13 @@ impl BackgroundCommand {
         lock(&self.unread).take(is_over)
     }
 
-    /// Returns the number of lines that were not read yet.
+    /// Returns the number of output lines that the model has not read.
     #[must_use]
     pub fn n_unread_lines(&self) -> usize {
         lock(&self.unread).peek(true).lines().count()
     }
 
-    /// Waits for its end.
+    /// Waits until the command has ended, and returns its outcome.
     pub async fn wait_ended(&self) -> Arc<BackgroundEnd> {
         let mut receiver = self.end.subscribe();
         let ended = receiver.wait_for(Option::is_some).await;
@@ -220,7 +222,7 @@ impl BackgroundCommand {
         }
     }
 
-    /// Waits until its unread output contains this text, or it has ended.
+    /// Waits until the unread output contains this text, or the command has ended.
     pub async fn wait_for_text(&self, text: &str) {
         loop {
             let grown = self.grown.notified();
@@ -236,7 +238,8 @@ impl BackgroundCommand {
         }
     }
 
-    /// Records the end, unless it was noted before.
+    /// Records the outcome, unless one was recorded before, and calls the callback for ended
+    /// commands if the process was started.
     pub(in crate::tool) fn note_end(&self, end: BackgroundEnd) {
         let end = Arc::new(end);
         let is_first = self.end.send_if_modified(|kept| {

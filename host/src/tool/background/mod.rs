@@ -1,9 +1,9 @@
-//! Commands that continue after the call that started them, until they end, are stopped, or their
-//! session ends.
+//! Keeps the commands that continue in the background after the call that started them, until they
+//! end, are stopped, or their session ends.
 //!
-//! Owns the list of a session's commands, its bounds, and the output that nobody has read. It must
-//! not know how a command is confined or judged: `bash` starts it as any other one. Start from
-//! [`BackgroundCommands`].
+//! Owns the list of a session's background commands, the limits on it, and the output that the
+//! model has not read. This module must not know how a command is confined or approved: `bash`
+//! starts a background command like any other. Start from [`BackgroundCommands`].
 
 mod command;
 mod unread;
@@ -21,27 +21,27 @@ use crate::lock::lock;
 /// is watched for its use of memory and disk several times a second.
 pub const MAX_RUNNING: usize = 8;
 
-/// Longest time that a command runs, unless its call sets a shorter one.
+/// Deadline of a command whose call sets none, and the maximum for a call that sets one.
 pub const MAX_AGE: Duration = Duration::from_secs(8 * 3600);
 
-/// Maximum number of ended commands that are kept until their output is read; the oldest are
-/// dropped.
+/// Maximum number of ended commands that are kept, so that their output can still be read; the
+/// oldest are dropped first.
 const MAX_ENDED: usize = 16;
 
-/// Time in which the commands of a session end: a little longer than processes have between SIGTERM
-/// and SIGKILL. After this time the session ends without waiting for them; they are still killed.
+/// Timeout for the end of stopped commands: a little longer than processes have between SIGTERM and
+/// SIGKILL. After it, the session ends without waiting any longer; the commands are still killed.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Prefix of every id.
+/// Prefix of the ids of background commands.
 const ID_PREFIX: &str = "bg-";
 
-/// Callback that learns of the end of a command. Must not block.
+/// Callback for the end of a command. Must not block.
 pub type OnBackgroundEnd = Arc<dyn Fn(&BackgroundCommand, &BackgroundEnd) + Send + Sync>;
 
-/// Commands in the background of one session: those of its agent and of its subagents. Cheap to
-/// clone. A clone keeps no command running: the session ends them.
+/// Background commands of one session: those of its agent and of its subagents. Cheap to clone. A
+/// clone does not keep commands running: they are stopped when the session ends.
 ///
-/// For example, the commands that a person is to see:
+/// For example, to list the running commands for the user:
 ///
 /// ```
 /// # let commands = rind_lib::tool::background::BackgroundCommands::default();
@@ -54,9 +54,9 @@ pub struct BackgroundCommands(Arc<Mutex<CommandList>>);
 
 #[derive(Default)]
 struct CommandList {
-    /// Oldest first.
+    /// Running commands and recently ended ones, oldest first.
     commands: Vec<Arc<BackgroundCommand>>,
-    /// Number in the last id.
+    /// Number in the id that was assigned last.
     last_number: u32,
     is_closed: bool,
     on_end: Option<OnBackgroundEnd>,
@@ -69,22 +69,24 @@ debug_some!(
 );
 
 impl BackgroundCommands {
-    /// Calls this function with each command that ends, instead of an earlier one.
+    /// Sets the function that is called when a command ends, for commands that start from now on.
+    /// Replaces an earlier function.
     pub fn notify_ends(&self, on_end: OnBackgroundEnd) {
         lock(&self.0).on_end = Some(on_end);
     }
 
-    /// Gives no number up to this one: the conversation may name such a command of an earlier run.
+    /// Reserves all numbers up to `number`, so that no new command gets them: the conversation may
+    /// contain ids of commands from an earlier run.
     pub(crate) fn count_from(&self, number: u32) {
         let mut list = lock(&self.0);
         list.last_number = list.last_number.max(number);
     }
 
-    /// Adds a command that is about to start. `secrets` are the names and values in its environment,
-    /// which are masked in its output.
+    /// Adds a command that is about to start. `secrets` are the names and values in its
+    /// environment, which are masked in its output.
     ///
     /// # Errors
-    /// The maximum number already runs, or the session has ended; the text is for the model.
+    /// [`MAX_RUNNING`] commands already run, or the session has ended; the text is for the model.
     pub(in crate::tool) fn begin_command(
         &self,
         agent: &str,
@@ -136,7 +138,7 @@ impl BackgroundCommands {
         running.cloned().collect()
     }
 
-    /// Returns the commands of an agent that run, or that ended lately, oldest first.
+    /// Returns the commands of an agent that run or have ended recently, oldest first.
     #[must_use]
     pub fn of_agent(&self, agent: &str) -> Vec<Arc<BackgroundCommand>> {
         let list = lock(&self.0);
@@ -144,7 +146,8 @@ impl BackgroundCommands {
         own.cloned().collect()
     }
 
-    /// Stops the command with this id, of whichever agent, for this reason. Returns it if it ran.
+    /// Stops the running command with this id, whichever agent started it, for the reason `why`.
+    /// Returns the command; `None` if no running command has this id.
     #[must_use]
     pub fn stop(&self, id: &str, why: &str) -> Option<Arc<BackgroundCommand>> {
         let running = self.running();
@@ -153,22 +156,23 @@ impl BackgroundCommands {
         Some(found)
     }
 
-    /// Stops the commands of an agent, and waits until their processes are gone.
+    /// Stops the commands of an agent, and waits at most `PATIENCE` until their processes are gone.
     pub(crate) async fn stop_of_agent(&self, agent: &str, why: &str) {
         let mut own = self.running();
         own.retain(|one| one.agent() == agent);
         stop_all(&own, why).await;
     }
 
-    /// Stops all commands, and waits until their processes are gone. None can be started from then
-    /// on. Returns the ids of those that ran.
+    /// Stops all commands, refuses new ones, and waits at most `PATIENCE` until the processes are
+    /// gone. Returns the ids of the commands that were running.
     pub(crate) async fn close_commands(&self) -> Vec<String> {
         let running = self.end_commands();
         stop_all(&running, SESSION_ENDED).await;
         running.iter().map(|one| one.id().to_owned()).collect()
     }
 
-    /// Signals all commands to stop, without waiting. None can be started from then on.
+    /// Signals all commands to stop, without waiting, and refuses new ones. Returns the commands
+    /// that were running.
     fn end_commands(&self) -> Vec<Arc<BackgroundCommand>> {
         lock(&self.0).is_closed = true;
         let running = self.running();
@@ -177,7 +181,7 @@ impl BackgroundCommands {
     }
 }
 
-/// Reason for the end of commands that would outlive their session.
+/// Reason that is recorded for commands that are stopped because their session ends.
 const SESSION_ENDED: &str = "the session ended";
 
 async fn stop_all(commands: &[Arc<BackgroundCommand>], why: &str) {
@@ -193,7 +197,7 @@ pub(crate) fn number_of(id: &str) -> Option<u32> {
     id.strip_prefix(ID_PREFIX)?.parse().ok()
 }
 
-/// Ends the commands of a session that is dropped without being closed.
+/// Stops the commands of a session when it is dropped without being closed.
 pub(crate) struct BackgroundGuard(pub(crate) BackgroundCommands);
 
 impl Drop for BackgroundGuard {

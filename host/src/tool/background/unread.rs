@@ -1,43 +1,45 @@
-//! Output of a command in the background that its model has not read.
+//! Keeps the output of a background command that the model has not read.
 //!
-//! The output is given as a terminal would show it, whole lines first: later output may overwrite
-//! the last rows, and then the line that changed is given again with all that follows. Secrets of the
-//! environment are masked, and the end of the output is held back while it may be the beginning of a
-//! secret, so that no secret is split over two answers. Start from [`UnreadOutput::take`].
+//! The output is returned as a terminal would show it. Later output may overwrite the last rows of
+//! the screen; if a line changes after it was read, it is returned again with all lines after it.
+//! Secrets of the environment are masked, and the end of the output is held back while it may be
+//! the beginning of a secret, so that no secret is split over two answers. Start from
+//! [`UnreadOutput::take`].
 
 use crate::tool::live::without_begun;
 use crate::tool::process::Captured;
 
-/// Maximum size of the unread output that is kept, in bytes: the first and the last half of longer
-/// output.
+/// Maximum size of the unread output that is kept, in bytes. Of longer output, the first half and
+/// the last half of this size are kept.
 const KEPT_BYTES: usize = 128 << 10;
 
-/// Longest end of the output that is held back, in bytes.
+/// Maximum length of the end of the output that is held back, in bytes.
 const MAX_HELD_BYTES: usize = 8 << 10;
 
-/// Shortest end of a secret that is masked behind a gap.
+/// Minimum length, in bytes, of the end of a secret that is removed from the text after a gap.
 const LEAST_REST: usize = 3;
 
-/// First and last line of a block that holds a key.
+/// Beginnings of the first and the last line of a block that contains a key.
 const KEY_BLOCK: [&str; 2] = ["-----BEGIN ", "-----END "];
 
 pub(super) struct UnreadOutput {
     captured: Captured,
     /// Names and values of secrets in the environment of the command.
     secrets: Vec<(String, String)>,
-    /// Rows that were read while they still were on the screen.
+    /// Rows that the model has read and that later output may still overwrite.
     read_rows: String,
-    /// Held-back text that is no longer on the screen.
+    /// Text that was held back and can no longer be overwritten.
     held: String,
 }
 
-/// Unread output, before anything is masked.
+/// Unread output before secrets are masked.
 struct UnreadText {
     text: String,
-    /// Range of what may be given.
+    /// Start of the part of `text` that may be returned now; it ends at `end`. Both are byte
+    /// offsets.
     start: usize,
     end: usize,
-    /// Length of the part that can no longer be overwritten.
+    /// Length of the part of `text` that later output can no longer overwrite, in bytes.
     n_final: usize,
 }
 
@@ -55,7 +57,8 @@ impl UnreadOutput {
         self.captured.push(bytes);
     }
 
-    /// Takes the output since the last call. If the command has ended, nothing is held back.
+    /// Returns the output since the last call and marks it as read. `is_over` means that the
+    /// command has ended, so that nothing is held back.
     pub(super) fn take(&mut self, is_over: bool) -> String {
         let unread = self.collect(is_over);
         let taken = self.mask(&unread);
@@ -73,7 +76,7 @@ impl UnreadOutput {
         taken
     }
 
-    /// Returns what [`Self::take`] would return.
+    /// Returns the same text as [`Self::take`], without marking it as read.
     pub(super) fn peek(&self, is_over: bool) -> String {
         self.mask(&self.collect(is_over))
     }
@@ -101,15 +104,16 @@ impl UnreadOutput {
         }
     }
 
-    /// Returns the end of the output that can be given while more may come: the last word of an
-    /// unfinished line, the beginning of a secret, and a key without its last line stay back.
+    /// Returns the offset up to which `text` can be returned while more output may follow. The last
+    /// word of an unfinished line, a possible beginning of a secret, and a key block without its
+    /// last line are held back.
     fn settled_end(&self, text: &str) -> usize {
         let from = text.floor_char_boundary(text.len().saturating_sub(MAX_HELD_BYTES));
         let last = text.get(from..).unwrap_or_default();
         let mut end = match last.rfind(char::is_whitespace) {
             _ if text.ends_with('\n') => text.len(),
             Some(at) => text.ceil_char_boundary(from + at + 1),
-            // No blank in the whole window, which is longer than any key: the line need not be held
+            // The window is longer than any key and has no blank, so nothing of the line is held
             // back.
             None if from > 0 => text.len(),
             None => 0,
@@ -123,8 +127,8 @@ impl UnreadOutput {
         self.safe_end(text, end)
     }
 
-    /// Returns the last place up to `end` at which a text can be cut without cutting a secret, or the
-    /// beginning of one.
+    /// Returns the last offset up to `end` at which `text` can be cut without splitting a secret or
+    /// leaving the beginning of one before the cut.
     fn safe_end(&self, text: &str, mut end: usize) -> usize {
         for (_, secret) in &self.secrets {
             let kept = text.get(..end).unwrap_or_default();
@@ -141,7 +145,8 @@ impl UnreadOutput {
         end
     }
 
-    /// Returns a text without the end of a secret at its beginning.
+    /// Removes the end of a secret from the beginning of the text after a gap. The secret's own
+    /// beginning was left out with the gap.
     fn without_rest<'a>(&self, text: &'a str) -> &'a str {
         let rests = self.secrets.iter().map(|(_, value)| {
             let ends = value.char_indices().map(|(at, _)| value.get(at..));
@@ -164,12 +169,13 @@ impl UnreadOutput {
     }
 }
 
-/// Returns the length of the lines at the beginning of a text that were read before.
+/// Returns the length, in bytes, of the lines at the beginning of `text` that are the same in
+/// `read`, the rows that were read before.
 fn same_lines(read: &str, text: &str) -> usize {
     let lines = read.split_inclusive('\n').zip(text.split_inclusive('\n'));
     let same = lines.take_while(|(read, line)| read == line);
     let n = same.map(|(line, _)| line.len()).sum();
-    // The last line is unfinished and its last word is held back: count it as already read.
+    // The last line is unfinished and begins with the part that was read: count that part as read.
     match text.get(n..) {
         Some(rest)
             if !rest.contains('\n') && read.get(n..).is_some_and(|was| rest.starts_with(was)) =>

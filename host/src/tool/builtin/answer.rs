@@ -1,6 +1,7 @@
-//! Result of a command for the model: its output, its exit status, and the limit that it hit.
+//! Formats the result of a command for the model: its output, its exit status, and the limit that
+//! it hit.
 //!
-//! A failed command whose confinement was the likely cause gets a line that names the setting (see
+//! If the confinement was the likely cause of a failure, a line names the setting to change (see
 //! `cause`). Start from [`ToolAnswer`].
 
 use super::super::ToolOutput;
@@ -8,20 +9,20 @@ use super::super::process::confine::Confinement;
 use super::super::process::{Ending, Finished};
 use super::cause::{file_limit, find_cause};
 
-/// Signal that ends a program which exceeds the file size limit, on every Linux.
+/// Number of the signal (SIGXFSZ) that ends a program which exceeds the file size limit, on Linux.
 const SIGXFSZ: i32 = 25;
 
 /// Offset that shells add to the signal number in an exit code.
 const SIGNALED: i32 = 128;
 
-/// Minimum number of removed bytes that is worth a note. Below it, the model misses nothing.
+/// Minimum number of removed bytes that the answer mentions.
 const SAID_BYTES: u64 = 1024;
 
 pub(super) struct ToolAnswer<'a> {
     pub(super) finished: &'a Finished,
     /// Deadline of the call, in seconds.
     pub(super) seconds: u64,
-    /// Lines about files that the command left and that were refused.
+    /// Lines about files that the command left and that were renamed, because git would run them.
     pub(super) refused: &'a [String],
     /// Confinement of the command, if it had one.
     pub(super) confine: Option<&'a Confinement>,
@@ -67,7 +68,8 @@ impl ToolAnswer<'_> {
         }
     }
 
-    /// Returns a line about the limit or the confinement that a failed command probably met.
+    /// Returns a line that names the limit or the confinement as the likely cause, if the command
+    /// failed.
     fn cause(&self, content: &str) -> Option<String> {
         match self.finished.ending {
             Ending::Signaled(SIGXFSZ) => {}
@@ -86,7 +88,7 @@ impl ToolAnswer<'_> {
     }
 }
 
-/// Describes the end of a command with this deadline in seconds. `cancelled` is the reason why it was
+/// Describes how a command ended. `seconds` is its deadline. `cancelled` is the reason why it was
 /// cancelled, if it was.
 pub(super) fn ending_text(ending: Ending, seconds: u64, cancelled: &str) -> String {
     match ending {
@@ -98,7 +100,7 @@ pub(super) fn ending_text(ending: Ending, seconds: u64, cancelled: &str) -> Stri
     }
 }
 
-/// Appends a line for each refused file to the text.
+/// Appends the lines about refused files to the text.
 pub(super) fn with_notes(mut text: String, refused: &[String]) -> String {
     for line in refused {
         if !text.is_empty() && !text.ends_with('\n') {

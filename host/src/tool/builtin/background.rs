@@ -1,7 +1,6 @@
-//! `background`: reads the output of commands that go on in the background, waits for them, stops
-//! them.
+//! `background`: reads the output of background commands, waits for them, and stops them.
 //!
-//! `bash` starts them. An agent sees its own only. Start from [`background_tool`].
+//! `bash` starts these commands. An agent sees only its own ones. Start from [`background_tool`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,14 +17,14 @@ use super::{spec_of, until_cancelled};
 use crate::message::{EffectClass, ToolSpec};
 use crate::text::clean_line;
 
-/// Longest time that a call waits.
+/// Maximum time that a call may wait for a command, in seconds.
 const MAX_WAIT_SECONDS: u64 = 600;
 
-/// Time that a command has to end before the answer to a call that stops it: a little longer than its
+/// Time for which a call that stops a command waits for the command's end: a little longer than
 /// processes have between SIGTERM and SIGKILL.
 const STOP_WAIT: Duration = Duration::from_secs(15);
 
-/// Longest id that an error repeats, in bytes.
+/// Maximum length of an id that an error quotes, in bytes.
 const MAX_SHOWN_BYTES: usize = 64;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -50,7 +49,7 @@ struct BackgroundTool {
     spec: ToolSpec,
 }
 
-/// Creates the tool for commands in the background.
+/// Creates the `background` tool.
 pub(super) fn background_tool() -> SharedTool {
     Arc::new(BackgroundTool {
         spec: spec_of::<Arguments>(
@@ -91,7 +90,8 @@ async fn answer_call(asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
     ToolOutput::ok(answer_text(&command, false))
 }
 
-/// Waits for the end of a command or for a text of its output, at most so long.
+/// Waits until the command has ended or, with `until`, its new output contains that text, at most
+/// for `seconds`.
 async fn wait_for(command: &BackgroundCommand, seconds: u64, until: Option<&str>) {
     let awaited = async {
         match until.filter(|text| !text.is_empty()) {
@@ -103,7 +103,8 @@ async fn wait_for(command: &BackgroundCommand, seconds: u64, until: Option<&str>
     let _ = tokio::time::timeout(Duration::from_secs(seconds), awaited).await;
 }
 
-/// Returns the new output of a command with a last line on its state.
+/// Returns the new output of a command, followed by a line about its state. `is_start` is set for
+/// the answer to the call that started the command.
 pub(super) fn answer_text(command: &BackgroundCommand, is_start: bool) -> String {
     let id = command.id();
     // Read the end before the output. If the command ends in between, the next answer reports it.

@@ -1,7 +1,8 @@
 //! `bash`: runs a command in the workspace.
 //!
-//! The command is confined as the settings say (see `commands`). After it has ended, files that git
-//! would run later are looked for and renamed (see `repository`). Start from [`Bash`].
+//! The command is confined as the settings say (see `commands`). After the command has ended, files
+//! that it left and that git would run later are found and renamed (see `repository`). Start from
+//! [`Bash`].
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ const DEFAULT_DEADLINE_SECONDS: u64 = 120;
 /// Maximum deadline of a call.
 pub const MAX_DEADLINE_SECONDS: u64 = 600;
 
-/// Note for a workspace that could not be searched.
+/// Note for the model if the workspace could not be searched after a command.
 const NOT_LOOKED: &str =
     "it is unknown whether the command left something in the workspace that git would run";
 
@@ -117,8 +118,9 @@ impl Bash {
         }
     }
 
-    /// Resolves a file that a command writes. An absolute path outside the workspace is retried
-    /// with its directory canonicalized, because a symlink may lead inside.
+    /// Resolves the path of a file that a command writes. If an absolute path is outside the
+    /// workspace, its directory is canonicalized and the path tried again, because a symlink may
+    /// lead into the workspace.
     fn place(&self, path: &str) -> WorkspacePath {
         let place = self.workspace.place(path);
         let path = Path::new(path);
@@ -167,7 +169,7 @@ impl Bash {
         let confine = process.confine.clone();
         let cancel = ctx.cancel.child_token();
         let _stop_on_drop = cancel.clone().drop_guard();
-        // Spawned as its own task: if this future is dropped, the command is still stopped and its
+        // Spawn a task of its own: if this future is dropped, the command is still stopped and its
         // leftovers are still checked.
         let (result, refused) = match tokio::spawn(run_and_scan(process, cancel)).await {
             Ok(Ok(ended)) => ended,
@@ -189,7 +191,7 @@ impl Bash {
 }
 
 impl Bash {
-    /// Describes the process of a command, without deadline and callbacks.
+    /// Builds the process of a command, without deadline and callbacks.
     fn process_of(
         &self,
         command: String,
@@ -244,16 +246,18 @@ impl Bash {
     }
 }
 
-/// Returns the callback that passes the output on while a command runs.
+/// Returns a callback that passes the output of a running command to `live`, which masks `secrets`.
 fn pass_on(live: Arc<LiveOutput>, secrets: &[(String, String)]) -> OnBytes {
     live.mask_secrets(secrets.to_vec());
     Arc::new(move |_, bytes| live.push(bytes))
 }
 
 /// Search for files that a program leaves in its writable directories and that git would run.
+/// `None` if the program is not confined.
 pub(crate) struct LeftFilesSearch(Option<Started>);
 
-/// State before a command, and the record of the command that outlives Rind.
+/// State of the directories before a command, and a record of it on disk that remains if Rind is
+/// killed.
 struct Started {
     before: RepositoryBefore,
     record: Option<CommandRecord>,
@@ -262,13 +266,13 @@ struct Started {
 }
 
 impl LeftFilesSearch {
-    /// Records the state of the directories that a program in `root` may change; none if the
-    /// program is not confined. The program is stopped after `deadline`. First looks for files of
-    /// commands that were interrupted earlier.
+    /// Records the state of the directories that a program in `root` may change, and first searches
+    /// for files of commands that were interrupted earlier. Does nothing if the program is not
+    /// confined. Within `deadline`, the program must end or [`Self::rescan`] be called.
     ///
     /// # Errors
-    /// The record cannot be written. The program must not be started: if Rind were killed, its files
-    /// would not be looked for.
+    /// The record cannot be written. The program must not be started: if Rind were killed, no later
+    /// process would search for the program's files.
     pub(crate) async fn scan_before(
         root: &Path,
         confine: Option<&Confinement>,
@@ -313,8 +317,8 @@ impl LeftFilesSearch {
         }
     }
 
-    /// Renames files that the program, which continues, has left so far, and keeps looking: its
-    /// record now counts for changes within `period`. Returns a line for each file.
+    /// Renames the files that the program, which still runs, has left so far and that git would
+    /// run. Renews the record for another `period`. Returns a line for each file.
     pub(super) async fn rescan(
         self,
         confine: &Confinement,
@@ -342,7 +346,8 @@ impl LeftFilesSearch {
         }
     }
 
-    /// Renames files of the program that git would run. Returns a line for each.
+    /// Renames the files left by the program that git would run, and removes the record. Returns a
+    /// line for each file.
     pub(crate) async fn refuse_left(self) -> Vec<String> {
         let Some(started) = self.0 else {
             return Vec::new();
@@ -361,7 +366,8 @@ impl LeftFilesSearch {
     }
 }
 
-/// Runs the command, then renames the files it left that git would run.
+/// Runs the command, then renames the files it left that git would run. The error is the reason why
+/// the command was not started.
 async fn run_and_scan(
     process: Process,
     cancel: CancellationToken,

@@ -15,10 +15,11 @@ const LAST_BYTES: usize = 4096;
 /// Longest path that is quoted, in bytes.
 const MAX_PATH_BYTES: usize = 200;
 
-/// Folders that a command has for itself, so no setting can make more of them visible.
+/// Directories of which each command has an instance of its own, so that no setting can show more
+/// of the machine's.
 const OWN_FOLDERS: &[&str] = &["/dev", "/proc", "/run", "/tmp", "/var/tmp"];
 
-/// Messages of name lookups and connections without a network.
+/// Messages, in lower case, of name lookups and connections that fail without a network.
 const NO_NETWORK: &[&str] = &[
     "could not resolve host",
     "could not resolve proxy",
@@ -34,7 +35,8 @@ const NO_NETWORK: &[&str] = &[
     "eai_again",
 ];
 
-/// Messages of a refused connection: commands do not reach servers of this machine either.
+/// Messages, in lower case, of a refused connection. Without a network, commands cannot reach
+/// servers on this machine either.
 const CONNECTION_REFUSED: &[&str] = &[
     "connection refused",
     "couldn't connect to server",
@@ -42,7 +44,7 @@ const CONNECTION_REFUSED: &[&str] = &[
     "econnrefused",
 ];
 
-/// Messages of a refused access.
+/// Messages, in lower case, of a denied access.
 const REFUSED: &[&str] = &[
     "permission denied",
     "operation not permitted",
@@ -50,10 +52,10 @@ const REFUSED: &[&str] = &[
     "eperm",
 ];
 
-/// Messages of a change where nothing may be changed.
+/// Messages, in lower case, of a write to a read-only file system.
 const READ_ONLY: &[&str] = &["read-only file system", "erofs"];
 
-/// Messages of a file that is not there, or not for commands.
+/// Messages, in lower case, of a file that does not exist or that commands cannot see.
 const NOT_THERE: &[&str] = &["no such file or directory", "enoent"];
 
 const CHANGE_HINT: &str = "commands may change only the workspace, without the settings and hooks of its repository, and $TMPDIR; `write` in \
@@ -81,7 +83,7 @@ pub(super) fn find_cause(content: &str, confinement: &Confinement) -> Option<Str
                 .to_owned(),
         );
     }
-    // The last message is the one that ended the command.
+    // Search from the end: the last such message most likely ended the command.
     let hint = last
         .lines()
         .rev()
@@ -93,7 +95,7 @@ fn has_any(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| text.contains(word))
 }
 
-/// Says the limit on the size of a file.
+/// Describes the limit on the size of a file.
 pub(super) fn file_limit(limits: Option<&Limits>) -> String {
     match limits {
         Some(limits) => format!(
@@ -105,7 +107,7 @@ pub(super) fn file_limit(limits: Option<&Limits>) -> String {
     }
 }
 
-/// Says the limit that a text in lower case speaks of.
+/// Describes the limit that a message in the output is about. `lower` is the output in lower case.
 fn hit_limit(lower: &str, limits: &Limits) -> Option<String> {
     let is_file = [
         "file size limit exceeded",
@@ -130,7 +132,8 @@ fn hit_limit(lower: &str, limits: &Limits) -> Option<String> {
     })
 }
 
-/// Explains a message about a file outside of what commands may read or change.
+/// Explains a message about a file that commands cannot read or change; `None` for any other
+/// message.
 fn folder_hint(line: &str, confinement: &Confinement) -> Option<String> {
     let lower = line.to_lowercase();
     let is_read_only = has_any(&lower, READ_ONLY);
@@ -160,7 +163,7 @@ fn is_own_folder(path: &Path) -> bool {
     OWN_FOLDERS.iter().any(|own| path.starts_with(own))
 }
 
-/// Absolute paths in a message, without the quotes and colons around them.
+/// Returns the absolute paths in a message, without the quotes and colons around them.
 fn absolute_paths(line: &str) -> impl Iterator<Item = &Path> {
     let ends = |c: char| c.is_whitespace() || "'\"`‘’“”:;,()[]<>=".contains(c);
     line.split(ends)

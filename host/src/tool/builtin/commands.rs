@@ -15,7 +15,7 @@ pub struct Commands {
     pub confining: Confining,
     /// Additional environment variables.
     pub env: Passed,
-    /// Shell that gets the command after `-c`. Default: `bash`, or `sh` where there is none.
+    /// Shell that runs the command with `-c`. Default: `bash`, or `sh` if there is no `bash`.
     pub shell: Option<OsString>,
 }
 
@@ -25,16 +25,17 @@ pub enum Confining {
     /// No confinement, as requested.
     #[default]
     Free,
-    /// Not confined, but Rind's own binary at this path ensures that every process ends with the
+    /// No confinement, but Rind's own binary at this path ensures that every process ends with the
     /// call.
     Kept(PathBuf),
     /// Confinement by the kernel.
     Confined(Confinement),
     /// No confinement, although it was requested. Approval questions show the reason.
     Unconfined {
-        /// Reason.
+        /// Reason why commands are not confined.
         why: String,
-        /// Keeper as in `KeptResources`, if there is one.
+        /// Path of Rind's own binary, as in [`Self::Kept`], if it ensures that processes end with
+        /// the call.
         keeper: Option<PathBuf>,
     },
     /// Commands are refused, because they cannot be confined for this reason.
@@ -72,8 +73,9 @@ pub(crate) struct ProcessSurroundings {
 }
 
 impl Commands {
-    /// Commands that the user types: in their own shell, with all their variables and rights.
-    /// `keeper` ends the processes that they leave running.
+    /// Settings for commands that the user types: they run in the user's own shell, with all
+    /// variables and rights of the user. The binary at `keeper` ends the processes that they leave
+    /// running.
     #[must_use]
     pub fn of_user(keeper: Option<PathBuf>, shell: Option<OsString>) -> Self {
         Self {
@@ -83,8 +85,8 @@ impl Commands {
         }
     }
 
-    /// Returns confinement and keeper for a program that runs as commands do. The error is the
-    /// reason why it must not run, worded as the end of a sentence.
+    /// Returns the confinement and the keeper for a program that runs as commands do. The error is
+    /// the reason why the program must not run, phrased to follow "commands".
     pub(crate) async fn around(&self) -> Result<ProcessSurroundings, String> {
         let (confine, keeper) = match self.confining.clone() {
             Confining::Free => (None, None),

@@ -74,7 +74,8 @@ fn edit_change(
         return Ok(None);
     };
     let change = plan_edit(content, asked).ok();
-    // If a file has invalid bytes, its text contains placeholders for them.
+    // The text of a file with invalid bytes has placeholders for them, so its change cannot be
+    // shown.
     let change = change.filter(|plan| plan.encoding != TextEncoding::Damaged);
     Ok(change.map(|plan| FileChange {
         path: asked.path.clone(),
@@ -83,7 +84,8 @@ fn edit_change(
     }))
 }
 
-/// Checks whether the edit can work: the file is as the model read it and contains the text.
+/// Returns the reason why the edit would fail: the file changed since the model read it, or the
+/// text cannot be replaced.
 fn check_edit(
     workspace: &Workspace,
     call: &FileCall,
@@ -100,7 +102,7 @@ fn check_edit(
         .map(|why| unchanged(path, &why)))
 }
 
-/// Formats the reason why an edit is impossible.
+/// Formats the error for an edit that is impossible.
 fn unchanged(path: &str, why: &str) -> String {
     format!("`{path}` is unchanged: {why}")
 }

@@ -12,7 +12,7 @@ use memchr::memmem;
 use super::count_words;
 use super::near_miss::near_miss;
 
-/// Unchanged lines shown before and after the change.
+/// Number of unchanged lines shown before the change, and the same number after it.
 const CONTEXT_LINES: usize = 3;
 
 /// Maximum number of lines shown of the old and of the new text.
@@ -60,7 +60,7 @@ pub(super) fn replace_text(
         return Err("old_text and new_text are the same".to_owned());
     }
     let (flat_old, flat_new) = (flatten_text(old), flatten_text(new));
-    // If the texts differ only in line endings, the edit is meant to change the line endings.
+    // If `old` and `new` differ only in line endings, the edit is meant to change the line endings.
     let is_literal = flat_old == flat_new;
     let text = match is_literal {
         true => FlatText::literal_text(content),
@@ -104,7 +104,8 @@ fn not_found(text: &str, old: &str) -> String {
     }
 }
 
-/// Returns the offsets of the matches to replace. `Err(None)`: there is no match.
+/// Returns the offsets of the matches to replace. The error is `None` if there is no match,
+/// otherwise the reason why the matches cannot be replaced.
 fn find_places(text: &str, old: &str, is_everywhere: bool) -> Result<Vec<usize>, Option<String>> {
     let (text, old) = (text.as_bytes(), old.as_bytes());
     let finder = memmem::Finder::new(old);
@@ -173,12 +174,12 @@ fn flatten_text(text: &str) -> Cow<'_, str> {
 /// A text with CR LF replaced by LF, with a mapping back to the original.
 struct FlatText<'a> {
     text: Cow<'a, str>,
-    /// Offsets in `text` of the line breaks that are CR LF, in order.
+    /// Offsets in `text` of the line breaks that are CR LF in the original, in order.
     crlf: Vec<usize>,
 }
 
 impl<'a> FlatText<'a> {
-    /// Keeps the text unchanged.
+    /// Creates a text that keeps its CR LF.
     fn literal_text(content: &'a str) -> Self {
         Self {
             text: content.into(),
@@ -196,7 +197,7 @@ impl<'a> FlatText<'a> {
         }
     }
 
-    /// Converts an offset in the text to an offset in the content.
+    /// Converts an offset in `text` to an offset in the original.
     fn original_offset(&self, at: usize) -> usize {
         at + self.crlf.partition_point(|offset| *offset < at)
     }
@@ -259,7 +260,7 @@ impl<'a> FlatText<'a> {
     }
 }
 
-/// Formats the first changed place as a unified diff with whole lines.
+/// Formats the change of the first match as a unified diff with complete lines.
 fn edit_snippet(content: &str, at: usize, old: &str, new: &str) -> String {
     let start = content[..at].rfind('\n').map_or(0, |line| line + 1);
     let old_end = at + old.len();

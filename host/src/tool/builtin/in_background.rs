@@ -17,8 +17,8 @@ use super::answer::ending_text;
 use super::background::answer_text;
 use super::cause::find_cause;
 
-/// Time for which the start of a command is watched. If it fails within this time, the first answer
-/// reports it.
+/// Time for which the answer to the call waits after the start. If the command fails within this
+/// time, that answer reports it.
 const START_WATCH: Duration = Duration::from_millis(1000);
 
 /// Interval at which the files that a running command leaves are checked. The user may run git at
@@ -28,8 +28,8 @@ const LOOK_PERIOD: Duration = Duration::from_secs(300);
 /// Number of last lines of output that are searched for the cause of a failure.
 const LAST_LINES: usize = 40;
 
-/// A command that has started and is not yet in an answer. Dropping this ends the command, because
-/// the model would not know its id.
+/// A command that was started and whose id the model does not know yet. Dropping this before the
+/// answer stops the command, because nobody could refer to it.
 pub(super) struct StartedCommand {
     command: Arc<BackgroundCommand>,
     commands: BackgroundCommands,
@@ -45,7 +45,8 @@ impl StartedCommand {
         }
     }
 
-    /// Waits a moment, and answers whether the command continues.
+    /// Waits at most `START_WATCH` for the end of the command, then answers with its output and
+    /// state.
     pub(super) async fn answer_start(mut self, cancel: &CancellationToken) -> ToolOutput {
         tokio::select! {
             _ = self.command.wait_ended() => {}
@@ -104,7 +105,8 @@ pub(super) async fn run_in_background(process: Process, command: Arc<BackgroundC
     });
 }
 
-/// Records the end of a command whose task is dropped or panics: it would count as running forever.
+/// Records an end when dropped, so that a command whose task is dropped or panics does not count as
+/// running forever.
 struct LostCommand<'a>(&'a BackgroundCommand);
 
 impl Drop for LostCommand<'_> {
@@ -120,7 +122,8 @@ impl Drop for LostCommand<'_> {
     }
 }
 
-/// Runs the process; from time to time and at its end, renames the files it left that git would run.
+/// Runs the process. Every `LOOK_PERIOD` and after the end, renames the files it left that git
+/// would run.
 async fn run_and_scan(
     process: Process,
     cancel: &CancellationToken,
@@ -138,7 +141,7 @@ async fn run_and_scan(
         let Some(confine) = &confine else {
             continue;
         };
-        // Poll the command during the check: its pipe would fill, and the command would block.
+        // Poll the command during the check too; otherwise its pipe would fill up and block it.
         let mut again = pin!(look.rescan(confine, 2 * LOOK_PERIOD));
         let mut ended = None;
         let (next, lines) = loop {
@@ -157,7 +160,7 @@ async fn run_and_scan(
     Ok((result, refused))
 }
 
-/// Runs the process with `bash`, or with `sh` where there is none.
+/// Runs the process, with `sh` instead of its program if that program does not exist.
 pub(super) async fn run_with_shell(
     process: Process,
     cancel: &CancellationToken,

@@ -2,7 +2,7 @@
 //!
 //! Each file holds one tool. The workspace limits the files that a tool can touch, and the policy
 //! decides whether a call runs; a tool must not ask the user itself. Most file tools are a
-//! `FileTool`: plain functions that block and run off the async threads.
+//! `FileTool`, which runs their blocking functions off the async threads.
 //!
 //! Start from [`all`].
 
@@ -151,7 +151,7 @@ where
 /// Timeout for work that only reads the workspace.
 const MAX_LOOK: Duration = Duration::from_secs(30);
 
-/// Timeout for reading the target of a call before an approval question.
+/// Timeout for each look at the workspace before an approval question.
 const MAX_TARGET: Duration = Duration::from_secs(1);
 
 /// Work of a tool on files of the workspace. May block.
@@ -166,12 +166,12 @@ type FileTarget<A> = fn(&Workspace, &A) -> Result<Option<String>, WorkspaceError
 /// Returns the change that a call would make. May block.
 type FileChanging<A> = fn(&Workspace, &A) -> Result<Option<FileChange>, WorkspaceError>;
 
-/// Longest text of a file whose change is shown, in bytes, before and after it together.
+/// Maximum size of a change that is shown, in bytes: the texts before and after it together.
 const MAX_CHANGE_BYTES: usize = 2 << 20;
 
 /// Context of one call of a file tool.
 struct FileCall {
-    /// Cancellation of the work.
+    /// Token that cancels the work.
     cancel: CancellationToken,
     /// Id of the call.
     id: Arc<str>,
@@ -188,7 +188,8 @@ impl FileCall {
         let id = ctx.caller.call.clone();
         Self {
             cancel: ctx.cancel.clone(),
-            // A result without a call id cannot be found in the conversation later.
+            // Without a call id, the result could not be found in the conversation later, so the
+            // file does not become known.
             known: ctx.known.clone().filter(|_| id.is_some()),
             id: id.unwrap_or_else(|| "".into()),
             step: (context.turn, context.step),
@@ -305,7 +306,7 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
         .boxed()
     }
 
-    /// Read-only work is abandoned on timeout or cancellation.
+    /// Runs the tool off the async threads. Read-only work is abandoned on timeout or cancellation.
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         with_arguments(value, move |asked: A| async move {
             let (work, call) = (self.work, FileCall::new(ctx));

@@ -35,8 +35,8 @@ pub(super) fn near_miss(text: &str, old: &str) -> Option<String> {
     nearest_line(text, old)
 }
 
-/// A text with invisible differences normalized away, and for each of its bytes the offset of the
-/// original character.
+/// A text without differences that are hard to see, such as white space and kinds of quotes, and
+/// for each of its bytes the offset of the original character.
 struct FoldedText {
     text: String,
     offsets: Vec<usize>,
@@ -95,7 +95,8 @@ impl FoldedText {
     }
 }
 
-/// Finds a match that is equal except for invisible differences.
+/// Finds the first match that differs from `old` only in white space and in similar characters, and
+/// in case if `folds_case`. Returns its range in `text`.
 fn find_folded(text: &str, old: &str, folds_case: bool) -> Option<Range<usize>> {
     let wanted = FoldedText::new(old, folds_case);
     if wanted.text.is_empty() {
@@ -118,7 +119,7 @@ fn is_mark(c: char) -> bool {
     ('\u{300}'..='\u{36f}').contains(&c)
 }
 
-/// Describes the first difference between the match and the wanted text.
+/// Describes the first difference between the match in `text` at `place` and `old`.
 fn first_difference(text: &str, place: Range<usize>, old: &str) -> String {
     let inner = old.trim();
     let found = &text[place.clone()];
@@ -142,7 +143,8 @@ fn first_difference(text: &str, place: Range<usize>, old: &str) -> String {
     }
     let at = place.start + same;
     let (ours, theirs) = (&text[at..place.end], &inner[same..]);
-    // The difference may be inside a run of white space whose beginning is equal.
+    // The difference may be inside a run of white space that begins the same: show the complete
+    // run.
     let back = trailing_space(&text[place.start..at]).len();
     let is_space = |text: &str| text.chars().next().is_none_or(char::is_whitespace);
     let what = if is_space(ours) || is_space(theirs) {
@@ -173,7 +175,8 @@ fn first_difference(text: &str, place: Range<usize>, old: &str) -> String {
     )
 }
 
-/// Finds the line that is most similar to the longest line of the wanted text.
+/// Describes the line of `text` that is most similar to the longest line of `old`; `None` if no
+/// line is similar enough.
 fn nearest_line(text: &str, old: &str) -> Option<String> {
     let wanted: Vec<&str> = old.lines().collect();
     let is_like = |line: &&&str| line.len() <= MAX_LIKE_BYTES && !line.trim().is_empty();

@@ -27,7 +27,8 @@ const CAP_BYTES_SHOWN: usize = 256 * 1024;
 /// Maximum number of lines in one answer.
 const CAP_LINES: u64 = 2_000;
 
-/// Bytes at the start of a file that decide whether it is text.
+/// Number of bytes at the start of a large file that are searched for a NUL, which marks binary
+/// data.
 const SNIFF_BYTES: usize = 8 * 1024;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -92,10 +93,11 @@ pub(crate) fn read_held(
     Ok(read_open(content, content.len() as u64, cancel, &asked)?.output)
 }
 
-/// Answer with the range of the file that it shows.
+/// Answer to a call, with the range of the file that it shows.
 struct ReadAnswer {
     output: ToolOutput,
-    /// Version of the file, if all of it was read.
+    /// Version of the file by its content; `None` if the content was not hashed, as for a large
+    /// file.
     version: Option<FileVersion>,
     /// First and last line that are shown completely.
     lines: Option<(u64, u64)>,
@@ -294,7 +296,8 @@ fn read_image(file: impl Read, size: u64, path: &str) -> std::io::Result<ToolOut
     })
 }
 
-/// Builds the answer if the next line does not fit.
+/// Builds the answer when line `number` does not fit: the lines before it, or the beginning of the
+/// line if it is the first one.
 fn cut_by_bytes(mut text: Vec<u8>, before: usize, first: u64, number: u64) -> ToolOutput {
     if before > 0 {
         text.truncate(before);

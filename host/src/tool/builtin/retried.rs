@@ -1,4 +1,4 @@
-//! Confinement that failed to set up, and that each call tries again.
+//! Confinement whose setup has failed and is tried again at each call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 
 use super::super::process::confine::{Confinement, Obstacle};
 
-/// Sets up the confinement.
+/// Function that sets up the confinement, or returns the reason why that fails.
 type Detect = dyn Fn() -> BoxFuture<'static, Result<Confinement, Obstacle>> + Send + Sync;
 
 /// A confinement that each call tries to set up until one succeeds. Clones share the result.
@@ -20,8 +20,9 @@ pub struct Retried {
 }
 
 impl Retried {
-    /// Creates commands that run `detect` at each call until it succeeds. `wanted` describes the
-    /// permissions of commands once setup succeeds; its mechanism may differ from the one found.
+    /// Creates a confinement that calls `detect` at each call until it succeeds. `wanted` describes
+    /// the permissions of commands after that; the mechanism that `detect` finds may differ from
+    /// the one in `wanted`.
     pub fn new(
         wanted: Confinement,
         detect: impl Fn() -> BoxFuture<'static, Result<Confinement, Obstacle>> + Send + Sync + 'static,

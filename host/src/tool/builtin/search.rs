@@ -1,7 +1,7 @@
 //! `search`: finds lines in files of the workspace that match a regular expression.
 //!
 //! Pattern size, memory and time are bounded, because patterns come from the model and files from
-//! anywhere. The search leaves out files that git ignores, and ends in a file at the first NUL
+//! anywhere. The search leaves out files that git ignores, and stops in each file at the first NUL
 //! byte, which marks binary data.
 
 use std::io::{self, Read};
@@ -38,12 +38,12 @@ const DEFAULT_MATCHES: usize = 10_000;
 /// Maximum length of a line that is shown completely, in bytes.
 const MAX_LINE_BYTES: usize = 2_000;
 
-/// Maximum memory for one line of a file; a file with a longer line is skipped.
+/// Maximum memory for one line of a file, in bytes; a file with a longer line is skipped.
 const MAX_HEAP_BYTES: usize = 4 * 1024 * 1024;
 
-/// Maximum size of the compiled pattern. If the fast matchers give up, each byte of a file costs
-/// time linear in the pattern size: nested repetitions such as `((a{1,50}){1,50}){1,50}` would take
-/// minutes for a file.
+/// Maximum size of the compiled pattern, in bytes. If the fast matchers give up, each byte of a
+/// file costs time linear in the pattern size: nested repetitions such as `((a{1,50}){1,50}){1,50}`
+/// would take minutes for a file.
 const MAX_PATTERN_BYTES: usize = 256 * 1024;
 
 /// Prefix of the regex crate's error for an oversized pattern.
@@ -52,7 +52,7 @@ const TOO_LARGE: &str = "compiled regex exceeds size limit";
 /// Maximum length of a pattern, or of the regex crate's error, in an error message, in bytes.
 const SHOWN_PATTERN_BYTES: usize = 200;
 
-/// Memory limit of the fast matchers.
+/// Maximum memory of the fast matchers, in bytes.
 const MAX_FAST_BYTES: usize = 8 * 1024 * 1024;
 
 /// Time limit of one search, after which it returns the matches found so far.

@@ -68,7 +68,8 @@ fn write_change(
         content => content?,
     };
     let decoded = encoding::decode_file(content);
-    // The text of a file with invalid bytes has stand-ins for them.
+    // The text of a file with invalid bytes has placeholders for them, so its change cannot be
+    // shown.
     let decoded = decoded.filter(|decoded| decoded.encoding != TextEncoding::Damaged);
     Ok(decoded.map(|decoded| FileChange {
         path: asked.path.clone(),
@@ -77,7 +78,7 @@ fn write_change(
     }))
 }
 
-/// Bytes to write, and the expected state of the file before.
+/// Bytes to write, and the expected state of the file before the write.
 struct WritePlan {
     bytes: Vec<u8>,
     expected: ExpectedFile,
@@ -105,7 +106,7 @@ fn plan_write(
         }
         Err(error) => return Err(error),
     };
-    // No text is lost if the file does not exist or its content stays the same.
+    // No text is lost if the file is empty or its content stays the same.
     let is_harmless = old
         .as_ref()
         .is_some_and(|old| old.is_empty() || old == asked.content.as_bytes());
@@ -162,7 +163,7 @@ fn plan_write(
     })
 }
 
-/// Reports CR LF line endings that the new content loses.
+/// Returns a note for the model if all lines ended in CR LF and the new content has only LF.
 fn line_end_note(old: &str, new: &str) -> Option<String> {
     let is_crlf = |text: &str| {
         let n_breaks = text.matches('\n').count();

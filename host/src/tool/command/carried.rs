@@ -1,9 +1,9 @@
-//! Arguments that are commands: options of well-known programs that start other programs or write
-//! to a given file.
+//! Finds arguments that are commands: options of well-known programs that start other programs or
+//! write to a given file.
 //!
-//! This is not a list of everything that such programs can do: a rule that allows `make *` allows
-//! all of the makefile. The list covers programs that users consider harmless, so that a rule or an
-//! "always" answer for `git log …` does not allow an arbitrary command in an option. Start from
+//! This does not cover everything that such programs can do: a rule that allows `make *` allows all
+//! of the makefile. It covers programs that users consider harmless, so that a rule or an "always"
+//! answer for `git log …` does not allow an arbitrary command in an option. Start from
 //! [`read_carried`].
 
 mod table;
@@ -11,18 +11,19 @@ mod table;
 use super::{Command, Word};
 use table::{CARRIERS, GIT, git_letters};
 
-/// A program, and those of its arguments that are commands or output files.
+/// A program, and which of its arguments can be commands or output files.
 struct CarrierProgram {
     names: &'static [&'static str],
-    /// Letters of short options, including combined ones.
+    /// Letters of dangerous short options, which may be combined with other letters.
     letters: &'static str,
-    /// Long options without dashes. Programs accept any unambiguous prefix.
+    /// Dangerous long options without dashes. Programs accept any unambiguous prefix.
     long: &'static [&'static str],
-    /// Options with a single dash, and other whole words.
+    /// Dangerous options with a single dash, and other dangerous words.
     words: &'static [&'static str],
     /// Verbs whose arguments can all be commands.
     verbs: &'static [&'static str],
-    /// The only verbs that start no other program; if empty, all verbs except `verbs`.
+    /// The only verbs that start no other program. If empty, every verb that is not in `verbs`
+    /// counts as harmless.
     harmless: &'static [&'static str],
     /// Options before the verb whose value is the next word; a long one also takes its value after
     /// `=`.
@@ -48,7 +49,8 @@ pub(super) fn own_program_of_git(name: &str) -> Option<&str> {
     name.strip_prefix("git-").filter(|verb| !verb.is_empty())
 }
 
-/// Marks the command as doubtful if an argument of this part is, or can be, a command.
+/// Marks the command as doubtful if one of the arguments of the program `name` is, or can be, a
+/// command or an output file.
 pub(super) fn read_carried(name: &str, arguments: &[Word], command: &mut Command) {
     if let Some(verb) = own_program_of_git(name) {
         let verb = [Word::Literal(verb.to_owned())];
@@ -70,8 +72,8 @@ pub(super) fn read_carried(name: &str, arguments: &[Word], command: &mut Command
         return command.doubt(format!("`{name} {verb}` may start or write anything"));
     }
     for (at, word) in arguments.iter().enumerate() {
-        // A word with braces, or a file name that begins with a dash, could expand to such an
-        // option.
+        // The shell may expand an unknown word, such as one with braces or a glob that matches a
+        // file named like an option, to a dangerous option.
         let Word::Literal(text) = word else {
             return command.doubt(format!("`{name}` with what is not known here"));
         };
@@ -121,8 +123,8 @@ impl CarrierProgram {
         self.verbs.contains(&verb) || (!self.harmless.is_empty() && !self.harmless.contains(&verb))
     }
 
-    /// Whether this argument is a command. `verb` is the first argument that is not an option, if
-    /// it precedes this one.
+    /// Whether this argument can be a command or an output file. `verb` is the first argument that
+    /// is not an option, if it precedes this one.
     fn carries_argument(&self, at: usize, text: &str, verb: Option<&str>) -> bool {
         if self.words.contains(&text) {
             return true;

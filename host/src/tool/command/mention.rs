@@ -40,7 +40,8 @@ impl CommandPattern {
         if wanted.is_over() {
             return false;
         }
-        // The positions among the words at which texts of `others` occur are unknown.
+        // The texts of `others` may occur anywhere among the words, so search them before and
+        // after.
         for text in others() {
             wanted.take_words(text);
         }
@@ -49,7 +50,8 @@ impl CommandPattern {
             match word.literal() {
                 Some(text) => wanted.take_words(text),
                 // An unknown word after the program, as in `runner git $X`, may expand to the rest.
-                // If the program is the part's own, the pattern was matched before.
+                // If the program is the first word of the part, the caller has already compared the
+                // words.
                 None if wanted.n_taken > 0 && !is_of_program => return true,
                 None => {}
             }
@@ -85,7 +87,8 @@ impl WordsInOrder {
         }
     }
 
-    /// Consumes the wanted words that occur in a text.
+    /// Counts the next words of the pattern as found if a text contains them, whole or in its
+    /// pieces.
     fn take_words(&mut self, text: &str) {
         self.take_word(text);
         if has_pieces(text) {
@@ -115,7 +118,7 @@ impl WordsInOrder {
 }
 
 /// Whether a pattern word can match this word. A star can span several words, so only the text
-/// before it is compared.
+/// before the first star is compared, or the text after it if nothing is before it.
 fn is_word(pattern: &str, text: &str) -> bool {
     match pattern.split_once(STAR) {
         None => pattern == text,

@@ -33,10 +33,11 @@ pub const MAX_BYTES: usize = 128 * 1024 - 1;
 /// Maximum number of parts of a command.
 const MAX_PARTS: usize = 1000;
 
-/// Maximum length of a text that "always" may cover. The user would not read a longer one.
+/// Maximum length, in bytes, of the scope of an "always" answer: the texts of all parts together,
+/// or one path. The user would not read a longer one.
 pub(super) const MAX_COVER_BYTES: usize = 200;
 
-/// Maximum number of parts that "always" may cover.
+/// Maximum number of different parts that an "always" answer may cover.
 const MAX_COVERED: usize = 8;
 
 /// One word of a command.
@@ -44,7 +45,8 @@ const MAX_COVERED: usize = 8;
 pub enum Word {
     /// Literal text.
     Literal(String),
-    /// Text that only the shell knows, which may expand to several words or none.
+    /// Text that is unknown before the shell expands it, such as `$X`; it may become several words
+    /// or none.
     Any,
 }
 
@@ -57,17 +59,17 @@ impl Word {
     }
 }
 
-/// A program that a command starts, or a file that it writes with `>`.
+/// Part of a command: a program that the command starts, or a file to which it redirects output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The program and its arguments; the file if [`Part::is_redirection`].
     words: Vec<Word>,
     /// Whether variable assignments precede the program, which may change its behavior.
     is_altered: bool,
-    /// Whether the part is a file that another part's output is written to.
+    /// Whether the part is a file to which output is redirected.
     is_redirection: bool,
-    /// Further texts for rules that deny: other names of a redirection's file, values of variable
-    /// assignments, and the known fragments of unknown words.
+    /// Further texts that deny rules are matched against: other names of a redirection's file,
+    /// values of variable assignments, and the known fragments of unknown words.
     others: Vec<String>,
 }
 
@@ -77,7 +79,8 @@ pub struct Part {
 /// [`Command::why_asked`] first; a rule that denies can match `parts` in any case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
-    /// Programs that it starts, also inside substitutions and through programs that start others.
+    /// Programs that the command starts, including those in substitutions and those that other
+    /// programs start, and files to which the command redirects output.
     pub parts: Vec<Part>,
     /// Reason why `parts` may be incomplete; `None` if the list is certainly complete.
     pub doubt: Option<String>,
@@ -117,8 +120,8 @@ impl Command {
         command
     }
 
-    /// Resolves the files that the command writes with `place`, as the file tools do: to a path
-    /// relative to the workspace if the file is inside.
+    /// Resolves the files of redirections with `place`, as the file tools resolve their paths: a
+    /// file inside the workspace gets a path relative to the workspace.
     #[must_use]
     pub fn resolved(mut self, place: impl Fn(&str) -> WorkspacePath) -> Self {
         for part in self.parts.iter_mut().filter(|part| part.is_redirection) {
@@ -135,7 +138,7 @@ impl Command {
                 let as_written = std::mem::replace(path, known);
                 part.others.push(as_written);
             } else if !path.starts_with('/') {
-                // The path leads out of the workspace, by `..` or a symlink.
+                // The relative path leads out of the workspace, by `..` or a symlink.
                 let why = format!("the target of `> {path}` is unknown");
                 self.outside.get_or_insert(why);
                 part.words = vec![Word::Any];
@@ -158,8 +161,9 @@ impl Command {
         self.outside.get_or_insert_with(|| why.into());
     }
 
-    /// Marks the command as outside the grammar if it uses relative paths after changing the
-    /// working directory, or writes to a path with `..`.
+    /// Marks the command as outside the grammar if it changes the working directory and uses a
+    /// relative path for a later program or for a redirection, or if it redirects output to a path
+    /// with `..`, below `/proc/` or below `/dev/fd/`.
     fn look_at_folders(&mut self) {
         let moves = |part: &Part| part.name().is_some_and(|name| MOVING.contains(&name));
         let first_move = self.parts.iter().position(moves);
@@ -251,7 +255,7 @@ impl Part {
         }
     }
 
-    /// Returns the base name of its program, if known.
+    /// Returns the base name of the part's program, if known.
     fn name(&self) -> Option<&str> {
         let program = self.words.first()?.literal()?;
         (!self.is_redirection).then(|| starters::base_name(program))
@@ -269,7 +273,7 @@ impl Part {
         self.is_altered
     }
 
-    /// Whether the part is a file that output is written to.
+    /// Whether the part is a file to which output is redirected.
     #[must_use]
     pub fn is_redirection(&self) -> bool {
         self.is_redirection
@@ -310,7 +314,7 @@ impl Part {
     }
 }
 
-/// Quotes a word as in a shell, which is also the syntax of patterns in rules.
+/// Quotes a word where a shell needs it. Patterns in rules have the same syntax.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,@%+=^".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) && !word.starts_with('=') {

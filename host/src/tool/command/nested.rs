@@ -1,5 +1,5 @@
-//! Programs that start other programs given in their arguments, such as `env`, `xargs` and `sh -c`:
-//! the started programs become parts of the command too.
+//! Parses programs that start other programs given in their arguments, such as `env`, `xargs` and
+//! `sh -c`: the started programs become parts of the command too.
 //!
 //! Only exact forms are parsed: known options, no `--`, the inner command as separate words.
 //! Anything else is marked as doubtful. Start from [`start_read`].
@@ -52,8 +52,8 @@ const CHANGING: &[&str] = &[
     "zmodload",
 ];
 
-/// Builtins that some shells let evaluate a word as arithmetic, where an array index can contain a
-/// command.
+/// Builtins that evaluate a word as arithmetic in some shells; an array index in such a word can
+/// contain a command.
 const EVALUATING: &[&str] = &[
     "[", "break", "continue", "exit", "kill", "printf", "return", "shift", "test", "ulimit", "wait",
 ];
@@ -141,7 +141,7 @@ fn read_nested(
     }
     // These builtins also work after `command` and `builtin`.
     if CHANGING.contains(&program) {
-        command.doubt(format!("`{program}` may change what follows"));
+        command.doubt(format!("`{program}` may change what the later commands do"));
     }
     let evaluates = |word: &Word| word.literal().is_none_or(|text| text.contains(['$', '`']));
     if EVALUATING.contains(&program) && arguments.iter().any(evaluates) {
@@ -157,7 +157,7 @@ fn read_nested(
     } else if name == "find" {
         read_find(arguments, depth, command);
     } else if name == "printf" && may_be_option_v(arguments.first()) {
-        command.doubt("`printf -v` may change what follows");
+        command.doubt("`printf -v` may change what the later commands do");
     } else if let Some(wrapper) = WRAPPERS.iter().find(|(wrapper, ..)| *wrapper == name) {
         read_wrapped(wrapper, arguments, is_altered, depth, command);
     }
@@ -168,8 +168,8 @@ fn may_be_option_v(word: Option<&Word>) -> bool {
     word.is_some_and(|word| word.literal().is_none_or(|text| text.starts_with("-v")))
 }
 
-/// Returns the words of an inner command in which another program substitutes `mark`: a word that
-/// contains `mark` is unknown until it runs.
+/// Returns the words of an inner command in which another program replaces `mark`: a word that
+/// contains `mark` is unknown until the command runs.
 fn fill_words(words: &[Word], mark: &str) -> Vec<Word> {
     let fill = |word: &Word| match word {
         Word::Literal(text) if !text.contains(mark) => word.clone(),
@@ -194,8 +194,8 @@ fn read_shell(name: &str, arguments: &[Word], depth: usize, command: &mut Comman
                     return command.doubt(format!("`{name} {option}`"));
                 }
                 if letters.contains('c') {
-                    // Shells differ in where they accept options; later words become positional
-                    // parameters.
+                    // Accept one word after `-c` only: shells differ in where they accept options,
+                    // and later words become positional parameters.
                     return match (rest.next().and_then(Word::literal), rest.next()) {
                         (Some(text), None) if !text.starts_with(['-', '+']) => {
                             read::read_command(text, depth + 1, command)

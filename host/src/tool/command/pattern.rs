@@ -21,7 +21,8 @@ const UNKNOWN: char = '\u{1}';
 /// Sentinel at the start of the text of a redirection.
 const WRITES: char = '\u{2}';
 
-/// Maximum number of unknown words in a part that a rule allows.
+/// Maximum number of unknown words in a part that a rule allows. Each one doubles the number of
+/// texts to match.
 const MAX_UNKNOWN: u32 = 4;
 
 /// Result of matching a pattern against a part.
@@ -52,7 +53,7 @@ pub enum Matched {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandPattern {
     text: String,
-    /// Words without quotes, with [`STAR`] for each `*`.
+    /// Words of the pattern without quotes, with [`STAR`] for each `*`.
     pub(super) words: Vec<String>,
     pub(super) is_redirection: bool,
 }
@@ -61,7 +62,7 @@ impl CommandPattern {
     /// Parses a pattern from the settings, with the parser for commands.
     ///
     /// # Errors
-    /// The pattern names no program, is more than one command, or cannot match any.
+    /// The pattern names no program, is more than one command, or can match no command.
     pub fn new(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.is_empty() {
@@ -111,7 +112,7 @@ impl CommandPattern {
         &self.text
     }
 
-    /// Returns the program that it names, if that is literal.
+    /// Returns the program that the pattern names; `None` for a redirection or a name with `*`.
     #[must_use]
     pub fn program(&self) -> Option<&str> {
         let program = self.words.first().filter(|_| !self.is_redirection)?;
@@ -126,8 +127,8 @@ impl CommandPattern {
         fixed.filter(|c| *c != STAR).count() + self.words.len()
     }
 
-    /// Matches a part for a rule that allows: the program and file must be exactly as in the
-    /// pattern.
+    /// Matches a part for a rule that allows: the part must spell the program or file exactly as
+    /// the pattern does.
     #[must_use]
     pub fn matched(&self, part: &Part) -> Matched {
         let n_unknown = part.words.iter().filter(|word| **word == Word::Any).count();
@@ -135,7 +136,8 @@ impl CommandPattern {
         if n_unknown > MAX_UNKNOWN {
             return self.matched_open(part.words(), part);
         }
-        // An unknown word may expand to nothing or to several words: try both.
+        // An unknown word may expand to nothing, so the pattern must match with and without each
+        // one.
         let mut readings = 0..1_u32 << n_unknown;
         if readings.all(|bits| self.covers(&text_of(part, &part.words, bits))) {
             Matched::Yes
@@ -144,9 +146,9 @@ impl CommandPattern {
         }
     }
 
-    /// Matches a part for a rule that asks or denies. This compares the program's base name, with
-    /// and without options before a verb, and each name of a file; the pattern's words anywhere in
-    /// the part are a possible match.
+    /// Matches a part for a rule that asks or denies. The program also matches by its base name and
+    /// without the options before its verb, and a file by each of its paths. If the pattern's words
+    /// only occur elsewhere in the part, that is a possible match.
     #[must_use]
     pub fn matched_by_name(&self, part: &Part) -> Matched {
         let mut found = Matched::No;
@@ -163,7 +165,7 @@ impl CommandPattern {
         found
     }
 
-    /// Whether the pattern covers a text in which only a `*` may match unknown words.
+    /// Whether the pattern matches the complete text. Only a `*` matches an unknown word.
     fn covers(&self, text: &[char]) -> bool {
         self.pieces()
             .iter()
@@ -183,7 +185,8 @@ impl CommandPattern {
         }
     }
 
-    /// Returns the pattern as texts; if it ends with ` *`, also without that ending.
+    /// Returns the pattern in the form of the matched texts; if it ends with ` *`, also without
+    /// that ending.
     fn pieces(&self) -> Vec<Vec<char>> {
         let join = |words: &[String]| {
             let mut pieces = Vec::new();
@@ -242,8 +245,8 @@ fn part_spellings(part: &Part) -> Vec<Vec<Word>> {
     spellings
 }
 
-/// Returns the text of a part with these words. Each unknown word is present if its bit in `bits`
-/// is set.
+/// Returns the text of a part with these words. The n-th unknown word is included if bit n of
+/// `bits` is set.
 fn text_of(part: &Part, words: &[Word], bits: u32) -> Vec<char> {
     let mut text = Vec::new();
     if part.is_redirection {

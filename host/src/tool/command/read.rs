@@ -84,7 +84,7 @@ struct ShellReader<'a> {
 #[derive(Default)]
 struct SimpleCommand {
     words: Vec<Word>,
-    /// Texts of its assignments, and known fragments of its unknown words.
+    /// Texts of the command's assignments, and the known text in its unknown words.
     others: Vec<String>,
     has_assignments: bool,
     has_redirections: bool,
@@ -100,7 +100,7 @@ impl SimpleCommand {
 #[derive(Default)]
 struct WordBuilder {
     text: String,
-    /// Whether a fragment is only known to the shell.
+    /// Whether the word contains an expansion, whose text only the shell knows.
     is_any: bool,
     is_quoted: bool,
 }
@@ -289,7 +289,7 @@ impl<'a> ShellReader<'a> {
         } = simple;
         if words.is_empty() {
             if has_assignments {
-                self.mark_doubt("it sets variables, which may change what follows");
+                self.mark_doubt("it sets variables, which may change what the later commands do");
             } else if simple.has_redirections && !self.is_pattern {
                 self.mark_outside("a redirection without a command");
             }
@@ -391,7 +391,7 @@ impl<'a> ShellReader<'a> {
                     self.read_strange(&mut word, "braces");
                     self.read_plain(&mut word);
                 }
-                // As a separate word, a brace is a name or reserved.
+                // A brace as a separate word is a name or a reserved word.
                 '{' | '}' if before.is_none() && self.peek_at(1).is_none_or(ends_word) => {
                     self.read_strange(&mut word, "braces");
                 }
@@ -401,7 +401,7 @@ impl<'a> ShellReader<'a> {
                 }
                 '!' => self.read_strange(&mut word, "`!`"),
                 _ if c.is_control() => self.mark_doubt("a control character"),
-                // Some locales treat these as blanks.
+                // In some locales, shells split words at these characters.
                 _ if c.is_whitespace() => self.mark_doubt("a blank that is none everywhere"),
                 _ => self.read_strange(&mut word, "a letter that is not ASCII, outside of quotes"),
             }
@@ -413,8 +413,8 @@ impl<'a> ShellReader<'a> {
         word.text.extend(self.next());
     }
 
-    /// Takes a character that the shell reads literally or expands, and that is outside the
-    /// grammar.
+    /// Adds to the word a character that is outside the grammar and that the shell reads literally
+    /// or expands.
     fn read_strange(&mut self, word: &mut WordBuilder, why: &str) {
         self.mark_outside(why);
         self.read_plain(word);
@@ -527,7 +527,7 @@ fn ends_word(c: char) -> bool {
     " \t\n;&|<>()".contains(c)
 }
 
-/// Whether a source word assigns a variable or an array element.
+/// Whether a word, as written, assigns a variable or an array element.
 fn is_assignment(written: &[char]) -> bool {
     let Some(at) = written.iter().position(|c| *c == '=') else {
         return false;

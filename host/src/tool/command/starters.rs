@@ -1,5 +1,5 @@
-//! Lists of programs that start others: `starters.txt`, and those whose arguments are parsed (see
-//! `nested.rs`).
+//! Lists programs that start others: those in `starters.txt`, and those whose arguments are parsed
+//! (see `nested.rs`).
 
 use std::sync::LazyLock;
 
@@ -32,7 +32,7 @@ pub(super) fn base_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
-/// Whether a program starts programs named in its arguments, in a form that is not parsed.
+/// Whether a program starts other programs named in its arguments, and these are not parsed.
 pub(in super::super) fn runs_unread(program: &str) -> bool {
     let name = base_name(program);
     // The arguments of `bash-5.2` and `env9` are not parsed, although those of `bash` and `env`
@@ -42,8 +42,8 @@ pub(in super::super) fn runs_unread(program: &str) -> bool {
     is_of_version || (!is_read(name) && is_in(&LISTS.runs, name))
 }
 
-/// Whether a program starts a program named in its arguments. A rule that allows all of its
-/// commands would allow every command.
+/// Whether a program starts a program named in its arguments. A rule that allows such a program
+/// with any arguments would allow every command.
 pub(crate) fn runs_others(program: &str) -> bool {
     let name = base_name(program);
     runs_unread(name)
@@ -52,7 +52,8 @@ pub(crate) fn runs_others(program: &str) -> bool {
         || WRAPPERS.iter().any(|(wrapper, ..)| *wrapper == name)
 }
 
-/// Whether the first argument of a program hardly indicates its effect.
+/// Whether the first argument of a program says little about its effect, because the program may
+/// run other programs or scripts.
 pub(super) fn may_run_others(program: &str) -> bool {
     let name = base_name(program);
     runs_others(name) || name == "find" || is_in(&LISTS.scripts, name)
@@ -66,7 +67,7 @@ fn is_in(list: &[&str], name: &str) -> bool {
     })
 }
 
-/// Returns `python` for `python3.12`.
+/// Removes the version from the end of a program's name: `python` for `python3.12`.
 fn without_version(name: &str) -> &str {
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || ".-".contains(c));
     if bare.is_empty() { name } else { bare }

@@ -1,7 +1,7 @@
-//! Rules that can never apply, because of the tools that there are.
+//! Finds rules that can never apply, because none of the tools makes a call that they match.
 //!
-//! A rule that denies and never applies is a guard that does not guard, so each is described with
-//! what to do. Start from [`PolicyRule::fault`].
+//! A denying rule that never applies protects nothing, so each fault is described with what to do.
+//! Start from [`PolicyRule::fault`].
 
 use super::Rule;
 use super::rule::{BASH, OF_FILES, PolicyRule};
@@ -57,7 +57,7 @@ impl PolicyRule {
         })
     }
 
-    /// Describes a rule whose other conditions hold for no call of the tools that it names.
+    /// Describes why the other conditions of a rule match no call of the tools that it names.
     fn contradiction(&self, named: &[&ToolSpec]) -> Option<String> {
         let (key, of_key) = match (&self.command, &self.path) {
             (Some(_), _) => ("command", &[BASH][..]),

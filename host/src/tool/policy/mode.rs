@@ -1,7 +1,8 @@
 //! Modes of approval, which a person switches while the program runs.
 //!
-//! A mode decides only about calls that no rule and no hook mentions, or makes a decision stricter: it
-//! never loosens a rule. Start from [`ApprovalMode`].
+//! A mode decides only about calls that no rule and no hook mentions, or makes a decision stricter.
+//! Only [`ApprovalMode::Full`] also allows calls about which a rule asks; no mode allows a call
+//! that a rule denies. Start from [`ApprovalMode`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,22 +13,22 @@ use super::super::subject::{Subject, WorkspacePath};
 use super::PolicyCall;
 use crate::message::EffectClass;
 
-/// Names of folders whose files configure agents. Changing them is asked about in every mode
-/// but [`ApprovalMode::Full`].
+/// Names of folders whose files configure agents. [`ApprovalMode::AcceptEdits`] still asks about
+/// changes in them.
 const ASKED_FOLDERS: [&str; 2] = [".rind", ".claude"];
 
 /// Prompt of the turn that carries out a plan, once the user approved it.
 pub const CARRY_OUT_PLAN: &str =
     "The plan is approved. Carry it out now, step by step, and check the result as the plan says.";
 
-/// Way in which calls that would be asked about are handled.
+/// Mode that decides about calls that need approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ApprovalMode {
     /// The user is asked.
     #[default]
     Ask,
-    /// Files of the workspace are edited by the built-in tools without a question, where only the
-    /// default asks. Everything else is asked about.
+    /// Built-in tools edit files of the workspace without a question if only a default asks.
+    /// Everything else is asked about.
     AcceptEdits,
     /// Only calls that read run. The turn ends with a plan for the user to approve.
     Plan,
@@ -63,7 +64,8 @@ impl ApprovalMode {
         }
     }
 
-    /// Returns the mode after this one. [`Self::Full`] is among them only with `with_full`.
+    /// Returns the mode after this one in a cycle, which contains [`Self::Full`] only if
+    /// `with_full` is set.
     #[must_use]
     pub fn next(self, with_full: bool) -> Self {
         match self {
@@ -74,7 +76,7 @@ impl ApprovalMode {
         }
     }
 
-    /// Whether a call is an edit that this mode accepts where only a default asks.
+    /// Whether a call is an edit that this mode accepts without a question if only a default asks.
     pub(super) fn accepts_edit(self, call: &PolicyCall<'_>) -> bool {
         let is_edit = call.spec.effect_class == EffectClass::Write && call.spec.plugin.is_none();
         let (Self::AcceptEdits, true, Subject::File(WorkspacePath::Known(path))) =

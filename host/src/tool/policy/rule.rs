@@ -187,7 +187,7 @@ impl PolicyRule {
             && self.effect.is_none_or(|effect| effect == spec.effect_class)
     }
 
-    /// Whether the rule matches this aspect.
+    /// Returns whether the rule matches this facet of a call.
     pub(super) fn match_rule(&self, spec: &ToolSpec, facet: CallFacet<'_>) -> Matched {
         if !self.is_of(spec) {
             return Matched::No;
@@ -335,11 +335,11 @@ pub(super) struct PathPattern {
     glob: GlobMatcher,
     /// Directory that contains every match.
     base: String,
-    /// Whether its last component has no wildcard, so that it may name a directory.
+    /// Whether the last component of the pattern has no wildcard, so that it may name a directory.
     is_name: bool,
 }
 
-/// Whether a path can be used in a rule that is about this file alone.
+/// Whether a path, used as the pattern of a rule, matches this file alone.
 pub(super) fn is_spelt_path(path: &str) -> bool {
     !path.contains(WILDCARDS) && PathPattern::new(path, Rule::Allow).is_ok()
 }
@@ -422,7 +422,7 @@ impl PathPattern {
     /// Matches a directory. An allowing rule must match everything below it; for other rules a
     /// single match below is a possible match.
     fn of_tree(&self, folder: &str, decision: Rule) -> Matched {
-        // Names that occur in no pattern.
+        // Paths of a file in the directory and of one deeper, with names that no pattern contains.
         let below = ["\u{1}", "\u{1}/\u{1}"].map(|name| {
             let separator = if folder.is_empty() { "" } else { "/" };
             self.glob.is_match(format!("{folder}{separator}{name}"))

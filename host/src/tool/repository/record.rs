@@ -24,7 +24,8 @@ use crate::beneath::open_regular;
 use crate::clock;
 use crate::disk::private_folder;
 
-/// Version of the format. A record of another version is not judged, and named.
+/// Version of the format. A record of another version is only reported, and its files are not
+/// judged.
 const VERSION: u32 = 1;
 
 /// Extension of records. A record that is being written has the extension [`UNFINISHED`].
@@ -44,7 +45,7 @@ const MAX_UNFINISHED_AGE: Duration = Duration::from_secs(3600);
 /// command to judge.
 pub(in crate::tool) struct CommandRecord {
     path: PathBuf,
-    /// Holds the lock.
+    /// Open file, which holds the lock.
     _file: File,
 }
 
@@ -52,7 +53,7 @@ pub(in crate::tool) struct CommandRecord {
 #[derive(Serialize, Deserialize)]
 struct Recorded {
     version: u32,
-    /// Latest time of a change by the command, in seconds since 1970.
+    /// Latest time at which the command can change a file, in seconds since 1970.
     last: i64,
     /// Directories that the command may change.
     folders: Vec<RecordedPath>,
@@ -133,8 +134,9 @@ impl Recorded {
 }
 
 impl CommandRecord {
-    /// Writes the record of a command that is stopped after `deadline`, and locks it. It is not
-    /// synced: it has to outlive the process, not the machine.
+    /// Writes and locks the record of a command that ends, or whose record is renewed, within
+    /// `deadline`. The record is not synced to disk: it has to outlive the process, not the
+    /// machine.
     pub(in crate::tool) fn create(
         folder: &Path,
         before: &RepositoryBefore,
@@ -183,7 +185,8 @@ pub fn judge_interrupted(folder: &Path) -> Vec<String> {
             .collect(),
         Err(error) => return vec![unknown(folder, &error.to_string())],
     };
-    // Ids sort by time, and the oldest record knows the most.
+    // Ids sort by time. Judge the oldest record first: it holds the state before all later
+    // commands.
     names.sort();
     let mut lines = Vec::new();
     for name in names {
@@ -201,7 +204,7 @@ fn judge(folder: &Path, dir: &Dir, name: &Path) -> Vec<String> {
     let path = folder.join(name);
     let file = match open_regular(dir, name) {
         Ok(Some((file, _))) => file.into_std(),
-        // Its process or another has just removed it.
+        // Another process has just removed the record.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
         Ok(None) => return vec![unknown(&path, "it is not a regular file; remove it")],
         Err(error) => return vec![unknown(&path, &format!("{error}; remove it"))],
@@ -222,7 +225,8 @@ fn judge(folder: &Path, dir: &Dir, name: &Path) -> Vec<String> {
     lines
 }
 
-/// Reads a record: the state before the command, and the latest second of a change by it.
+/// Reads a record: the state before the command, and the latest time at which the command can
+/// change a file, in seconds since 1970.
 fn read(file: &File) -> Result<(RepositoryBefore, i64), String> {
     let mut bytes = Vec::new();
     file.take(MAX_RECORD_BYTES + 1)

@@ -1,6 +1,6 @@
-//! Repository settings that cannot run a program.
+//! Recognizes repository settings that cannot run a program.
 //!
-//! Pure. The list is an allowlist: unknown settings count as dangerous.
+//! The code is pure. The list is an allowlist: unknown settings count as dangerous.
 
 /// Harmless keys by section. The subsection does not matter.
 const HARMLESS: &[(&str, &[&str])] = &[

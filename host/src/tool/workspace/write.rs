@@ -34,12 +34,12 @@ pub(in crate::tool) enum ExpectedFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tool) struct WriteResult {
     pub(in crate::tool) is_new: bool,
-    /// Number of names of the file; all of them have the new content.
+    /// Number of names (hard links) of the file; all of them have the new content.
     n_links: u64,
 }
 
 impl WriteResult {
-    /// Note for the model about a successful write.
+    /// Returns a note for the model if the file has several names.
     pub(in crate::tool) fn result_note(self) -> Option<String> {
         let n_links = self.n_links;
         (n_links > 1).then(|| {
@@ -61,7 +61,7 @@ impl Workspace {
     }
 
     /// [Writes](Self::write) a file if it is in the expected state, which is checked right before
-    /// it is replaced. `recorder` is called before anything changes, and at the end.
+    /// the file is replaced. `recorder` is called before anything changes, and again at the end.
     pub(in crate::tool) fn write_over(
         &self,
         path: &str,
@@ -85,7 +85,7 @@ impl Workspace {
         written.map(|(written, _)| written)
     }
 
-    /// Writes the file, and returns its resolved path too.
+    /// Writes the file, and also returns its resolved path.
     fn write_unrecorded(
         &self,
         path: &str,
@@ -197,14 +197,14 @@ impl FileWrite<'_> {
             }
         });
         if !matches!(written, Ok(true)) {
-            // After a success, the rename already consumed the temporary file.
+            // After a success, the temporary file is already renamed or removed.
             let _ = self.folder.remove_file(&temporary);
         }
         written
     }
 
-    /// Writes the content to a temporary file in the same directory; returns whether that has the
-    /// same owner.
+    /// Writes the content to a temporary file in the same directory. Returns whether that file has
+    /// the owner of the old one.
     fn prepare_file(&self, temporary: &str, old: Option<&Metadata>) -> io::Result<bool> {
         let mut options = OpenOptions::new();
         let mut file = self
@@ -224,7 +224,7 @@ impl FileWrite<'_> {
 
     fn is_as_expected(&self) -> io::Result<bool> {
         match self.expected {
-            // `put_new` does not overwrite if none is expected.
+            // `put_new` itself refuses to overwrite a file if none is expected.
             ExpectedFile::Any | ExpectedFile::Nothing => Ok(true),
             ExpectedFile::Version { version, cap } => {
                 let opened = open_regular(self.folder, self.name.as_ref());
@@ -238,7 +238,8 @@ impl FileWrite<'_> {
         }
     }
 
-    /// Renames the temporary file to the final name, unless a file of that name appeared.
+    /// Renames the temporary file to the final name. If no file was expected and one of that name
+    /// has appeared, returns `false` instead.
     fn put_new(&self, temporary: &str) -> io::Result<bool> {
         if self.expected == ExpectedFile::Nothing {
             let (from, to) = (self.folder, self.folder);
@@ -266,7 +267,8 @@ impl FileWrite<'_> {
         let Ok(n_bytes) = rustix::fs::flistxattr(&file, &mut names[..]) else {
             return false;
         };
-        // Security labels depend on the location of a file, and any write drops file capabilities.
+        // Ignore `security.*`: labels depend on the location of a file, and any write drops file
+        // capabilities.
         let mut names = names[..n_bytes].split(|byte| *byte == 0);
         names.any(|name| !name.is_empty() && !name.starts_with(b"security."))
     }

@@ -1,5 +1,6 @@
-//! Tells the macros where the contract is, and cargo to compile them again when it is there no
-//! more: copies of the SDK at several places share one build in a shared target folder.
+//! Passes the path of the contract (`wit/`) to the macros. Cargo recompiles them when that folder
+//! changes or disappears: copies of the SDK in several places share one build in a shared target
+//! folder.
 
 use std::env;
 use std::path::Path;
@@ -7,7 +8,8 @@ use std::path::Path;
 fn main() {
     let crate_folder = env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
     let wit = Path::new(&crate_folder).join("wit");
-    // Plugins reach one SDK through their own symlinks, which may disappear before this build ends.
+    // Each plugin reaches the SDK through its own symlink, which may disappear before this build
+    // ends.
     let wit = wit.canonicalize().unwrap_or(wit);
     println!("cargo::rerun-if-changed={}", wit.display());
     println!("cargo::rerun-if-changed=src/build.rs");

@@ -1,5 +1,5 @@
-//! `#[args]` and `#[data]`: derives through the SDK's own serde and schemars, so that a plugin
-//! depends on neither.
+//! Expands `#[args]` and `#[data]` into derives that use the SDK's own serde and schemars, so that
+//! plugins need not depend on these crates.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -21,8 +21,7 @@ pub(crate) fn args(attribute: TokenStream, item: TokenStream) -> Result<TokenStr
     without_options(attribute, "args")?;
     let item: DeriveInput = syn::parse2(item)?;
     let strict = match &item.data {
-        // A misspelt argument is an error that the model can correct; one that is dropped in
-        // silence is not.
+        // The model can correct a misspelt argument only if it is reported as an error.
         Data::Struct(data) if matches!(data.fields, Fields::Named(_)) && !flattens(data) => {
             quote!(#[serde(deny_unknown_fields)])
         }
@@ -64,7 +63,8 @@ pub(crate) fn data(attribute: TokenStream, item: TokenStream) -> Result<TokenStr
     })
 }
 
-/// Whether a field is flattened, which serde does not do for a type that refuses unknown fields.
+/// Whether a field has `#[serde(flatten)]`, which serde does not support together with
+/// `deny_unknown_fields`.
 fn flattens(data: &syn::DataStruct) -> bool {
     let attributes = data.fields.iter().flat_map(|field| &field.attrs);
     attributes

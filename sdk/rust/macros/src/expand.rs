@@ -1,18 +1,19 @@
-//! Writes the expansion of a plugin's module: the module itself, plain functions that adapt the
-//! author's, and, when compiling for wasm, a component that exports them.
+//! Expands a plugin's module into the module itself, plain functions that adapt the author's, and,
+//! for wasm targets, a component that exports them.
 //!
-//! Natively there is no component: the linker takes no symbols with `@` in them, and so a plugin's
-//! own tests simply run.
+//! Native builds have no component, because native linkers reject the `@` in its export names. A
+//! plugin's tests need only the plain functions.
 
 use crate::exports::{self, Export};
 use crate::module::Plugin;
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
-/// Folder of the contract.
+/// Folder of the contract, `wit/`.
 const WIT: &str = env!("RIND_WIT");
 
-/// Version of the contract, from the first line of a file of it: `package rind:plugin@0.1.0;`.
+/// Returns the version of the contract, which is in the first line of `world.wit`:
+/// `package rind:plugin@0.1.0;`.
 fn contract() -> &'static str {
     let wit = include_str!(concat!(env!("RIND_WIT"), "/world.wit"));
     let version = wit
@@ -21,8 +22,8 @@ fn contract() -> &'static str {
     version.map_or("", |(version, _)| version)
 }
 
-/// Creates the section from which the host learns, before it compiles the component, the SDK and
-/// the contract that it was built with.
+/// Returns the custom section `rind:contract`, which tells the host the versions of the SDK and the
+/// contract before it compiles the component.
 fn stamp() -> TokenStream {
     let sdk = concat!("rind-sdk ", env!("CARGO_PKG_VERSION"));
     let text = format!(
@@ -37,7 +38,7 @@ fn stamp() -> TokenStream {
     }
 }
 
-/// Writes the module.
+/// Returns the expanded module.
 pub(crate) fn expand(plugin: &Plugin) -> TokenStream {
     let mut exported: Vec<Export> = plugin
         .hooks
@@ -57,8 +58,8 @@ pub(crate) fn expand(plugin: &Plugin) -> TokenStream {
         items.push(syn::Item::Verbatim(quote! {
             #(#code)*
             #component
-            // In a native build there is no other use of the adapters, and the author's functions
-            // would count as unused.
+            // In a native build nothing else uses the adapters, and the compiler would report the
+            // author's functions as unused.
             #[cfg(not(target_family = "wasm"))]
             const _: () = { #(_ = #adapters;)* };
         }));
@@ -75,8 +76,8 @@ fn component(exports: &[Export], plugin: &Plugin) -> TokenStream {
         "package rind:component; world component {{ {}}}",
         names.collect::<String>()
     );
-    // A key in `with` that no exported interface names is an error, so only the interfaces that
-    // they use are listed.
+    // A key in `with` that no exported interface uses is an error, so only the used ones are
+    // listed.
     let mut shared = vec!["types"];
     if !plugin.hooks.is_empty() {
         shared.extend(["payloads", "outcomes"]);

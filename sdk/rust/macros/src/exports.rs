@@ -1,5 +1,5 @@
-//! Expands each kind of exported function: adapters in the author's module that call it, and the
-//! functions of the interface that call the adapters.
+//! Expands each kind of export into adapters in the author's module, which call the author's
+//! functions, and functions of the exported interface, which call the adapters.
 
 use crate::function::Function;
 use crate::module::Plugin;
@@ -9,23 +9,23 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Ident, Type};
 
-/// One interface that is exported.
+/// An exported interface.
 pub(crate) struct Export {
     /// Name of the interface.
     pub(crate) interface: String,
-    /// Functions in the author's module that the component calls.
+    /// Names of the adapters in the author's module that the component calls.
     pub(crate) adapters: Vec<Ident>,
-    /// Code of the exports.
+    /// Code of the adapters, for the author's module.
     pub(crate) code: TokenStream,
-    /// The functions of the interface, for the component.
+    /// Functions of the interface, for the component.
     pub(crate) guest: TokenStream,
 }
 
-/// A hook.
+/// Returns the export of a hook.
 pub(crate) fn hook(point: &Point, function: &Function) -> Export {
     let adapter = format_ident!("__rind_hook_{}", point.snake());
     let (payload, outcome) = (point.payload(), point.outcome());
-    // A handle comes as a reference and is handed on as one.
+    // A handle is already a reference; `call` adds the `&` again.
     let call = call(function, |_| match point.is_lent() {
         true => quote!(*payload),
         false => quote!(payload),
@@ -49,7 +49,7 @@ pub(crate) fn hook(point: &Point, function: &Function) -> Export {
     }
 }
 
-/// All tools.
+/// Returns the export of all tools; `None` if there are none.
 pub(crate) fn tools(plugin: &Plugin) -> Option<Export> {
     if plugin.tools.is_empty() {
         return None;
@@ -130,7 +130,7 @@ fn tool_arms(plugin: &Plugin) -> impl Iterator<Item = TokenStream> {
     })
 }
 
-/// All commands.
+/// Returns the export of all commands; `None` if there are none.
 pub(crate) fn commands(plugin: &Plugin) -> Option<Export> {
     if plugin.commands.is_empty() {
         return None;
@@ -221,7 +221,8 @@ pub(crate) fn commands(plugin: &Plugin) -> Option<Export> {
     })
 }
 
-/// The type of a command's arguments; `None` for a command that accepts free text or nothing.
+/// Returns the type of a command's arguments; `None` for a command that accepts free text or
+/// nothing.
 fn schema_of(function: &Function) -> Option<&Type> {
     let ty = pointee(function.parameter.as_ref()?);
     let is_text = match ty {
@@ -234,7 +235,7 @@ fn schema_of(function: &Function) -> Option<&Type> {
     (!is_text).then_some(ty)
 }
 
-/// All implementations of other plugins' points.
+/// Returns the export of all implementations of other plugins' points; `None` if there are none.
 pub(crate) fn implementations(plugin: &Plugin) -> Option<Export> {
     if plugin.implementations.is_empty() {
         return None;
@@ -318,7 +319,7 @@ pub(crate) fn run_loop(plugin: &Plugin) -> Option<Export> {
     })
 }
 
-/// Returns the export of the loop of the agent, if there is one.
+/// Returns the export of the agent loop, if there is one.
 pub(crate) fn agent_loop(plugin: &Plugin) -> Option<Export> {
     let function = plugin.agent_loop.as_ref()?;
     let call = call(function, |_| TokenStream::new());
@@ -339,8 +340,9 @@ pub(crate) fn agent_loop(plugin: &Plugin) -> Option<Export> {
     })
 }
 
-/// Calls the author's function with `value` converted to its parameter's type, if it has one. The
-/// argument has the place of the parameter, so that a wrong type is shown there.
+/// Returns a call of the author's function, with `value` of the parameter's type as its argument if
+/// it has a parameter. The argument has the span of the parameter's type, where the compiler then
+/// reports a wrong type.
 fn call(function: &Function, value: impl Fn(&Type) -> TokenStream) -> TokenStream {
     let name = &function.name;
     let argument = function.parameter.as_ref().map(|ty| {
@@ -348,11 +350,11 @@ fn call(function: &Function, value: impl Fn(&Type) -> TokenStream) -> TokenStrea
         let reference = matches!(ty, Type::Reference(_)).then(|| quote!(&));
         at(ty.span(), quote!(#reference #inner))
     });
-    // The span of the return type is used for the same reason.
+    // The call has the span of the return type for the same reason.
     quote_spanned!(here(function.output_span())=> #name(#argument))
 }
 
-/// Returns the type that a reference points to; any other type is itself.
+/// Returns the type that a reference type points to; any other type is returned unchanged.
 fn pointee(ty: &Type) -> &Type {
     match ty {
         Type::Reference(reference) => &reference.elem,
@@ -360,12 +362,12 @@ fn pointee(ty: &Type) -> &Type {
     }
 }
 
-/// The place of `span` in a message, the names of the macro.
+/// Returns a span for errors to show `span`, with names resolved as at the macro's call.
 fn here(span: Span) -> Span {
     Span::call_site().located_at(span)
 }
 
-/// Returns the same tokens with another span. Groups are left unchanged.
+/// Returns the same tokens with another span. Tokens within groups keep theirs.
 fn at(span: Span, tokens: TokenStream) -> TokenStream {
     let moved = tokens.into_iter().map(|mut token| {
         token.set_span(here(span));

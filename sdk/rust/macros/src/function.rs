@@ -1,4 +1,4 @@
-//! One exported function: the arguments of its attribute, and whether its signature fits.
+//! Parses one exported function: the options of its attribute and its signature.
 
 use proc_macro2::Span;
 use syn::spanned::Spanned;
@@ -17,19 +17,19 @@ const MARKERS: &[&str] = &[
     "agent_loop",
 ];
 
-/// A function that is exported.
+/// An exported function.
 pub(crate) struct Function {
     /// Name of the function.
     pub(crate) name: Ident,
     /// Doc comment of the function.
     pub(crate) docs: String,
-    /// The type of its parameter: payload, arguments or text.
+    /// Type of the parameter, if there is one: payload, arguments or text.
     pub(crate) parameter: Option<Type>,
     /// Return type.
     pub(crate) output: ReturnType,
 }
 
-/// The marker among a function's attributes, taken off it.
+/// Removes the marker from a function's attributes and returns it; `None` if there is none.
 pub(crate) fn take_marker(function: &mut ItemFn) -> Result<Option<(&'static str, Attribute)>> {
     let mut found = None;
     let mut kept = Vec::new();
@@ -54,7 +54,8 @@ pub(crate) fn take_marker(function: &mut ItemFn) -> Result<Option<(&'static str,
 }
 
 impl Function {
-    /// Reads a function, whose parameter is `role` (`None`: it has none).
+    /// Parses a function that may have one parameter, which errors call `role`. `None` allows no
+    /// parameter.
     pub(crate) fn parse(function: &ItemFn, role: Option<&str>) -> Result<Self> {
         let signature = &function.sig;
         let name = signature.ident.clone();
@@ -83,7 +84,7 @@ impl Function {
         })
     }
 
-    /// The span of the return type, or of the function's name when it returns nothing.
+    /// Returns the span of the return type, or of the function's name if it returns nothing.
     pub(crate) fn output_span(&self) -> Span {
         match &self.output {
             ReturnType::Default => self.name.span(),
@@ -100,8 +101,8 @@ impl Function {
     }
 }
 
-/// Returns the span of the part that keeps a function from being called by the host, if there is
-/// one.
+/// Returns the span of what prevents the host from calling a function, if anything does: `async`,
+/// `unsafe`, a generic type or `self`.
 fn unfit(function: &ItemFn) -> Option<Span> {
     let signature = &function.sig;
     let keyword = signature
@@ -118,7 +119,7 @@ fn unfit(function: &ItemFn) -> Option<Span> {
         .or(signature.receiver().map(Spanned::span))
 }
 
-/// The text of the doc comments among attributes.
+/// Returns the text of the doc comments among attributes.
 fn docs(attributes: &[Attribute]) -> String {
     let mut lines = Vec::new();
     for attribute in attributes {
@@ -147,14 +148,14 @@ fn docs(attributes: &[Attribute]) -> String {
 
 /// Options of `#[tool(…)]`.
 pub(crate) struct ToolOptions {
-    /// Variant of the effect class.
+    /// Variant of `EffectClass`.
     pub(crate) effect: Ident,
-    /// Name, where it is not the function's.
+    /// Name of the tool, if it differs from the function's.
     pub(crate) name: Option<LitStr>,
 }
 
 impl ToolOptions {
-    /// Reads the attribute.
+    /// Parses the attribute.
     pub(crate) fn parse(attribute: &Attribute, function: &Ident) -> Result<Self> {
         const HINT: &str =
             "write `#[tool(effect = \"…\")]` with \"read\", \"write\", \"execute\" or \"external\"";

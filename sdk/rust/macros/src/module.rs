@@ -1,5 +1,5 @@
-//! Reads a module: the functions that are exported, the kind of each export, and whether they go
-//! together.
+//! Parses a plugin's module: the functions that are exported, the kind of each export, and whether
+//! they are compatible.
 
 use crate::function::{Function, ToolOptions, take_marker};
 use crate::points::{self, Point};
@@ -8,36 +8,36 @@ use syn::{Attribute, Error, Ident, Item, ItemFn, ItemMod, LitStr, Meta, Result};
 /// Maximum size of a tool's description, in bytes.
 const MAX_DESCRIPTION: usize = 4096;
 
-/// A module that is a plugin.
+/// A parsed plugin.
 pub(crate) struct Plugin {
-    /// The module without the markers.
+    /// Module without the attributes that mark exports.
     pub(crate) module: ItemMod,
-    /// Hooks with their points.
+    /// Hooks with their extension points.
     pub(crate) hooks: Vec<(&'static Point, Function)>,
     /// Tools.
     pub(crate) tools: Vec<Tool>,
     /// Commands with their names.
     pub(crate) commands: Vec<(String, Function)>,
-    /// Implementations with the points, `owner.name`.
+    /// Implementations of other plugins' points, with the points' names, `owner.name`.
     pub(crate) implementations: Vec<(String, Function)>,
-    /// Function marked as the loop.
+    /// Function marked `#[run_loop]`.
     pub(crate) run_loop: Option<Function>,
-    /// Function marked as the loop of the agent.
+    /// Function marked `#[agent_loop]`.
     pub(crate) agent_loop: Option<Function>,
 }
 
 /// A tool.
 pub(crate) struct Tool {
-    /// Name as the model sees it.
+    /// Name by which the model calls the tool.
     pub(crate) name: String,
-    /// Variant of the effect class.
+    /// Variant of `EffectClass`.
     pub(crate) effect: Ident,
     /// Function of the author.
     pub(crate) function: Function,
 }
 
 impl Plugin {
-    /// Reads a module. Faults of all functions are reported at once.
+    /// Parses a module. Errors in all functions are reported together.
     pub(crate) fn parse(mut module: ItemMod) -> Result<Self> {
         let Some((brace, items)) = module.content.take() else {
             let message = "write the plugin's module here: `mod name { … }`";
@@ -212,7 +212,7 @@ impl Plugin {
     }
 }
 
-/// Puts the function of a loop into its slot, which must be empty.
+/// Stores the function of a loop in `place`, which must be empty.
 fn add_loop(place: &mut Option<Function>, attribute: &Attribute, function: &ItemFn) -> Result<()> {
     plain(attribute)?;
     let function = Function::parse(function, None)?;
@@ -226,7 +226,7 @@ fn add_loop(place: &mut Option<Function>, attribute: &Attribute, function: &Item
     Ok(())
 }
 
-/// Checks that an attribute has nothing in parentheses.
+/// Checks that an attribute has no arguments.
 fn plain(attribute: &Attribute) -> Result<()> {
     match &attribute.meta {
         Meta::Path(_) => Ok(()),
@@ -234,7 +234,7 @@ fn plain(attribute: &Attribute) -> Result<()> {
     }
 }
 
-/// A type without its path, for messages.
+/// Formats a type without its path, for messages.
 fn simple(tokens: &proc_macro2::TokenStream) -> String {
     let text = tokens.to_string().replace(' ', "");
     ["::rind_sdk::prelude::", "::std::vec::", "::std::string::"]

@@ -1,4 +1,4 @@
-//! Tests of the compile errors that authors see.
+//! Tests of the compile errors that plugin authors see.
 
 use super::Plugin;
 use syn::ItemMod;

@@ -1,5 +1,5 @@
-//! The built-in extension points as the macro sees them: name, payload, outcome. They are those of
-//! the table that the host has too; a test holds it equal to the interfaces.
+//! Reads the built-in extension points, with payloads and outcomes, from the table `points.in`,
+//! which the host uses as well. A test compares the table with the WIT interfaces.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -8,13 +8,13 @@ use syn::Ident;
 /// A built-in extension point.
 #[derive(Debug)]
 pub(crate) struct Point {
-    /// Name, that of its WIT interface.
+    /// Name of the point and of its WIT interface.
     pub(crate) name: &'static str,
-    /// Names that other systems use.
+    /// Names of the point in other agent systems.
     aliases: &'static [&'static str],
-    /// The type of its payload as the table writes it.
+    /// Type of the payload as written in the table, such as `Lent<Slice>`.
     payload: &'static str,
-    /// The type of its outcome as the table writes it.
+    /// Type of the outcome as written in the table.
     outcome: &'static str,
 }
 
@@ -31,28 +31,28 @@ macro_rules! points {
 for_each_point!(points);
 
 impl Point {
-    /// The name as a function or module.
+    /// Returns the name in snake case, as for a function or a module.
     pub(crate) fn snake(&self) -> String {
         self.name.replace('-', "_")
     }
 
-    /// The Rust type of the payload.
+    /// Returns the Rust type of the payload.
     pub(crate) fn payload(&self) -> TokenStream {
         rust_type(self.payload)
     }
 
-    /// Whether the payload is a handle that is lent.
+    /// Whether the payload is a handle that the host lends for one call.
     pub(crate) fn is_lent(&self) -> bool {
         inner(self.payload, "Lent").is_some()
     }
 
-    /// The Rust type of the outcome.
+    /// Returns the Rust type of the outcome.
     pub(crate) fn outcome(&self) -> TokenStream {
         rust_type(self.outcome)
     }
 }
 
-/// The point that a function is a hook of, by the function's name.
+/// Returns the point after which a hook function is named.
 pub(crate) fn find(function: &Ident) -> syn::Result<&'static Point> {
     let name = function.to_string();
     if let Some(point) = POINTS.iter().find(|point| point.snake() == name) {
@@ -71,7 +71,8 @@ pub(crate) fn find(function: &Ident) -> syn::Result<&'static Point> {
     Err(syn::Error::new(function.span(), message))
 }
 
-/// The point that an author means by a name: one that another system has for it, or the nearest.
+/// Returns the point that an author probably meant: one with this name in another system, or with a
+/// similar name.
 fn meant(name: &str) -> Option<&'static Point> {
     let is_alias = |alias: &&str| alias.rsplit('.').next() == Some(name);
     let mut points = POINTS.iter();
@@ -82,11 +83,11 @@ fn meant(name: &str) -> Option<&'static Point> {
         .iter()
         .map(|point| (distance(&point.snake(), name), point));
     let (distance, point) = distances.min_by_key(|(distance, _)| *distance)?;
-    // Short names are near each other by chance.
+    // A short name is similar to others by chance.
     (distance <= (name.len() / 4).min(3)).then_some(point)
 }
 
-/// Letters in which two names differ (Levenshtein).
+/// Returns the Levenshtein distance of two names, in letters.
 fn distance(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.chars().count()).collect();
     for (at, letter) in one.chars().enumerate() {
@@ -105,14 +106,14 @@ fn distance(one: &str, other: &str) -> usize {
     row.last().copied().unwrap_or_default()
 }
 
-/// The inner type of `Vec<T>` or `Lent<T>`.
+/// Returns the inner type of `outer<T>`, such as of `Vec<T>` or `Lent<T>`.
 fn inner<'a>(written: &'a str, outer: &str) -> Option<&'a str> {
     let rest = written.strip_prefix(outer)?.trim().strip_prefix('<')?;
     Some(rest.strip_suffix('>')?.trim())
 }
 
-/// The type that an author writes for one of the table. The prelude lists every type of the
-/// contract, whichever interface it is from.
+/// Returns the Rust type, as an author writes it, for a type of the table. The prelude exports all
+/// of these types.
 fn rust_type(written: &str) -> TokenStream {
     if let Some(item) = inner(written, "Vec") {
         let item = rust_type(item);
@@ -140,7 +141,7 @@ mod tests {
         fs::read_to_string(path).expect("wit/ is in the repository")
     }
 
-    /// A type of the table as WIT writes it.
+    /// Returns a type of the table as written in WIT.
     fn wit_type(written: &str) -> String {
         if let Some(item) = inner(written, "Vec") {
             return format!("list<{}>", wit_type(item));

@@ -1,7 +1,8 @@
-//! The turn of a loop of the agent in tests: the test gives the input and answers the requests.
+//! Simulates the turn of an agent loop in tests: the test supplies the input and answers the
+//! requests.
 //!
-//! The order is checked as the host checks it. Where the host would end the turn, the call panics,
-//! so that the test fails with the reason.
+//! The order of the primitives is checked as in the host. Where the host would end the turn, the
+//! call panics, so that the test fails with the reason.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,31 +15,33 @@ use crate::types::{Error, ToolCall};
 /// Maximum number of primitives between two requests, as in the host.
 const MAX_PRIMITIVES: u32 = 64;
 
-/// State of the turn.
+/// State of the simulated turn.
 #[derive(Default)]
 struct FakeTurn {
-    /// Input that was not taken yet.
+    /// Input, until `take-input` returns it.
     input: Option<String>,
     is_resumed: bool,
     is_taken: bool,
     has_prompt: bool,
-    /// Whether there is an answer that was not judged yet.
+    /// Whether there is a new answer, for `reflect` and `finish`.
     has_answer: bool,
-    /// Whether that answer has had calls, so that the model has to be asked again.
+    /// Whether the last answer had calls, after which `finish` requires another request.
     has_had_calls: bool,
     is_over: bool,
     /// Number of primitives since the last request.
     n_since: u32,
-    /// Calls of the last answer.
+    /// Calls of the last answer that did not run yet.
     open: Vec<ToolCall>,
-    /// Calls of the answers outside of the conversation, by their numbers.
+    /// Calls of each answer outside of the conversation, by the answer's number.
     aside: BTreeMap<u32, Vec<ToolCall>>,
-    /// Names of the primitives that were asked for, those with a text with the text.
+    /// Primitives that the loop called: the name of each, followed by its text or number if it has
+    /// one.
     asked: Vec<String>,
 }
 
 impl FakeTurn {
-    /// Returns the reason why the host would end the turn at a primitive.
+    /// Returns the reason why the host would end the turn when this primitive is called; `None` if
+    /// it would not.
     fn fault_of(&mut self, name: &str) -> Option<&'static str> {
         self.n_since += 1;
         let is_open = !self.open.is_empty();
@@ -64,7 +67,7 @@ impl FakeTurn {
         }
     }
 
-    /// Adds an answer to the conversation.
+    /// Makes an answer with these calls the last one of the conversation.
     fn keep_answer(&mut self, calls: Vec<ToolCall>) {
         self.aside.clear();
         self.has_answer = true;
@@ -72,7 +75,7 @@ impl FakeTurn {
         self.open = calls;
     }
 
-    /// Forgets the answers before something new in the conversation.
+    /// Invalidates all answers, because something new was added to the conversation.
     fn forget_answers(&mut self) {
         self.aside.clear();
         self.has_answer = false;
@@ -90,12 +93,12 @@ pub(super) fn reset() {
     TURN.take();
 }
 
-/// Sets the input of the turn that the plugin's loop of the agent orders on this thread, and answers
-/// its requests. Without it each request is denied. Reflection accepts every answer.
+/// Sets the input of the turn that the plugin's agent loop runs on this thread, and the function
+/// that answers its requests. Without one, requests are denied. Reflection accepts every answer.
 ///
 /// # Panics
-/// A primitive that comes in an order for which the host ends the turn panics with the reason: a
-/// request before the prompt, an answer that goes out with open calls, and so on.
+/// A primitive panics where the host would end the turn, with the reason: a request before the
+/// prompt, an answer given out with open calls, and so on.
 pub fn answer_requests(
     input: &str,
     answer: impl Fn(RequestOrder) -> Result<ModelAnswer, Error> + 'static,
@@ -104,19 +107,19 @@ pub fn answer_requests(
     REQUESTS.with(|own| own.set(answer));
 }
 
-/// Lets the turn go on with one that was interrupted.
+/// Makes the turn one that continues an interrupted turn.
 pub fn resume_turn() {
     TURN.with_borrow_mut(|turn| turn.is_resumed = true);
 }
 
-/// Returns the primitives that the loop has asked for: their names, with the text of an injection
-/// and the number of an accepted answer.
+/// Returns the primitives that the loop called: the name of each, followed by the text of an
+/// injection or the number of an accepted answer.
 #[must_use]
 pub fn asked_primitives() -> Vec<String> {
     TURN.with_borrow(|turn| turn.asked.clone())
 }
 
-/// An answer of a model without calls.
+/// Creates an answer of a model, without calls.
 #[must_use]
 pub fn model_answer(id: u32, text: &str) -> ModelAnswer {
     ModelAnswer {
@@ -139,8 +142,8 @@ pub(crate) mod host {
         TurnFinish,
     };
 
-    /// Records a primitive with its text or number, and checks that it may come now. The host ends
-    /// the turn otherwise, so that the loop never sees an error; a test must fail with the reason.
+    /// Records a primitive with its text or number, and panics if it may not be called now. The
+    /// host would end the turn without an error that the loop can see; a test must fail.
     fn note(name: &str, more: &str) {
         let fault = TURN.with_borrow_mut(|turn| {
             let asked = format!("{name} {more}");
@@ -248,7 +251,7 @@ mod tests {
         }
     }
 
-    /// A turn whose answers have these numbers in order, the first with a call.
+    /// Begins a turn whose answers are numbered from 1, where the first has a call.
     fn begin() {
         crate::testing::reset();
         let n = RefCell::new(0);

@@ -1,5 +1,5 @@
-//! Answers that a test gives instead of the real services: HTTP servers, models, subagents, tools,
-//! other plugins.
+//! Lets a test answer in place of real services: HTTP servers, models, subagents, tools, other
+//! plugins.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,10 +13,10 @@ use crate::types::Error;
 
 type Function<A, T> = Rc<dyn Fn(A) -> Result<T, Error>>;
 
-/// The function that answers one kind of call.
+/// Holder of the function with which a test answers one kind of call.
 pub(super) struct Answerer<A, T> {
     function: RefCell<Option<Function<A, T>>>,
-    /// The function of this module that sets it.
+    /// Name of the public function with which a test sets it, for the error.
     set_with: &'static str,
 }
 
@@ -28,7 +28,7 @@ impl<A, T> Answerer<A, T> {
         }
     }
 
-    /// Forgets the function.
+    /// Removes the function.
     pub(super) fn reset(&self) {
         self.function.replace(None);
     }
@@ -38,7 +38,7 @@ impl<A, T> Answerer<A, T> {
     }
 
     pub(super) fn answer(&self, asked: A) -> Result<T, Error> {
-        // Do not hold the borrow during the call: the function may set another one.
+        // The borrow must not last during the call, because the function may set another one.
         let function = self.function.borrow().clone();
         match function {
             Some(function) => function(asked),
@@ -60,7 +60,7 @@ thread_local! {
     static SHELL: Answerer<String, Reading> = const { Answerer::new("answer_commands") };
 }
 
-/// Forgets every answer on this thread.
+/// Removes all functions and started subagents on this thread.
 pub(super) fn reset() {
     HTTP.with(|own| own.function.replace(None));
     MODEL.with(|own| own.function.replace(None));
@@ -69,6 +69,7 @@ pub(super) fn reset() {
     ASK.with(|own| own.function.replace(None));
     POINTS.with(|own| own.function.replace(None));
     SHELL.with(|own| own.function.replace(None));
+    agents::reset();
 }
 
 /// A question of the plugin to the person, in a test.
@@ -87,49 +88,52 @@ pub enum Asked {
 pub enum Answered {
     /// Yes or no.
     Yes(bool),
-    /// Place of the option, from 0.
+    /// Index of the option, from 0.
     Choice(u32),
     /// A line of text.
     Text(String),
 }
 
-/// Answers the plugin's questions to the person on this thread. Without it there is no person, and
-/// its defaults count.
+/// Sets the function that answers the plugin's questions to the person on this thread. Without one
+/// there is no person, and each answer is the question's default.
 pub fn answer_questions(answer: impl Fn(Asked) -> Result<Answered, Error> + 'static) {
     ASK.with(|own| own.set(answer));
 }
 
-/// Answers the plugin's HTTP requests on this thread. Without it each is denied.
+/// Sets the function that answers the plugin's HTTP requests on this thread. Without one they are
+/// denied.
 pub fn answer_http(answer: impl Fn(Request) -> Result<Response, Error> + 'static) {
     HTTP.with(|own| own.set(answer));
 }
 
-/// Answers the plugin's questions to a model on this thread. Without it each is denied.
+/// Sets the function that answers the plugin's questions to a model on this thread. Without one
+/// they are denied.
 pub fn answer_model(answer: impl Fn(Question) -> Result<Reply, Error> + 'static) {
     MODEL.with(|own| own.set(answer));
 }
 
-/// Answers for the subagents that the plugin runs on this thread. Without it each is denied.
+/// Sets the function that answers for the plugin's subagents on this thread. Without one they are
+/// denied.
 pub fn answer_agents(answer: impl Fn(Task) -> Result<String, Error> + 'static) {
     AGENTS.with(|own| own.set(answer));
 }
 
-/// Answers the plugin's calls of tools on this thread with a text, by name and JSON arguments.
-/// Without it each is denied.
+/// Sets the function that answers the plugin's calls of tools on this thread with a text, by name
+/// and JSON arguments. Without one they are denied.
 pub fn answer_tools(answer: impl Fn(&str, &str) -> Result<String, Error> + 'static) {
     TOOLS.with(|own| {
         own.set(move |(name, arguments): (String, String)| answer(&name, &arguments));
     });
 }
 
-/// Answers the plugin's calls of its own points on this thread, by name and JSON payload. Without
-/// it each is denied.
+/// Sets the function that answers the plugin's calls of extension points on this thread, by name
+/// and JSON payload. Without one they are denied.
 pub fn answer_points(answer: impl Fn(&str, &str) -> Result<Answer, Error> + 'static) {
     POINTS.with(|own| own.set(move |(name, payload): (String, String)| answer(&name, &payload)));
 }
 
-/// Answers the question which programs shell commands start, on this thread. Without it each has a
-/// doubt: the reader is the host's.
+/// Sets the function that parses shell commands on this thread, since the host's parser is not
+/// available in tests. Without one, each reading has a doubt and no programs.
 pub fn answer_commands(answer: impl Fn(&str) -> Reading + 'static) {
     SHELL.with(|own| own.set(move |command: String| Ok(answer(&command))));
 }
@@ -207,8 +211,12 @@ pub(crate) mod agents {
     use crate::agents::{Order, Preset, Report};
 
     thread_local! {
-        /// Subagents that were started. Each has ended at once.
+        /// Subagents that were started. Each has already ended.
         static STARTED: RefCell<Vec<Report>> = const { RefCell::new(Vec::new()) };
+    }
+
+    pub(super) fn reset() {
+        STARTED.take();
     }
 
     pub(crate) fn run(task: &Task) -> Result<String, Error> {
@@ -314,7 +322,14 @@ mod tests {
         assert_eq!(get().unwrap().text(), "https://a.example/");
         answer_tools(|name, arguments| Ok(format!("{name} {arguments}")));
         assert_eq!(crate::tools::call("bash", "{}").unwrap(), "bash {}");
+        answer_agents(|task| Ok(task.prompt));
+        let order = crate::agents::Order::new("", "look");
+        assert_eq!(crate::agents::start(&order).unwrap(), "sub-1");
         crate::testing::reset();
         assert!(get().is_err());
+        // Subagents that were started before are forgotten too.
+        assert!(crate::agents::stop("sub-1").is_err());
+        answer_agents(|task| Ok(task.prompt));
+        assert_eq!(crate::agents::start(&order).unwrap(), "sub-1");
     }
 }

@@ -1,11 +1,11 @@
-//! The caller that a test pretends to be.
+//! Simulates the caller of a hook in tests.
 
 use std::cell::RefCell;
 
 use crate::types::Usage;
 
-/// The caller that [`crate::caller`] answers for in a test; the default is the main agent's first
-/// step of its first turn.
+/// Caller that [`crate::caller`] reports in a test. The default is the main agent in the first step
+/// of its first turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Caller {
     /// Session id.
@@ -16,7 +16,7 @@ pub struct Caller {
     pub step: u32,
     /// Name of the agent.
     pub agent: String,
-    /// Level of subagent.
+    /// Depth of the subagent; 0 for the main agent.
     pub depth: u32,
     /// Folder that the agent works in.
     pub workspace: String,
@@ -57,7 +57,8 @@ thread_local! {
     static CALLER: RefCell<Option<Caller>> = const { RefCell::new(None) };
 }
 
-/// Sets the caller on this thread, until [`reset`](super::reset) or the next one.
+/// Sets the caller on this thread until the next call of this function or of
+/// [`reset`](super::reset).
 pub fn set_caller(caller: Caller) {
     CALLER.replace(Some(caller));
 }

@@ -1,4 +1,5 @@
-//! The plugin's folders `workspace` and `data` in memory, both granted to read and write.
+//! Simulates the plugin's folders `workspace` and `data` in memory. Both are granted to read and
+//! write.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,15 +15,15 @@ thread_local! {
     static FILES: RefCell<BTreeMap<String, Option<Vec<u8>>>> = RefCell::default();
 }
 
-/// Forgets every file on this thread.
+/// Removes all files on this thread.
 pub(super) fn reset() {
     FILES.with(|files| files.borrow_mut().clear());
 }
 
-/// Writes a file, with the folders above it.
+/// Writes a file, and creates the folders above it.
 ///
 /// # Panics
-/// When the path does not begin with `workspace/` or `data/`, or leads out of it.
+/// The path does not begin with `workspace/` or `data/`, or leads out of that folder.
 #[expect(
     clippy::expect_used,
     reason = "a test that passes nonsense should stop"
@@ -58,7 +59,7 @@ fn is_folder(files: &BTreeMap<String, Option<Vec<u8>>>, path: &str) -> bool {
     matches!(path, "workspace" | "data") || matches!(files.get(path), Some(None))
 }
 
-/// Checks that the folder of a path exists.
+/// Checks that the parent folder of a path exists.
 fn check_above(files: &BTreeMap<String, Option<Vec<u8>>>, path: &str) -> Result<(), Error> {
     match path.rsplit_once('/') {
         Some((above, _)) if is_folder(files, above) => Ok(()),

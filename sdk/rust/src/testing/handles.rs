@@ -1,13 +1,13 @@
-//! Handles over data of the test. They answer as the host's do, bounds included.
+//! Handles over data of a test, with the limits of the host's handles.
 
 use crate::payload::text_of;
 use crate::payloads::Purpose;
 use crate::types::{Message, Part, ToolCall, Usage};
 
-/// Maximum number of messages of one read.
+/// Maximum number of messages per read.
 const MAX_MESSAGES: u32 = 100;
 
-/// Maximum size of one read, in bytes.
+/// Maximum size of a read, in bytes.
 const MAX_READ_BYTES: u64 = 1 << 20;
 
 /// Messages of a request.
@@ -16,7 +16,7 @@ pub struct Conversation {
     pub(super) messages: Vec<Message>,
 }
 
-/// Part of a conversation.
+/// Messages that are compacted or archived.
 #[derive(Clone, Debug)]
 pub struct Slice {
     pub(super) reason: String,
@@ -24,14 +24,14 @@ pub struct Slice {
     pub(super) messages: Vec<Message>,
 }
 
-/// A request on the wire.
+/// Request as it is sent to a provider.
 #[derive(Clone, Debug)]
 pub struct WireRequest {
     pub(super) provider: String,
     pub(super) body: String,
 }
 
-/// An answer from the wire.
+/// Answer as it came from a provider.
 #[derive(Clone, Debug)]
 pub struct WireResponse {
     pub(super) purpose: Purpose,
@@ -44,7 +44,7 @@ pub struct WireResponse {
     pub(super) body: String,
 }
 
-/// A call that was made.
+/// A tool call that was made or refused.
 #[derive(Clone, Debug)]
 pub struct FinishedCall {
     pub(super) call: ToolCall,
@@ -56,7 +56,7 @@ pub struct FinishedCall {
     pub(super) content: String,
 }
 
-/// Gives a handle methods that return copies of its fields.
+/// Defines getters that return clones of a handle's fields.
 macro_rules! fields {
     ($($handle:ident { $($(#[$doc:meta])* $field:ident: $type:ty;)* })*) => {$(
         impl $handle {$(
@@ -71,9 +71,9 @@ macro_rules! fields {
 
 fields! {
     Slice {
-        /// Reason.
+        /// Reason of the compaction or archiving.
         reason: String;
-        /// Text instead of the messages.
+        /// Text that replaces the messages; empty until it was made.
         summary: String;
     }
     WireRequest {
@@ -83,29 +83,29 @@ fields! {
     WireResponse {
         /// Purpose of the request.
         purpose: Purpose;
-        /// Name of the provider.
+        /// HTTP status of the answer.
         provider: String;
         /// HTTP status.
         status: u16;
-        /// Milliseconds to the end of the stream.
+        /// Milliseconds from sending the request to the end of the stream.
         latency_ms: u64;
         /// Name of the model.
         model: String;
         /// Tokens of the request.
         usage: Usage;
-        /// Cost in US dollars.
+        /// Cost in US dollars; `None` if no price is known.
         cost_usd: Option<f64>;
     }
     FinishedCall {
         /// Call with its arguments.
         call: ToolCall;
-        /// Name of the plugin that the tool is from.
+        /// Name of the plugin that provides the tool; `None` for a built-in tool.
         plugin: Option<String>;
-        /// Whether it failed.
+        /// Whether the call failed or was refused.
         is_error: bool;
-        /// Whether the tool did not run.
+        /// Whether the tool did not run, such as after a refusal.
         is_refused: bool;
-        /// Milliseconds that it ran.
+        /// Milliseconds that the tool ran.
         duration_ms: u64;
     }
 }
@@ -119,7 +119,7 @@ macro_rules! messages {
                 u32::try_from(self.messages.len()).unwrap_or(u32::MAX)
             }
 
-            /// The message at `index`.
+            /// Returns the message at `index`, from 0.
             #[must_use]
             pub fn message(&self, index: u32) -> Option<Message> {
                 self.messages.get(index as usize).cloned()
@@ -145,7 +145,8 @@ macro_rules! texts {
                 self.$part.len() as u64
             }
 
-            /// Part of the text, in whole characters.
+            /// Returns the part of the text at `offset` with about `length` bytes, extended to
+            /// whole characters.
             #[must_use]
             pub fn $part(&self, offset: u64, length: u64) -> String {
                 part(&self.$part, offset, length)
@@ -168,7 +169,7 @@ fn part(text: &str, offset: u64, length: u64) -> String {
 }
 
 impl Slice {
-    /// Adds a summary, as after it was made.
+    /// Sets the summary, as after it was made.
     #[must_use]
     pub fn with_summary(mut self, summary: impl Into<String>) -> Self {
         self.summary = summary.into();
@@ -191,7 +192,7 @@ impl WireResponse {
         self
     }
 
-    /// Sets the time it took.
+    /// Sets the time that the request took.
     #[must_use]
     pub fn with_latency_ms(mut self, milliseconds: u64) -> Self {
         self.latency_ms = milliseconds;
@@ -217,13 +218,13 @@ impl FinishedCall {
         u32::try_from(self.parts.len()).unwrap_or(u32::MAX)
     }
 
-    /// The part at `index`.
+    /// Returns the part at `index`, from 0.
     #[must_use]
     pub fn part(&self, index: u32) -> Option<Part> {
         self.parts.get(index as usize).cloned()
     }
 
-    /// Sets the parts.
+    /// Sets the parts of the result.
     #[must_use]
     pub fn with_parts(mut self, parts: Vec<Part>) -> Self {
         self.content = text_of(&parts);
@@ -238,7 +239,7 @@ impl FinishedCall {
         self
     }
 
-    /// Sets the plugin that the tool is from.
+    /// Sets the plugin that provides the tool.
     #[must_use]
     pub fn with_plugin(mut self, name: impl Into<String>) -> Self {
         self.plugin = Some(name.into());

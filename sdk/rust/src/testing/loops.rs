@@ -1,4 +1,4 @@
-//! Waits, turns and WebSockets of a loop in tests: the test says how each ends.
+//! Simulates waits, turns and WebSockets of a loop in tests: the test decides how each ends.
 
 use super::answers::Answerer;
 use crate::turns::{TurnOrder, TurnReport};
@@ -13,39 +13,41 @@ thread_local! {
         const { Answerer::new("answer_sockets") };
 }
 
-/// Forgets every answer on this thread.
+/// Removes all functions, started turns and connections on this thread.
 pub(super) fn reset() {
     WAITS.with(Answerer::reset);
     TURNS.with(Answerer::reset);
     SOCKETS.with(Answerer::reset);
+    turns::reset();
     websocket::reset();
 }
 
-/// Ends the waits of the plugin's loop on this thread. Without it each is denied. Nothing really
-/// waits.
+/// Sets the function that ends the waits of the plugin's loop on this thread, without any real
+/// wait. Without one, waits are denied.
 pub fn answer_waits(answer: impl Fn(WakeConditions) -> Result<Wakeup, Error> + 'static) {
     WAITS.with(|own| own.set(answer));
 }
 
-/// Ends the turns of the plugin's loop on this thread. Without it each is denied. One that is
-/// started is to be run with `turns::run` in such tests.
+/// Sets the function that runs the turns of the plugin's loop on this thread. Without one, turns
+/// are denied. A turn that is started ends at once, and `turns::finish` returns its report.
 pub fn answer_turns(answer: impl Fn(TurnOrder) -> Result<TurnReport, Error> + 'static) {
     TURNS.with(|own| own.set(answer));
 }
 
-/// Use of a WebSocket by the plugin, in a test.
+/// Call of a WebSocket function by the plugin.
 #[derive(Clone, Debug)]
 pub enum SocketCall {
-    /// Opens a connection to a URL.
+    /// Open a connection to this URL.
     Open(String),
-    /// Sends a message on the connection with this number.
+    /// Send a message on the connection with this number.
     Send(u32, Frame),
-    /// Closes the connection with this number.
+    /// Close the connection with this number.
     Close(u32),
 }
 
-/// Answers for the servers of the plugin's WebSockets on this thread, with the events that come on
-/// the connection then. Without it each connection is denied. Connections count from 1.
+/// Sets the function that acts as the servers of the plugin's WebSockets on this thread. It returns
+/// the events that arrive on the connection after a call. Without one, connections are denied.
+/// Connections are numbered from 1.
 pub fn answer_sockets(
     answer: impl Fn(SocketCall) -> Result<Vec<ConnectionEvent>, Error> + 'static,
 ) {
@@ -62,7 +64,8 @@ pub(crate) mod websocket {
     type Open = BTreeMap<u32, VecDeque<ConnectionEvent>>;
 
     thread_local! {
-        /// Events that were not taken, of each open connection; and the number of the last one.
+        /// Events of each open connection that were not received yet, and the number of the
+        /// connection opened last.
         static OPEN: RefCell<(Open, u32)> = const { RefCell::new((BTreeMap::new(), 0)) };
     }
 
@@ -70,17 +73,17 @@ pub(crate) mod websocket {
         OPEN.take();
     }
 
-    fn answer(number: u32, call: SocketCall) -> Result<(), Error> {
+    fn queue_answer(connection: u32, call: SocketCall) -> Result<(), Error> {
         let events = SOCKETS.with(|own| own.answer(call))?;
-        with(number, |queue| queue.extend(events))
+        with(connection, |queue| queue.extend(events))
     }
 
     fn with<T>(
-        number: u32,
+        connection: u32,
         run: impl FnOnce(&mut VecDeque<ConnectionEvent>) -> T,
     ) -> Result<T, Error> {
-        OPEN.with_borrow_mut(|(open, _)| open.get_mut(&number).map(run))
-            .ok_or_else(|| Error::NotFound(format!("connection {number} is not open")))
+        OPEN.with_borrow_mut(|(open, _)| open.get_mut(&connection).map(run))
+            .ok_or_else(|| Error::NotFound(format!("connection {connection} is not open")))
     }
 
     pub(crate) fn open(request: &ConnectRequest) -> Result<u32, Error> {
@@ -92,25 +95,25 @@ pub(crate) mod websocket {
         }))
     }
 
-    pub(crate) fn send(number: u32, frame: &Frame) -> Result<(), Error> {
-        with(number, |_| ())?;
-        answer(number, SocketCall::Send(number, frame.clone()))
+    pub(crate) fn send(connection: u32, frame: &Frame) -> Result<(), Error> {
+        with(connection, |_| ())?;
+        queue_answer(connection, SocketCall::Send(connection, frame.clone()))
     }
 
-    pub(crate) fn receive(number: u32) -> Result<Option<ConnectionEvent>, Error> {
-        let event = with(number, VecDeque::pop_front)?;
+    pub(crate) fn receive(connection: u32) -> Result<Option<ConnectionEvent>, Error> {
+        let event = with(connection, VecDeque::pop_front)?;
         if matches!(event, Some(ConnectionEvent::Closed(_))) {
-            OPEN.with_borrow_mut(|(open, _)| open.remove(&number));
+            OPEN.with_borrow_mut(|(open, _)| open.remove(&connection));
         }
         Ok(event)
     }
 
-    pub(crate) fn close(number: u32) -> Result<(), Error> {
+    pub(crate) fn close(connection: u32) -> Result<(), Error> {
         if OPEN
-            .with_borrow_mut(|(open, _)| open.remove(&number))
+            .with_borrow_mut(|(open, _)| open.remove(&connection))
             .is_some()
         {
-            SOCKETS.with(|own| own.answer(SocketCall::Close(number)))?;
+            SOCKETS.with(|own| own.answer(SocketCall::Close(connection)))?;
         }
         Ok(())
     }
@@ -130,8 +133,12 @@ pub(crate) mod turns {
     use super::{Error, TURNS, TurnOrder, TurnReport};
 
     thread_local! {
-        /// Turns that were started. Each has ended at once.
+        /// Reports of the turns that were started. Each turn has already ended.
         static STARTED: RefCell<Vec<TurnReport>> = const { RefCell::new(Vec::new()) };
+    }
+
+    pub(super) fn reset() {
+        STARTED.take();
     }
 
     pub(crate) fn run(order: &TurnOrder) -> Result<TurnReport, Error> {

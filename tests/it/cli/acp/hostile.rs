@@ -1,4 +1,5 @@
-//! Messages that are wrong, too large, or about something that does not exist: an error is the answer, and the program goes on.
+//! Messages that are malformed, too large, or name something that does not exist: the program
+//! answers with an error and keeps running.
 
 use rind_tests::cli::Rind;
 use serde_json::{Value, json};
@@ -36,7 +37,7 @@ fn wrong_lines_have_errors_and_nothing_dies() {
         assert_eq!(told["error"]["code"], code, "{shown}: {told}");
         assert_eq!(told["id"], Value::Null);
     }
-    // Blank lines, answers to nothing and unknown notifications are passed over.
+    // Blank lines, responses without a request, and unknown notifications are ignored.
     for line in [
         "",
         "  \r",
@@ -172,7 +173,7 @@ fn requests_for_something_that_is_not_there_say_so() {
         assert_eq!(client.refused("session/load", params).0, -32002, "{id}");
     }
     let session = client.new_session();
-    // The beginning of an id is not the id.
+    // A prefix of a session's id is not accepted as the id.
     let params = json!({"sessionId": session[..9], "cwd": workspace});
     assert_eq!(client.refused("session/resume", params).0, -32002);
     let wrong = json!({"sessionId": session, "prompt": [{"type": "spell", "text": "x"}]});

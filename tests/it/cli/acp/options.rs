@@ -1,4 +1,4 @@
-//! Modes, models, slash commands, and the MCP servers of a client.
+//! Tests of modes, models, slash commands, and the MCP servers that a client configures.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ fn modes_are_modes_and_an_option_and_switch_both_ways() {
         client.update_after(0, "current_mode_update")["currentModeId"],
         "plan"
     );
-    // Only reading runs, and then it is asked whether the plan is carried out.
+    // In mode `plan` the command does not run; the program asks whether to carry out the plan.
     let id = client.prompt(session.as_str().unwrap(), "run it");
     let asked = client.asked();
     assert_eq!(asked["params"]["toolCall"]["kind"], "switch_mode");
@@ -103,14 +103,14 @@ fn commands_are_offered_and_run() {
         let said = client.text_after(from, "agent_message_chunk");
         assert!(said.contains(expected), "{line}: {said}");
     }
-    // A path is a prompt.
+    // A line that begins with a path is a prompt, not a slash command.
     let from = client.updates.len();
     assert_eq!(client.run(&session, "/usr/bin/env is what?"), "end_turn");
     let said = client.text_after(from, "agent_message_chunk");
     assert_eq!(said, "You said: /usr/bin/env is what?");
 }
 
-/// A server with two models, each of which says its name.
+/// Model server with two models that answer with their own names.
 fn models(received: &Received) -> Reply {
     if received.line.ends_with("/models") {
         let list = json!({"object": "list", "data": [{"id": "large"}, {"id": "small/one"}]});
@@ -167,7 +167,8 @@ async fn the_models_of_the_provider_are_an_option() {
     });
 }
 
-/// Servers of a client: the test server, under a name that is not one of Rind's.
+/// Returns the client's list of MCP servers: the test server, whose name `My Docs` is not a valid
+/// server name in Rind.
 fn servers(rind: &Rind) -> Value {
     let folder = rind.user_home().join("server");
     std::fs::create_dir_all(&folder).unwrap();
@@ -185,7 +186,7 @@ fn servers_of_the_client_are_asked_about_once_and_their_calls_too() {
         "[[reply]]\nwhen = { contains = \"echo\", step = 1 }\ntimes = 0\ntool_calls = [{ name = \"mcp__my-docs__echo\", arguments = { text = \"hello\" } }]\n[[reply]]\ntext = \"Done.\"\ntimes = 0\n",
     );
     let new = json!({"cwd": rind.workspace(), "mcpServers": servers(&rind)});
-    // Without forms it is asked with the first prompt.
+    // For a client without forms the program asks for permission at the first prompt.
     let mut plain = super::client(&rind);
     let session = plain.call("session/new", new.clone());
     let session = session["sessionId"].as_str().unwrap().to_owned();
@@ -253,7 +254,7 @@ fn servers_of_the_client_are_asked_about_once_and_their_calls_too() {
         done.unwrap().to_string().contains("echo: hello"),
         "{done:?}"
     );
-    // The yes is kept.
+    // The earlier approval is remembered, so a new session does not ask again.
     client.call("session/new", new);
     let sse = json!([{"type": "sse", "name": "x", "url": "http://127.0.0.1:1", "headers": []}]);
     let (code, why) = client.refused(

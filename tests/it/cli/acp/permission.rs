@@ -1,4 +1,4 @@
-//! Questions of a turn.
+//! Tests of the questions that the program asks its client during a turn.
 
 use std::time::{Duration, Instant};
 
@@ -57,7 +57,7 @@ fn a_permission_is_asked_with_the_whole_command_and_always_holds_for_the_next_ca
     client.answer(&asked, selected(&option(&asked, "allow_always")));
     assert_eq!(client.stopped(id), "end_turn");
     std::fs::remove_file(&made).unwrap();
-    // No question now: `run` would wait for ever.
+    // No second question is asked: `run` does not answer one and would time out.
     assert_eq!(client.run(&session, "again"), "end_turn");
     assert!(made.exists());
 }
@@ -85,7 +85,7 @@ fn a_no_reaches_the_model_and_anything_but_an_option_is_a_no() {
         let id = client.prompt(&session, "run it");
         let asked = client.asked();
         client.answer(&asked, answer.clone());
-        // A second answer is to no question.
+        // A second answer to the same question is ignored.
         client.answer(&asked, selected(&option(&asked, "allow_once")));
         assert_eq!(client.stopped(id), "end_turn");
         assert_eq!(made(&rind), 0, "{answer}");
@@ -132,7 +132,7 @@ fn a_turn_is_cancelled_while_it_asks_and_in_the_middle_of_a_call() {
     let id = client.prompt(&session, "sleep");
     let asked = client.asked();
     client.tell("session/cancel", json!({"sessionId": session}));
-    // As the protocol has it, the client answers what is open.
+    // The protocol requires the client to answer open questions after a cancellation.
     client.answer(&asked, json!({"outcome": {"outcome": "cancelled"}}));
     assert_eq!(client.stopped(id), "cancelled");
     assert!(!rind.workspace().join("begun").exists());
@@ -144,7 +144,7 @@ fn a_turn_is_cancelled_while_it_asks_and_in_the_middle_of_a_call() {
     client.wait_for("the command", |_| {
         rind.workspace().join("begun").exists().then_some(())
     });
-    // A second prompt does not disturb the first.
+    // A second prompt during the first is refused and does not disturb the first.
     let (code, why) = client.refused(
         "session/prompt",
         json!({"sessionId": session, "prompt": [{"type": "text", "text": "me too"}]}),
@@ -160,7 +160,7 @@ fn a_turn_is_cancelled_while_it_asks_and_in_the_middle_of_a_call() {
     let ended = client.update_after(from, "tool_call_update");
     assert_eq!(ended["status"], "failed", "{ended}");
     assert_eq!(client.run(&session, "go on"), "end_turn");
-    // A cancellation of nothing is no fault.
+    // A cancellation without a running prompt or with an unknown session is ignored.
     client.tell("session/cancel", json!({"sessionId": session}));
     client.tell("session/cancel", json!({"sessionId": "nowhere"}));
     client.tell("session/cancel", json!([]));
@@ -174,7 +174,7 @@ fn a_question_that_is_not_wanted_any_more_is_taken_back() {
     let session = client.new_session();
     let id = client.prompt(&session, "run it");
     let asked = client.asked();
-    // The request itself is cancelled, and the client does not answer the question.
+    // The client cancels the prompt request itself, without answering the question.
     client.tell("$/cancel_request", json!({"requestId": id}));
     assert_eq!(client.stopped(id), "cancelled");
     let told = client.wait_for("a cancellation", |own| own.notes.pop());
@@ -237,7 +237,7 @@ fn a_plugin_asks_with_a_form_or_with_options() {
     client.answer(&asked, selected("1"));
     assert_eq!(client.stopped(id), "end_turn");
     let from = client.updates.len();
-    // A text cannot be asked for with options, so the default counts.
+    // Without forms a client cannot enter text, so the plugin gets the default.
     assert_eq!(client.run(&session, "/name"), "end_turn");
     assert_eq!(client.text_after(from, "agent_message_chunk"), "nobody");
 }

@@ -1,6 +1,8 @@
-//! A conversation that an editor had with this program, played again: marimo 0.25.2 (PyPI), whose page speaks the protocol through the
-//! npm package `use-acp`, over the bridge `stdio-to-ws`, in Chromium. An edit was allowed there, another rejected, and a command
-//! cancelled while it ran. Pieces of text, lists of commands and the text of an attachment are left out. Then the program is killed.
+//! Replays a recorded conversation of an editor with this program: marimo 0.25.2 (PyPI), whose page
+//! speaks the protocol through the npm package `use-acp`, over the bridge `stdio-to-ws`, in
+//! Chromium. In the recording one edit is allowed, another rejected, and a command cancelled while
+//! it runs. The recording omits pieces of text, lists of commands and the text of an attachment. A
+//! second test kills the program after the replay.
 
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use super::{option, selected};
 
 const RECORDED: &str = include_str!("../../../recorded/acp-marimo.jsonl");
 
-/// The model of the recording.
+/// Script of the model in the recording.
 const SCRIPT: &str = r##"
 [[reply]]
 text = "I write the notes."
@@ -31,14 +33,16 @@ tool_calls = [{ name = "bash", arguments = { command = "sleep 300; echo done" } 
 text = "After the long one."
 "##;
 
-/// A model that goes on after the recording with a command that tells how long it runs.
+/// Script of a model that, after the recording, runs a command which keeps writing a counter to a
+/// file.
 const COUNTING: &str = r##"
 [[reply]]
 text = "I count."
 tool_calls = [{ name = "bash", arguments = { command = "for n in $(seq 3000); do echo $n >> counted; sleep 0.1; done" } }]
 "##;
 
-/// Kind, call, state and beginning of the title of an update: a title with a path in it is cut at another place here.
+/// Returns kind, call id and status of an update, and the beginning of its title, because titles
+/// that contain a path are cut at another position on this machine.
 fn summary(update: &Value) -> [String; 4] {
     ["sessionUpdate", "toolCallId", "status", "title"].map(|field| {
         let text = update[field].as_str().unwrap_or_default();
@@ -46,11 +50,12 @@ fn summary(update: &Value) -> [String; 4] {
     })
 }
 
-/// Plays the side of the editor, compares what the program says, and returns the id of the session.
+/// Sends the editor's messages, compares the program's messages with the recording, and returns the
+/// id of the session.
 fn play_recording(rind: &Rind, client: &mut AcpClient<'_>) -> String {
     let workspace = rind.workspace().to_str().unwrap().to_owned();
     let (mut session, mut running) = (String::new(), 0);
-    // Updates of tool calls and titles that were waited for.
+    // Number of updates of tool calls and session titles that were already compared.
     let mut seen = 0;
     for line in RECORDED.lines() {
         let line = line
@@ -74,7 +79,8 @@ fn play_recording(rind: &Rind, client: &mut AcpClient<'_>) -> String {
             let asked = client.asked();
             let shown = asked["params"]["toolCall"]["content"].as_array().unwrap();
             if let Some(diff) = shown.iter().find(|own| own["type"] == "diff") {
-                // The recording lacks the line feed: that was a fault.
+                // The newline at the end, which the recorded version of the program omitted by
+                // mistake.
                 let text = diff["newText"].as_str().unwrap();
                 assert!(text.ends_with('\n'), "{diff}");
             }
@@ -114,7 +120,7 @@ fn the_conversation_of_an_editor_is_loaded_after_its_agent_was_killed_in_a_call(
     let mut first = AcpClient::start(&rind, &["--no-plugins"]);
     let session = play_recording(&rind, &mut first);
     let counted = || std::fs::read_to_string(rind.workspace().join("counted")).unwrap_or_default();
-    // The last reply of the recording, after its cancellation.
+    // The model gives the last reply of the recording, which comes after the cancellation.
     assert_eq!(first.run(&session, "Go on"), "end_turn");
     let _ = first.prompt(&session, "Count");
     let asked = first.asked();
@@ -153,7 +159,7 @@ fn the_conversation_of_an_editor_is_loaded_after_its_agent_was_killed_in_a_call(
         .iter()
         .filter(|update| update["sessionUpdate"] == "tool_call_update")
         .collect();
-    // Written, rejected, cancelled, cut off.
+    // States of the call that wrote, the rejected, the cancelled and the interrupted one.
     let states: Vec<&str> = ends
         .iter()
         .filter_map(|end| end["status"].as_str())
@@ -163,12 +169,12 @@ fn the_conversation_of_an_editor_is_loaded_after_its_agent_was_killed_in_a_call(
     assert!(told(1).contains("the person said no"), "{}", told(1));
     assert!(told(2).contains("cancelled"), "{}", told(2));
     assert!(told(3).contains("it may have run"), "{}", told(3));
-    // The command ended with the agent.
+    // The command was killed together with the program.
     let before = counted();
     std::thread::sleep(Duration::from_secs(1));
     assert_eq!(counted(), before);
 
-    // The script begins anew with the process.
+    // The script starts from the beginning in the new process.
     let id = second.prompt(&session, "Once more");
     let asked = second.asked();
     let content = asked["params"]["toolCall"]["content"].as_array().unwrap();

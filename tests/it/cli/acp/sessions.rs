@@ -1,4 +1,4 @@
-//! Sessions: loaded, resumed, listed, closed, and how the program ends.
+//! Tests of loading, resuming, listing and closing sessions, and of how the program exits.
 
 use rind_tests::cli::Rind;
 use serde_json::json;
@@ -16,7 +16,7 @@ fn a_session_is_loaded_after_a_kill_with_its_history() {
     assert_eq!(first.stopped(id), "end_turn");
     let _ = first.prompt(&session, "once more");
     first.asked();
-    // In the middle of a question.
+    // Kills the program while a question is open.
     assert_eq!(first.signal("KILL"), None);
 
     let mut second = client(&rind);
@@ -62,12 +62,12 @@ fn a_session_is_loaded_after_a_kill_with_its_history() {
         .map(|update| update["status"].clone())
         .collect();
     assert_eq!(ends, ["completed", "failed"]);
-    // The script begins anew with the process.
+    // The script starts from the beginning in the new process.
     let id = second.prompt(&session, "hello again");
     let asked = second.asked();
     second.answer(&asked, selected(&option(&asked, "reject_once")));
     assert_eq!(second.stopped(id), "end_turn");
-    // Loaded again it is opened anew; resumed it shows no history.
+    // Loading an open session opens it again; resuming it replays no history.
     second.call("session/load", load.clone());
     let from = second.updates.len();
     second.call("session/resume", load);

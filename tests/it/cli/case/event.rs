@@ -1,11 +1,11 @@
-//! Cases that call hooks alone: every point, and what became of the payload.
+//! Cases that call a hook without a turn: hooks of every point, and the payload after the call.
 
 use rind::point::catalog::CATALOG;
 use rind_tests::cli::Rind;
 
 use super::{report, with_cases};
 
-/// A payload with the fields that have no default.
+/// Returns a payload with the fields that have no default.
 fn payload(point: &str) -> &'static str {
     match point {
         "turn-start" | "pre-assess" | "steering-received" => "{ text = \"hello\" }",
@@ -42,11 +42,11 @@ fn a_hook_of_every_point_is_called_alone() {
     let hooks = report["coverage"]["every-point"]["hooks"].as_object();
     let hooks = hooks.expect("coverage");
     assert_eq!(hooks.len(), CATALOG.len());
-    // Text that hooks add passes `output-delta` as well before it is shown.
+    // A hook may be called more than once: text that another hook adds passes `output-delta`, too.
     assert!(hooks.values().all(|n| n.as_u64() >= Some(1)), "{hooks:?}");
 }
 
-/// Cases of the guest whose hooks answer what its settings say.
+/// Sets up cases for the guest whose hooks return what its settings say.
 fn scripted(cases: &str) -> Rind {
     with_cases("scripted-hook", |manifest| manifest, cases)
 }

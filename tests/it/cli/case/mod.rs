@@ -11,7 +11,7 @@ mod watch;
 use rind_tests::cli::Rind;
 use rind_tests::guests;
 
-/// Puts a plugin with a file of cases into the workspace.
+/// Creates a machine whose workspace has the plugin `guest` with a file of cases.
 fn with_cases(guest: &str, manifest: impl FnOnce(String) -> String, cases: &str) -> Rind {
     let rind = Rind::default();
     let folder = guests::put(guest, &rind.workspace(), manifest);
@@ -20,7 +20,7 @@ fn with_cases(guest: &str, manifest: impl FnOnce(String) -> String, cases: &str)
     rind
 }
 
-/// The report in `out.json`.
+/// Returns the report in `out.json`; null if there is none.
 fn report(rind: &Rind) -> serde_json::Value {
     let json = std::fs::read_to_string(rind.workspace().join("out.json")).unwrap_or_default();
     serde_json::from_str(&json).unwrap_or_default()
@@ -183,7 +183,7 @@ fn a_case_that_did_not_come_to_what_it_is_about_fails() {
     };
     for (given, expect, why) in [
         (String::new(), "", "it has no expectations"),
-        // The script ends before the turn does.
+        // The script of the model ends before the turn does.
         (
             format!("reply = [{read}]"),
             "hooks = { turn-end = \"pass\" }",
@@ -265,7 +265,8 @@ fn a_tool_is_called_by_hand_with_its_trace() {
         .exits(2);
 }
 
-/// Cases of the loop that does what its settings say.
+/// Returns cases for a guest with a plugin loop; each pair has the setting `how` and the
+/// expectation.
 fn of_loop(rows: &[(&str, &str)]) -> String {
     let case = |(how, expect): &(&str, &str)| {
         format!(

@@ -1,4 +1,5 @@
-//! Cases of plugins that need others: those that they depend on, and those whose points they implement.
+//! Cases of plugins that need other plugins: their dependencies, and the plugins whose points they
+//! implement.
 
 use std::fs;
 
@@ -39,7 +40,8 @@ event = { point = "owner.permit", payload = { one = ["block", "not today"] } }
 hooks = { "owner.permit" = { outcome = "blocked", reason = "not today" } }
 "#;
 
-/// A plugin with cases, and beside it the one whose points it implements.
+/// Sets up the plugin `one` with cases, and next to it the plugin `owner`, whose points it
+/// implements.
 fn implementer(cases: &str) -> Rind {
     let rind = Rind::default();
     let workspace = rind.workspace();
@@ -73,7 +75,7 @@ fn a_case_loads_what_its_plugin_needs_from_the_folders_beside_it() {
 fn a_loop_of_the_agent_that_a_plugin_needs_orders_none_of_its_cases() {
     let rind = Rind::default();
     let workspace = rind.workspace();
-    // A loop that would end every turn.
+    // An agent loop that would make every turn fail.
     guests::put("orderer", &workspace, |manifest| {
         manifest.replace("default = \"plain\"", "default = \"leave\"")
     });
@@ -97,13 +99,13 @@ fn a_case_says_where_it_looked_for_what_its_plugin_needs() {
         ran.exits(1).stdout
     };
     let missing = "it depends on plugin `owner` *, which is not loaded; cases load what a plugin needs from the folders beside it";
-    // Another plugin in the folder of this name is not what is needed.
+    // The folder `owner` contains a plugin with another name, which is not accepted.
     let manifest = fs::read_to_string(owner.join("plugin.toml")).unwrap();
     let other = manifest.replace("\"owner\"", "\"other\"");
     fs::write(owner.join("plugin.toml"), other).unwrap();
     let said = refused();
     assert!(said.contains(missing), "{said}");
-    // What is wrong with it is said of it.
+    // The error names the fault in the manifest of the needed plugin.
     fs::write(
         owner.join("plugin.toml"),
         manifest.replace("kind = \"gate\"", "kind = \"wall\""),
@@ -115,7 +117,7 @@ fn a_case_says_where_it_looked_for_what_its_plugin_needs() {
         said.contains("owner/plugin.toml is not a plugin manifest"),
         "{said}"
     );
-    // And what that needs in turn is looked for in the same place.
+    // Dependencies of the needed plugin are looked up in the same folder.
     fs::write(
         owner.join("plugin.toml"),
         format!("{manifest}\n[dependencies]\ngone = \"*\"\n"),

@@ -1,4 +1,5 @@
-//! Reports of `rind plugin test` and `rind plugin check` for other programs, and what must be there.
+//! Machine-readable reports of `rind plugin test` and `rind plugin check`, and coverage
+//! requirements.
 
 use super::with_cases;
 use rind_tests::cli::Rind;
@@ -8,7 +9,7 @@ use serde_json::Value;
 const FAILING: &str = "[[case]]\nname = \"fine\"\nexpect.stop = \"done\"\n\n\
     [[case]]\nname = \"wrong, <b>: 50 %\"\nexpect.output = \"x\"\n";
 
-/// The schema that `rind schema NAME` prints.
+/// Returns a validator for the schema that `rind schema NAME` prints.
 fn schema(rind: &Rind, name: &str) -> jsonschema::Validator {
     let ran = rind.run(&["schema", name]).exits(0);
     jsonschema::validator_for(&serde_json::from_str(&ran.stdout).unwrap()).unwrap()
@@ -187,7 +188,8 @@ fn outcomes_that_no_case_sees_are_named() {
 fn outcomes_that_a_hook_cannot_have_are_not_asked_for() {
     let read = "given.tool = { name = \"read_file\", arguments = { path = \"a\" } }";
     let cases = format!("[[case]]\nname = \"a\"\n{read}\nexpect.stop = \"done\"\n");
-    // A gate without the side effect `session` changes nothing, whatever its point allows.
+    // A gate without the side effect `session` cannot change the payload, even where its point
+    // allows changes, so `changed` is not required.
     let rind = with_cases("git-guard", |manifest| manifest, &cases);
     let ran = rind.run(&["plugin", "test", "git-guard"]).exits(0);
     let asked = "`asked` of pre-tool, `blocked` of pre-tool";

@@ -1,11 +1,12 @@
-//! Selection of the cases that `rind plugin test` runs, side by side, and for how long.
+//! Tests of which cases `rind plugin test` runs, in parallel, and with which time limits.
 
 use std::time::{Duration, Instant};
 
 use super::with_cases;
 use rind_tests::cli::Rind;
 
-/// Cases `c0`, `c1` … of `hello`; one of the names in `failing` expects what does not happen.
+/// Sets up cases `c0`, `c1` … of `hello`. The cases whose numbers are in `failing` expect a wrong
+/// result.
 fn greetings(n_cases: usize, failing: &[usize]) -> Rind {
     let case = |n: usize| {
         let whom = if failing.contains(&n) { "Bob" } else { "Ada" };
@@ -18,7 +19,7 @@ fn greetings(n_cases: usize, failing: &[usize]) -> Rind {
     with_cases("hello", |manifest| manifest, &cases)
 }
 
-/// Names of the cases in an output, in its order.
+/// Returns the names of the cases in an output, in order.
 fn names(text: &str) -> Vec<String> {
     let words = text.split_whitespace();
     let names = words.filter(|word| {
@@ -89,7 +90,7 @@ fn a_hook_that_never_ends_costs_its_deadline_once() {
     );
     let started = Instant::now();
     rind.run(&["plugin", "test", "hostile"]).exits(0);
-    // Four turns with a deadline of one second each would take longer.
+    // Four deadlines of one second each would take longer.
     let took = started.elapsed();
     assert!(took < Duration::from_millis(3_500), "{took:?}");
 }

@@ -1,4 +1,4 @@
-//! Snapshots of cases, and their costs beside the last run.
+//! Snapshots of cases, and their costs compared with the last run.
 
 use rind_tests::cli::Rind;
 
@@ -162,7 +162,7 @@ fn coverage_names_what_no_case_called_in_every_report() {
 
 #[test]
 fn a_long_answer_is_judged_in_the_same_pieces_on_every_machine() {
-    // An answer that takes longer than the time between two checks of its lines.
+    // Processing this answer takes longer than the interval between two checks of its lines.
     let reply = "a line\\n ".repeat(100_000);
     let cases = format!(
         "[[case]]\nname = \"long\"\n[case.given]\nreply = [{{ text = \"{reply}\" }}]\n[case.expect]\nsnapshot = true\n"

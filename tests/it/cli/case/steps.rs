@@ -1,4 +1,5 @@
-//! Sequences, session state, doubles of tools, fixtures and the system prompt in cases, and words that nothing would ever match.
+//! Tests of multi-step cases, session state, tool doubles, fixtures and the system prompt in cases,
+//! and of expectations that could never match.
 
 use super::with_cases;
 
@@ -164,7 +165,7 @@ fn the_schema_of_cases_takes_every_case_of_the_first_party_plugins_and_knows_eve
         }
     }
     assert!(n_files > 10, "{n_files}");
-    // serde lists the keys that it knows when it meets another one.
+    // An unknown key makes serde list all known keys.
     for (place, toml) in [
         ("given", "[[case]]\nname = \"a\"\ngiven.x = 1"),
         ("expect", "[[case]]\nname = \"a\"\nexpect.x = 1"),

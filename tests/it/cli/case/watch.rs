@@ -1,4 +1,4 @@
-//! `rind plugin test --watch`: what changes is run again, until Ctrl-C.
+//! Tests of `rind plugin test --watch`, which reruns changed plugins and cases until Ctrl-C.
 
 use super::{report, with_cases};
 
@@ -24,7 +24,7 @@ fn cases_and_manifest_are_watched_and_an_interrupt_ends_it() {
     running.wait_until(|rind| has_run(rind, true));
     rind.file("hello/tests/cases.toml", &cases("Hello, Bob!"));
     running.wait_until(|rind| has_run(rind, false));
-    // A file that is being written is no end.
+    // A file that is only partly written does not end the watch.
     rind.file("hello/tests/cases.toml", "[[case");
     std::thread::sleep(std::time::Duration::from_secs(1));
     rind.file("hello/tests/cases.toml", &cases("Hello, Ada!"));

@@ -1,4 +1,4 @@
-//! Questions about tool calls within a chat.
+//! Questions about tool calls in a chat.
 
 use insta::assert_snapshot;
 use rind_tests::cli::{Rind, Terminal};
@@ -18,7 +18,7 @@ fn writes(n_lines: usize) -> String {
         + "[[reply]]\ntimes = 0\ntext = \"Done.\"\n"
 }
 
-/// Looks at the pages of a question up to the last one, and goes back to it.
+/// Pages through a question to its end, and returns to its choices.
 fn read_to_its_end(terminal: &mut Terminal) {
     while !terminal.screen().contains("end; Enter returns") {
         let before = terminal.screen();
@@ -110,7 +110,7 @@ fn a_question_is_asked_in_place_viewed_whole_and_answered_with_a_reason_that_ste
     ›
     scripted · ask · 2.0k/80k tokens (2 %)
     ");
-    // What always covers is listed, and taken back.
+    // `/permissions` lists what `always` has allowed, and revokes it.
     terminal.keys("/permissions\r").sees("1 write_file");
     terminal
         .keys("/permissions 1\r")
@@ -121,7 +121,7 @@ fn a_question_is_asked_in_place_viewed_whole_and_answered_with_a_reason_that_ste
     assert!(rind.workspace().join("long.txt").exists());
 }
 
-/// A model that makes two calls at once, then says that it is done.
+/// Script of a model that makes two calls at once, then reports that it is done.
 const TWO: &str = r#"
 [[reply]]
 text = "Now both."
@@ -194,7 +194,7 @@ fn a_plugin_asks_in_the_chat_and_not_when_it_ends() {
     ›
     ");
     terminal.keys("y\r").sees("true").sees_no("Ctrl-C ends");
-    // What asks to view a question is a text like any other.
+    // In the answer to a question for text, `v` is ordinary text and not the key for viewing.
     terminal
         .keys("/name\r")
         .sees("Enter alone takes the default above");

@@ -1,4 +1,4 @@
-//! Images that somebody shows to the model.
+//! Images that a person attaches to a prompt.
 
 use rind_tests::cli::{Rind, pasted};
 use serde_json::json;
@@ -21,7 +21,7 @@ fn an_image_that_is_typed_or_dropped_goes_with_the_text_and_words_of_a_long_past
         .sees("scripted")
         .keys("what is @dot.png \r")
         .sees("dot.png [image/png, 70 B]")
-        // The model of a script is not known to see.
+        // The scripted model does not declare support for images.
         .sees("is not known to take images")
         .sees("You said: what is @dot.png");
     let dropped = format!("'{}'", rind.workspace().join("my dot.png").display());
@@ -68,7 +68,7 @@ fn a_long_text_of_ones_own_shows_the_images_that_it_names_and_a_paste_says_which
         return;
     };
     let answers = |screen: &str| screen.matches("You said: line").count();
-    // A prompt of the command line, a text of an editor, one of the history.
+    // Sends the text three times: from the command line, from an editor, and from the history.
     terminal.until("an answer", |screen| answers(screen) == 1);
     terminal.sees_no("Enter steers").keys("\u{7}");
     terminal.sees("  see @dot.png\nscripted").keys("\r");

@@ -1,4 +1,4 @@
-//! Commands in the background of a chat: seen with their time, and stopped by the person.
+//! Background commands in a chat: shown with their running time, and stopped by the person.
 
 use rind_tests::cli::Rind;
 
@@ -18,7 +18,7 @@ times = 0
 text = "So it is."
 "#;
 
-/// Returns the seconds in the status line behind `bg-1`.
+/// Returns the seconds that the status line shows after `bg-1`.
 fn seconds(screen: &str) -> Option<u64> {
     let behind = screen.rsplit_once(" · bg-1 ")?.1;
     behind.split(' ').next()?.parse().ok()

@@ -1,4 +1,4 @@
-//! Ctrl-C, at any moment: what runs ends, what was typed stays, the terminal is as it was.
+//! Ctrl-C at any moment: the running work ends, typed text is kept, and the terminal is restored.
 
 use rind_tests::cli::Rind;
 
@@ -34,7 +34,7 @@ text = "You said: {input}"
 
 const CTRL_C: &str = "\u{3}";
 
-/// Keys, the text on the screen at which Ctrl-C is pressed, and two texts that it shows then.
+/// Keys to type, the screen text at which Ctrl-C is pressed, and two texts that appear afterwards.
 const MOMENTS: [(&[&str], &str, [&str; 2]); 10] = [
     (&["text that is cleared"], "› text that", ["›\nscripted"; 2]),
     (&["/co"], "▸ cost", ["›\nscripted"; 2]),
@@ -82,14 +82,15 @@ fn ctrl_c_at_any_moment_ends_what_runs_and_loses_nothing() {
         terminal.sees("/help");
         for keys in keys {
             if *keys == "v\r" {
-                // Before the question is there, this would be words for the model.
+                // Waits for the question, because `v` typed earlier would be a message to the
+                // model.
                 terminal.sees("[n]o and why");
             }
             terminal.keys(keys).waits(30);
         }
         terminal.sees(before).keys(CTRL_C).sees(then).sees(at_last);
         terminal.sees_no("ending the turn").sees_no("runs; Ctrl-C");
-        // The chat goes on: a turn has its answer.
+        // The chat still works: the next turn gets an answer.
         terminal.keys("\u{15}\u{15}hello\r").sees("You said:");
         terminal.sees_no("Enter steers").keys("\u{4}");
         assert_eq!(terminal.ends(), Some(0), "{keys:?}");

@@ -1,4 +1,5 @@
-//! Help while a line is typed: ends for commands and files, pastes, commands of one's own.
+//! Line editing in the chat: completion of commands and files, pastes, and shell commands of the
+//! person.
 
 use insta::assert_snapshot;
 use rind_tests::cli::{Rind, pasted};
@@ -151,7 +152,7 @@ fn in_lines_a_command_of_ones_own_is_not_sent_to_the_model() {
     assert_eq!(terminal.ends(), Some(0));
     let said = conversation(&rind).concat();
     assert!(!said.contains("bank"), "{said}");
-    // From a pipe as well.
+    // The same holds for a line from a pipe.
     let ran = rind.run_with_input(&["chat", "--no-plugins"], "!!pass show bank\nhello\n");
     let ran = ran.exits(0);
     assert_eq!(ran.stdout, "You said: hello\n");
@@ -247,14 +248,15 @@ fn outputs_of_commands_and_texts_that_begin_with_a_blank_never_reach_the_history
         .sees("› about it");
     terminal.keys("\r").sees("next: about it");
     terminal.keys(" hidden\r").sees("next: hidden");
-    // Both come back, without the output; then they are cleared.
+    // Ctrl-C puts both texts back into the input, without the command's output; the second Ctrl-C
+    // clears them.
     terminal
         .keys("\u{3}")
         .sees("interrupted")
         .sees("›  about it");
     terminal
         .sees_no("ending the turn")
-        // Within a second of the first, Ctrl-C would leave the chat.
+        // A second Ctrl-C within one second would leave the chat.
         .waits(1100)
         .keys("\u{3}")
         .sees_no("›  about it");
@@ -292,7 +294,7 @@ fn a_command_of_ones_own_ends_with_its_chat_and_ctrl_c_ends_the_turn_first() {
     let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins"], SIZE, &[]) else {
         return;
     };
-    // A number that no other test sleeps for.
+    // The duration is unique among the tests, so that `is_running` finds only this command.
     terminal
         .sees("/help")
         .keys("!sleep 86413\r")
@@ -316,7 +318,7 @@ fn a_command_of_ones_own_ends_with_its_chat_and_ctrl_c_ends_the_turn_first() {
     assert_eq!(terminal.ends(), Some(0));
 }
 
-/// Whether a process has this word among its arguments.
+/// Whether any process has this word among its arguments.
 fn is_running(word: &str) -> bool {
     let mut processes = std::fs::read_dir("/proc").unwrap();
     processes.any(|process| {

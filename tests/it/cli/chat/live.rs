@@ -1,4 +1,5 @@
-//! Tool calls while they run and after it: the end of the output, the time, the list of calls.
+//! Tool calls in the chat, while they run and afterwards: the last lines of output, the running
+//! time, the list of calls.
 
 use rind_tests::cli::Rind;
 

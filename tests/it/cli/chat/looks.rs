@@ -1,4 +1,4 @@
-//! Colors, links, changes of files, signals and images of the clipboard.
+//! Colors, links, diffs of changed files, signals and images from the clipboard.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -27,7 +27,7 @@ echo "\u001b]0;title\u0007" # \u009b2J
 The end."""
 "#;
 
-/// Keyword of Rust in the color of this number.
+/// Returns the Rust keyword `fn` with the escape sequence of this color number.
 fn keyword(color: u8) -> String {
     format!("\u{1b}[38;5;{color}mfn\u{1b}[0m")
 }
@@ -262,7 +262,7 @@ fn an_image_of_the_clipboard_is_attached_when_the_key_is_pressed() {
         .keys("look\r")
         .sees("[image/png, 70 B]")
         .sees("You said: @");
-    // Files that are no images are not attached.
+    // Clipboard content that is not an image is not attached.
     terminal.sees_no("Enter steers");
     rind.file("clip", "text\u{1b}[2J");
     terminal.keys("\u{16}").sees("no image was pasted");

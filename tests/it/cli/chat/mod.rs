@@ -1,4 +1,4 @@
-//! The chat, as somebody at a terminal sees it.
+//! Tests of the chat as a person at a terminal sees it.
 
 mod ask;
 mod attach;
@@ -16,13 +16,13 @@ mod steer;
 
 use rind_tests::cli::Rind;
 
-/// A screen that most tests have.
+/// Columns and rows of the screen in most tests.
 pub(super) const SIZE: (u16, u16) = (72, 20);
 
-/// A model that answers each prompt with its words.
+/// Script of a model that repeats each prompt.
 const ECHO: &str = "[[reply]]\ntimes = 0\ntext = \"You said: {input}\"\n";
 
-/// The texts of the session's messages, each with its role.
+/// Returns the session's messages as text, each with its role.
 fn conversation(rind: &Rind) -> Vec<String> {
     let messages = rind.entries("message").into_iter();
     let lines = messages.map(|entry| {

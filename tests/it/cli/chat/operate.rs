@@ -1,4 +1,4 @@
-//! Daily work of an operator: the menu, leaving, the history, modes, commands of the chat.
+//! Daily use of the chat: the menu, leaving, the history, modes and commands.
 
 use std::fs;
 
@@ -14,10 +14,10 @@ const CTRL_C: &str = "\u{3}";
 const CTRL_D: &str = "\u{4}";
 const CTRL_R: &str = "\u{12}";
 
-/// A screen on which a list has room.
+/// Columns and rows of a screen on which a long list fits.
 const TALL: (u16, u16) = (100, 60);
 
-/// A model that writes a file when it is told to, and answers anything else.
+/// Script of a model that writes a file if the prompt contains `write`, and otherwise answers.
 const WRITE: &str = r#"
 [[reply]]
 when = { contains = "write", step = 1 }
@@ -57,7 +57,7 @@ fn enter_takes_the_marked_entry_of_the_menu_and_nothing_goes_to_the_model() {
         .keys(DOWN)
         .sees("▸ context");
     terminal.keys("\r").sees("tokens in all, estimated");
-    // A command that needs more is only completed.
+    // For a command that needs arguments, Enter only completes the name.
     terminal
         .keys("/ren")
         .sees("▸ rename")
@@ -66,7 +66,7 @@ fn enter_takes_the_marked_entry_of_the_menu_and_nothing_goes_to_the_model() {
     terminal
         .keys("Tides\r")
         .sees("this session is called Tides");
-    // With the menu closed, a slash alone is no message.
+    // With the menu closed, a slash alone is not sent as a message.
     terminal
         .keys("/")
         .sees("▸ help")

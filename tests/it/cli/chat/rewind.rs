@@ -1,4 +1,5 @@
-//! `/undo` and `/rewind` within a chat: the diff, the choice, and files that were changed since.
+//! Tests of `/undo` and `/rewind` in a chat: the diff, the choice, and files that were changed
+//! since.
 
 use insta::assert_snapshot;
 use rind_tests::cli::Rind;
@@ -68,7 +69,7 @@ fn the_diff_is_shown_first_and_each_part_can_be_chosen() {
     assert!(n_asked(&terminal.all()) > n_before, "{}", terminal.all());
     terminal.keys("y\r").sees("took the last turn out");
     assert_eq!(std::fs::read_to_string(&a).unwrap(), "one\ntwo\n");
-    // Nothing is left to ask about.
+    // Undoing a turn that changed no files asks nothing.
     terminal
         .keys("again\r")
         .sees("You said: again")

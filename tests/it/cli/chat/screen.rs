@@ -1,4 +1,4 @@
-//! Screens of other sizes and kinds.
+//! The chat on screens of other sizes and terminal types.
 
 use insta::assert_snapshot;
 use rind_tests::cli::{Rind, masked};

@@ -1,4 +1,4 @@
-//! Sessions from within the chat: going on with one, choosing one, a copy, another model.
+//! Sessions from within the chat: resuming, choosing and copying one, and switching the model.
 
 use rind_tests::cli::Rind;
 
@@ -22,11 +22,12 @@ fn options_and_a_first_prompt_need_no_command_and_a_session_is_chosen_by_its_num
     terminal.sees_no("Enter steers").keys("/quit\r");
     assert_eq!(terminal.ends(), Some(0));
 
-    // What is neither a number nor a text of a session is asked again, and the numbers stay as they were.
+    // Input that matches no number and no text of a session is asked for again, and the numbers
+    // stay the same.
     let mut terminal = rind.terminal(&choose, SIZE, &[]).unwrap();
     terminal.sees("the first question").sees("or [q]uit");
     let again = |screen: &str| screen.matches("or [q]uit").count() == 2;
-    // A text with a blank: the random name of the folder could have any shorter one.
+    // Text with spaces, because a short text could occur in the random name of the test's folder.
     terminal.keys("z z z\r").until("the question again", again);
     terminal.sees("no session has the text z z z").keys("1\r");
     terminal.sees("You said: the first question");

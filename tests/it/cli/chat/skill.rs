@@ -1,4 +1,4 @@
-//! Skills in the chat: the line of status, `/skills`, `/done`.
+//! Skills in the chat: the status line, `/skills` and `/done`.
 
 use rind_tests::cli::Rind;
 

@@ -1,11 +1,11 @@
-//! Input while a turn runs.
+//! Tests of input while a turn runs.
 
 use insta::assert_snapshot;
 use rind_tests::cli::Rind;
 
 use super::{ECHO, SIZE, conversation};
 
-/// A model that takes its time, and makes calls when it is not told otherwise.
+/// Script of a slow model that makes a tool call unless the input contains `shorter` or `later`.
 const SLOW: &str = r#"
 [[reply]]
 when = { contains = "shorter" }
@@ -124,7 +124,7 @@ fn what_waits_can_be_taken_back_and_an_interrupted_turn_hands_everything_back() 
       half a li
     scripted · ask
     ");
-    // Within a second of the first, Ctrl-C would leave the chat.
+    // A second Ctrl-C within one second would leave the chat.
     terminal.waits(1100).keys("\u{3}").sees_no("half a li");
     terminal.keys("\u{3}");
     assert_eq!(terminal.ends(), Some(0));
@@ -146,7 +146,7 @@ fn what_was_not_sent_stays_on_the_screen_and_in_the_history_of_the_next_chat() {
         .unwrap()
         .count();
     assert_eq!(id, 1);
-    // The terminal is closed by somebody else.
+    // SIGTERM ends the chat, as when another program closes the terminal.
     rind_tests::cli::signal_chat(&rind, "TERM");
     assert_eq!(terminal.ends(), Some(130));
     assert!(terminal.all().contains("not sent"), "{}", terminal.all());
@@ -169,7 +169,8 @@ fn what_was_not_sent_stays_on_the_screen_and_in_the_history_of_the_next_chat() {
 fn what_is_typed_while_a_command_runs_is_a_turn_after_it() {
     for is_plain in [false, true] {
         let rind = Rind::with_script(ECHO);
-        // The first turn or command of a session waits for it.
+        // The first turn or command of a session runs this hook and waits until the file `go`
+        // exists.
         rind.config(
             "[hooks.scripts.wait]\npoint = \"session-start\"\ntimeout_seconds = 60\n\
              command = [\"sh\", \"-c\", \"while [ ! -e go ]; do sleep 0.05; done\"]\n",

@@ -1,5 +1,5 @@
-//! A doubt is a refusal: without a daemon, with a broken plugin, with garbage, and with a planted
-//! socket.
+//! Tests that a guard refuses the call in case of doubt: without a daemon, with a broken plugin,
+//! with garbage as input, and with a planted socket.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
@@ -97,7 +97,7 @@ fn garbage_of_the_agent_is_a_refusal() {
         let said = HookSaid::of(&own.hook_with(&line, call.as_bytes(), &[]));
         assert_eq!(said.code, Some(2), "{line}: {said:?}");
     }
-    // An id that is not a name of a file is no path either.
+    // A session id that is not a valid file name is not used as a path.
     let odd = call.replace("01a2180f-483f-7000-8c07-48b27a447b74", "../../../x y/é");
     let said = HookSaid::of(&own.hook_with(&line, odd.as_bytes(), &[]));
     assert!(said.is_pass(), "{said:?}");
@@ -160,7 +160,7 @@ fn a_socket_or_folder_of_somebody_else_is_refused() {
     std::fs::write(&socket, "").unwrap();
     refused("it is not a socket");
     std::fs::remove_file(&socket).unwrap();
-    // Another user may have made a socket that all may access.
+    // A socket that all users may access could have been created by another user.
     let planted = UnixListener::bind(&socket).unwrap();
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o777)).unwrap();
     refused("other users have access to it");

@@ -1,4 +1,4 @@
-//! Hooks are written into the files of other agents, and taken out again.
+//! Tests of adding hooks to the settings files of other agents, and of removing them again.
 
 use serde_json::Value;
 
@@ -69,7 +69,8 @@ fn codex_trusts_the_hooks_and_keeps_its_settings() {
     );
     let status = own.rind.run(&["guard", "status", "codex"]).exits(0);
     assert!(status.stdout.contains("✓ codex: installed"), "{status:?}");
-    // No hook would judge input that is typed into a terminal.
+    // The guard turns terminals off, because no hook sees input that is typed into a running
+    // terminal.
     assert!(trusted.contains("unified_exec_tty = false"), "{trusted}");
     own.put(
         ".codex/config.toml",

@@ -1,4 +1,5 @@
-//! One plugin blocks, asks, changes and masks under every agent, as far as the agent can.
+//! Tests that one plugin blocks, asks, changes and masks calls of every supported agent, as far as
+//! the agent supports it.
 
 use serde_json::{Value, json};
 
@@ -154,7 +155,7 @@ fn what_was_judged_is_in_a_session_that_names_the_agent() {
     let ended = of_calls("tool-end");
     assert_eq!(ended.len(), 2, "{lines:?}");
     assert_eq!(ended[0]["refused_by"], "plugin sentry");
-    // The session keeps the masked result, and not the secret.
+    // The session stores the masked result without the secret.
     assert!(!lines.join("\n").contains("hunter2"), "{lines:?}");
     let name = "guard-codex-01a2180f-483f-7000-8c07-48b27a447b74";
     assert!(own.rind.home().join("data/sessions").join(name).is_dir());
@@ -200,7 +201,7 @@ fn paths_are_judged_in_the_project_also_when_the_agent_has_changed_its_folder() 
         assert!(said.refusal().is_some(), "{folder}: {said:?}");
         assert!(write(folder, "src/fine").is_pass(), "{folder}");
     }
-    // The next daemon knows where the session began.
+    // A new daemon still knows the project folder in which the session began.
     own.kill_daemon();
     let said = write("src", "src/secret/key");
     assert!(said.refusal().is_some(), "{said:?}");

@@ -1,4 +1,5 @@
-//! `rind guard`: a plugin judges calls of other agents, through the hooks that are installed for them.
+//! Tests of `rind guard`: a plugin judges calls of other agents through hooks that are installed in
+//! those agents.
 
 mod hostile;
 mod install;
@@ -13,7 +14,7 @@ use rind_tests::cli::Rind;
 use rind_tests::guests;
 use serde_json::Value;
 
-/// A machine with the plugin `sentry`, and perhaps a guard.
+/// A machine with the plugin `sentry` and, if created with `of`, an installed guard.
 struct Guarded {
     rind: Rind,
 }
@@ -25,14 +26,15 @@ impl Guarded {
         Self { rind }
     }
 
-    /// Machine with the guard of an agent.
+    /// Creates a machine on which the guard of this agent is installed.
     fn of(agent: &str) -> Self {
         let own = Self::new();
         own.rind.run(&["guard", "install", agent, "--yes"]).exits(0);
         own
     }
 
-    /// Payload that an agent once sent, with the workspace of this machine.
+    /// Returns a recorded payload of an agent, with the workspace path replaced by that of this
+    /// machine.
     fn recorded(&self, name: &str) -> Value {
         let file = guests::workspace().join(format!("tests/recorded/guard/{name}.json"));
         let text = std::fs::read_to_string(file).unwrap();
@@ -40,7 +42,7 @@ impl Guarded {
         serde_json::from_str(&text.replace("\"/work\"", &format!("{workspace:?}"))).unwrap()
     }
 
-    /// The recorded call of a command.
+    /// Returns the recorded `pre-tool` payload with this command in it.
     fn call(&self, agent: &str, command: &str) -> Value {
         let mut payload = self.recorded(&format!("{agent}-pre-tool"));
         let key = if payload.get("args").is_some() {
@@ -52,7 +54,7 @@ impl Guarded {
         payload
     }
 
-    /// A file below the person's home.
+    /// Path of a file in the user's home folder.
     fn user_file(&self, name: &str) -> PathBuf {
         self.rind.user_home().join(name)
     }
@@ -67,7 +69,7 @@ impl Guarded {
         std::fs::write(file, text).unwrap();
     }
 
-    /// The line that an agent runs at a point: the installed one, or that of the module.
+    /// Returns the shell command that the agent, or its module, runs at a point.
     fn installed_line(&self, agent: &str, point: &str) -> String {
         let status = self
             .rind
@@ -83,7 +85,7 @@ impl Guarded {
             .to_owned()
     }
 
-    /// Runs the installed hook as the agent does, with these bytes.
+    /// Runs the hook's shell command as the agent does, with this payload as standard input.
     fn hook_with(&self, line: &str, payload: &[u8], variables: &[(&str, &str)]) -> Output {
         let mut shell = Command::new("sh");
         shell
@@ -98,7 +100,7 @@ impl Guarded {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut child = shell.spawn().unwrap();
-        // A refusal may come before the whole payload is read.
+        // The hook may refuse and exit before it has read the complete payload.
         let _ = child.stdin.take().unwrap().write_all(payload);
         child.wait_with_output().unwrap()
     }
@@ -108,12 +110,12 @@ impl Guarded {
         HookSaid::of(&self.hook_with(&line, payload.to_string().as_bytes(), &[]))
     }
 
-    /// Runs the hook before a command.
+    /// Runs the `pre-tool` hook for a command.
     fn judge(&self, agent: &str, command: &str) -> HookSaid {
         self.hook(agent, "pre-tool", &self.call(agent, command))
     }
 
-    /// The process of the daemon.
+    /// Returns the process id of the daemon, if one is noted in its lock file.
     fn daemon(&self) -> Option<String> {
         let noted = self.rind.home().join("data/guard/daemon.lock");
         let noted = std::fs::read_to_string(noted).ok()?;
@@ -131,7 +133,7 @@ impl Guarded {
 impl Drop for Guarded {
     fn drop(&mut self) {
         if let Some(process) = self.daemon() {
-            // It may have ended.
+            // The daemon may have exited already.
             let _ = Command::new("kill")
                 .arg(&process)
                 .stderr(Stdio::null())
@@ -140,7 +142,7 @@ impl Drop for Guarded {
     }
 }
 
-/// Answer of a hook.
+/// Output of a hook.
 #[derive(Debug)]
 struct HookSaid {
     code: Option<i32>,
@@ -158,8 +160,8 @@ impl HookSaid {
         }
     }
 
-    /// The reason of a refusal, in the form that the agent obeys; `None` if the agent would run the
-    /// call.
+    /// Returns the reason of a refusal in the format that the agent understands; `None` if the
+    /// agent would run the call.
     fn refusal(&self) -> Option<&str> {
         let specific = &self.json["hookSpecificOutput"];
         if self.code == Some(2) {
@@ -170,7 +172,7 @@ impl HookSaid {
         denied.flatten().or_else(|| self.json["refuse"].as_str())
     }
 
-    /// Whether the agent goes on as without a hook.
+    /// Whether the agent continues as if there were no hook.
     fn is_pass(&self) -> bool {
         let is_said = self.json["pass"] == true && self.json["v"] == 1
             || self.json["decision"] == "allow"

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Guarded;
 
-/// Calls the hooks of the module, and prints the words of each call as JSON.
+/// Calls the hooks of the module, and prints the result of each call as JSON.
 const DRIVER: &str = r#"
 const [, , file, directory] = process.argv;
 const { RindGuard } = await import(file);

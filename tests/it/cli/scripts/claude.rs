@@ -1,4 +1,4 @@
-//! Hooks of Claude Code, as its documentation shows them, from its own settings.
+//! Hooks of Claude Code as its documentation shows them, read from Claude Code's own settings.
 
 #![allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::results;
 
-/// Writes and edits two files, and runs two commands.
+/// A model that writes and edits two files and runs two commands.
 const WORK: &str = r#"
 [[reply]]
 tool_calls = [
@@ -27,7 +27,8 @@ text = "Done."
 text = "Done, and tested."
 "#;
 
-/// Patterns of its documentation: protect files, check commands, format after an edit, notify, add context, do not stop before the tests ran.
+/// Hooks from Claude Code's documentation: protect files, check commands, format after an edit,
+/// notify, add context, do not stop before the tests ran.
 const SETTINGS: &str = r#"{
   "model": "whatever",
   "hooks": {
@@ -91,7 +92,7 @@ fn has_jq() -> bool {
     has
 }
 
-/// Writes the settings and what they name.
+/// Writes the settings and the scripts that they refer to.
 fn machine(settings: &str) -> Rind {
     let rind = Rind::with_script(WORK);
     let executable = |path: std::path::PathBuf, text: &str| {
@@ -155,7 +156,7 @@ fn its_documented_patterns_run_unchanged() {
         "{injected:?}"
     );
     assert!(!injected.iter().any(|text| text == "never"));
-    // A hook of `Stop` sent the answer back once.
+    // The hook of `Stop` blocked the first answer, so the model answered again.
     let events = ran.json_lines();
     let end = events
         .iter()
@@ -183,7 +184,7 @@ fn its_documented_patterns_run_unchanged() {
     );
 }
 
-/// A machine with one hook of `PreToolUse` for all tools.
+/// A machine with one `PreToolUse` hook that matches all tools.
 fn with_hook(hook: &str) -> Rind {
     machine(&format!(
         r#"{{"hooks": {{"PreToolUse": [{{"matcher": "*", "hooks": [{hook}]}}]}}}}"#
@@ -361,7 +362,7 @@ fn the_hooks_of_a_plugin_find_their_folder() {
     .unwrap();
     rind.config("[hooks]\nclaude = [\"~/plugin/hooks/hooks.json\"]\n");
     let ran = rind.run(&["run", "go", "--yes", "--json"]).exits(0);
-    // The same twice is one.
+    // Two identical hooks run once.
     assert_eq!(injected(&ran), ["from the plugin"]);
     let hook =
         |event: &Value| event["type"] == "hook" && event["plugin"] == "claude-user-prompt-submit-1";

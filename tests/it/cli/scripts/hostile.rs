@@ -1,4 +1,4 @@
-//! Scripts that fail in every way, reach for what is not theirs, or leave something running.
+//! Scripts that fail in every way, access files that they must not, or leave processes running.
 
 use std::fs;
 use std::time::Duration;
@@ -8,13 +8,14 @@ use serde_json::Value;
 
 use super::{WRITES, guarded, outcomes, results};
 
-/// Runs a turn whose script runs this text at a point that only changes and at a gate; returns the outcomes and the reason.
+/// Runs a turn with this shell text as a hook at `turn-start` and at `pre-tool`, a gate. Returns
+/// the outcomes and the reason of the first.
 fn fails(text: &str, timeout_seconds: u32) -> (Vec<String>, String) {
     let settings =
         format!("point = [\"turn-start\", \"pre-tool\"]\ntimeout_seconds = {timeout_seconds}\n");
     let rind = guarded(WRITES, text, &settings);
     let ran = rind.run(&["run", "go", "--yes", "--json"]).exits(0);
-    // The gate stays closed for every call, so nothing was written.
+    // A failing gate refuses each call, so no file was written.
     assert!(!rind.workspace().join("b.txt").exists(), "{text}");
     let results = results(&ran);
     assert_eq!(results.len(), 3);
@@ -90,7 +91,8 @@ fn a_script_that_crashes_hangs_or_floods_is_out_for_the_rest_of_the_turn() {
             "it wrote more than 1048576 bytes to standard error",
         ),
     ] {
-        // A flood is stopped at its limit, however slow the machine is.
+        // A case that does not test the deadline gets a long one, since a slow machine could reach
+        // it before the limit on output.
         let seconds = if expected.contains("deadline") { 2 } else { 60 };
         let (outcomes, why) = fails(text, seconds);
         assert!(why.contains(expected), "{text}: {why}");
@@ -170,7 +172,7 @@ fn an_interrupt_ends_a_script_with_everything_that_it_started() {
     running.wait_until(|rind| rind.workspace().join("beats").is_file());
     running.signal("INT");
     running.end().exits(130);
-    // Those that were asked to end have a moment for it.
+    // Processes get a grace period between the signal and the kill.
     std::thread::sleep(Duration::from_secs(3));
     let beats = || fs::read(rind.workspace().join("beats")).unwrap().len();
     let before = beats();
@@ -198,7 +200,7 @@ chmod +x sub/.git/hooks/pre-commit
 "#;
     let waits = "[[reply]]\ntool_calls = [{ name = \"bash\", arguments = { command = \
         \"while [ -e sub/.git/hooks/pre-commit ]; do sleep 0.05; done\" } }]\n[[reply]]\ntext = \"Done.\"\n";
-    // Also where nobody waits for its end any more.
+    // The git hook is also disarmed if the script has timed out and is no longer awaited.
     for (hangs, seconds) in [("", 60), ("sleep 60", 3)] {
         let settings = format!("point = \"turn-start\"\ntimeout_seconds = {seconds}\n");
         let rind = guarded(waits, &format!("{text}{hangs}"), &settings);

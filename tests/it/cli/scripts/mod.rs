@@ -1,4 +1,5 @@
-//! Scripts of the settings as hooks: what they are shown, what they may say, and what becomes of it.
+//! Scripts in the settings as hooks: the input that they get, the outcomes that they may return,
+//! and the effects of those.
 
 mod claude;
 mod hostile;
@@ -35,7 +36,7 @@ fn program(rind: &Rind, name: &str, text: &str) -> String {
     format!("hooks/{name}")
 }
 
-/// A machine whose script `guard` runs this shell text, with these further settings.
+/// A machine whose script `guard` runs this shell text, with these additional settings for it.
 fn guarded(script: &str, text: &str, settings: &str) -> Rind {
     let rind = Rind::with_script(script);
     let command = program(&rind, "guard", &format!("#!/bin/sh\n{text}\n"));
@@ -45,7 +46,7 @@ fn guarded(script: &str, text: &str, settings: &str) -> Rind {
     rind
 }
 
-/// The hook events of `guard` in order: point, outcome, reason.
+/// The hook events of `guard` in order: point, outcome and reason.
 fn outcomes(ran: &Ran) -> Vec<(String, String, String)> {
     let text = |event: &Value, name: &str| event[name].as_str().unwrap_or_default().to_owned();
     let events = ran.json_lines();
@@ -110,7 +111,7 @@ esac"#;
             .count(),
         1
     );
-    // It was not asked about the tool that only lists.
+    // The guard was not called for the tool that only reads.
     assert_eq!(
         outcomes
             .iter()
@@ -219,7 +220,7 @@ fn lists_show_scripts_with_their_place() {
         "true",
         "point = [\"pre-tool\", \"pre-output\"]\nmay = []\n",
     );
-    // Rights are those of each point.
+    // The list shows the effect of a failure for each point of a script.
     rind.config(
         "[hooks.scripts.guard]\npoint = [\"pre-tool\", \"turn-end\"]\ncommand = [\"hooks/guard\", \"-v\"]\n\
          [hooks.scripts.look]\npoint = \"pre-output\"\ncommand = [\"sh\", \"-c\", \"true\"]\nwarm = true\non_failure = \"block\"\n",

@@ -1,4 +1,5 @@
-//! Hooks of Claude Code in the settings of a project: the question about them, what its answer covers, and who may change them.
+//! Hooks of Claude Code in a project's settings: the question whether they may run, what the answer
+//! covers, and what happens when the hooks change.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +9,8 @@ use rind_tests::cli::{Rind, Step};
 
 use super::results;
 
-/// A guard of the project against one command, which also says what it could read in the home.
+/// Settings with a guard against one command. The guard also writes what it could read in the home
+/// folder.
 const SETTINGS: &str = r#"{
   "permissions": { "allow": ["Bash(echo *)"] },
   "hooks": { "PreToolUse": [{ "matcher": "Bash", "hooks": [{ "type": "command",
@@ -17,7 +19,7 @@ const SETTINGS: &str = r#"{
 
 const GUARD: &str = "#!/bin/sh\ninput=$(cat)\ncat \"$1\" >> read-by-guard 2>&1\ncase \"$input\" in *forbidden*) echo 'not here' >&2; exit 2 ;; esac\n";
 
-/// Runs two commands, and rewrites the guard in between.
+/// A model that runs two commands, rewrites the guard, and runs another command.
 const WORK: &str = r#"
 [[reply]]
 tool_calls = [
@@ -44,7 +46,8 @@ fn project(script: &str) -> Rind {
     rind
 }
 
-/// Asks at a terminal in a run that does nothing else, and returns what was shown.
+/// Runs a turn without tool calls at a terminal, answers the question with `typed`, and returns the
+/// screen.
 fn asked(rind: &Rind, typed: &'static str) -> Option<String> {
     rind.script("[[reply]]\ntext = \"Nothing.\"\n");
     let step = Step {
@@ -78,7 +81,7 @@ fn a_person_allows_the_hooks_of_a_project_until_they_change() {
     }
     assert!(stored(&rind).contains("digest"));
 
-    // Later runs need no terminal, and hooks read no more than commands.
+    // The answer holds for later runs without a terminal. Hooks can read no more than commands can.
     let ran = rind.run(&["run", "go", "--yes", "--json"]).exits(0);
     let of = results(&ran);
     assert!(
@@ -89,7 +92,7 @@ fn a_person_allows_the_hooks_of_a_project_until_they_change() {
     let read = fs::read_to_string(rind.workspace().join("read-by-guard")).unwrap_or_default();
     assert!(!read.contains("PRIVATE"), "{read}");
 
-    // The guard also holds where the rest of the project is not trusted.
+    // The allowed guard also runs if the project itself is not trusted.
     rind.file(".claude/hooks/guard.sh", GUARD);
     rind.file(".rind/config.toml", "[agent]\nmax_steps = 9\n");
     let untrusted = rind.run(&["run", "go", "--yes", "--json"]).exits(0);
@@ -105,7 +108,8 @@ fn a_person_allows_the_hooks_of_a_project_until_they_change() {
     );
     fs::remove_file(rind.workspace().join(".rind/config.toml")).unwrap();
 
-    // The agent rewrote the guard in that run: its call was refused, and the next start says so.
+    // The agent rewrote the guard in the first run: its next call was refused, and the next run
+    // reports the change.
     assert!(
         of[4].contains(
             "has changed since this hook was allowed; to be asked about it again, start Rind anew"
@@ -149,7 +153,7 @@ fn without_a_person_hooks_of_a_project_are_not_called_and_a_warning_names_them_o
     let ran = rind.run(&args).exits(0);
     assert!(!ran.stderr.contains("hooks in"), "{}", ran.stderr);
 
-    // Named by the operator, they are called without a question.
+    // Hooks whose file the operator names in the settings run without a question.
     let own = rind.workspace().canonicalize().unwrap();
     let own = own.join(".claude/settings.json");
     rind.config(&format!(

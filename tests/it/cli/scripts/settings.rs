@@ -1,4 +1,4 @@
-//! Settings of scripts: what is wrong with them is said with its line before a session starts.
+//! Settings of scripts: faults are reported with their line before a session starts.
 
 use std::fs;
 
@@ -173,7 +173,7 @@ fn a_script_that_the_agent_can_change_is_reported() {
             claude("true"),
             "the agent can change which hooks are called, because [WORKSPACE]/list.json is in [WORKSPACE]",
         ),
-        // Nothing of it can be changed.
+        // The agent can change no part of these hooks, so there is no warning.
         (script("\"sh\", \"-c\", \"true\""), String::new(), ""),
         (list.to_owned(), claude("true"), ""),
     ] {
@@ -187,7 +187,7 @@ fn a_script_that_the_agent_can_change_is_reported() {
             fs::create_dir_all(&folder).unwrap();
             fs::copy(&own, folder.join("guard")).unwrap();
         }
-        // The link is the agent's, though what it leads to is not.
+        // The agent could replace the link, although it cannot change the link's target.
         std::os::unix::fs::symlink(&own, workspace.join("hooks/link")).unwrap();
         rind.user_file("list.json", &hooks)
             .file("list.json", &hooks);

@@ -1,4 +1,4 @@
-//! Scripts that stay for the session and answer lines.
+//! Warm scripts, which run for the whole session and answer one line per call.
 
 use rind_tests::cli::Rind;
 
@@ -6,7 +6,8 @@ use super::{WRITES, guarded, outcomes, results};
 
 const GATE: &str = "point = \"pre-tool\"\nwarm = true\ntimeout_seconds = 5\n";
 
-/// Shell that answers every line with this, `$id` being the number of the call and `$n` the number of lines so far.
+/// Shell text that runs `answer` for every line of input. In it `$id` is the id of the call, and
+/// `$n` is the number of lines so far.
 fn answers(answer: &str) -> String {
     format!(
         "echo started >> starts\nn=0\nwhile read -r line; do\n  n=$((n+1))\n  id=${{line#*\\\"id\\\":}}; id=${{id%%,*}}\n  {answer}\ndone"
@@ -123,7 +124,7 @@ fn lines_that_are_quoted_carry_no_secret() {
             format!("echo debug {token}"),
             "the line `debug [secret masked",
         ),
-        // Cut in the middle, it would not be known as one.
+        // The quoted line is masked before it is truncated: half a token would not be recognized.
         (format!("echo {pad} {token}"), "[secret"),
         (
             format!("echo '{{\"id\": \"{token}\"}}'"),

@@ -1,4 +1,4 @@
-//! Sources that were made to do harm.
+//! `rind skill derive` with malicious sources.
 
 use std::fs;
 
@@ -45,7 +45,7 @@ fn text_of_a_package_is_data_wherever_it_stands() {
         ),
         "{skill}"
     );
-    // Names that stand in headings and links.
+    // Names with Markdown syntax, which appear in headings and links.
     let name = "x](https://x.example) <b>`y` # z";
     let bytes = wat::parse_str("(component)").unwrap();
     fs::create_dir(rind.workspace().join("names")).unwrap();

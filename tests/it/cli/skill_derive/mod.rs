@@ -14,14 +14,15 @@ use std::path::{Path, PathBuf};
 use rind_tests::cli::Rind;
 use rind_tests::guests;
 
-/// A machine with a cache of its own: that of the others is shared by all tests.
+/// A machine with its own cache instead of the one that all tests share.
 fn fresh() -> Rind {
     let rind = Rind::default();
     fs::remove_file(rind.home().join("cache")).unwrap();
     rind
 }
 
-/// Every file of a bundle under its path; digests differ between machines.
+/// Every file of a bundle, each under its path. Digests are masked, since they differ between
+/// machines.
 fn shown(folder: &Path) -> String {
     let mut paths = vec![PathBuf::from("SKILL.md")];
     let mut references: Vec<PathBuf> = fs::read_dir(folder.join("references"))

@@ -1,4 +1,4 @@
-//! Places of bundles, and what they may take the place of.
+//! Locations of derived bundles, and which existing folders they may replace.
 
 use std::fs;
 
@@ -70,7 +70,7 @@ fn a_bundle_is_replaced_when_somebody_agrees_and_never_when_it_was_edited() {
     assert!(page().contains("pub fn a();"), "nothing was replaced");
     derive(&["--yes"]).exits(0);
     assert!(page().contains("pub fn b();"));
-    // Edited by hand: a word, or a file more.
+    // A bundle with an edited or an additional file counts as edited.
     fs::write(folder.join("notes.md"), "mine").unwrap();
     for flags in [&[][..], &["--yes"]] {
         let refused = derive(flags).exits(2);
@@ -98,7 +98,7 @@ fn a_bundle_is_replaced_when_somebody_agrees_and_never_when_it_was_edited() {
         "{}",
         forced.stderr
     );
-    // Folders that are not derived skills stay.
+    // A folder without a derived skill is not replaced.
     fs::write(
         folder.join("SKILL.md"),
         "---\ndescription: Mine.\n---\nMine.\n",
@@ -110,7 +110,7 @@ fn a_bundle_is_replaced_when_somebody_agrees_and_never_when_it_was_edited() {
         "{}",
         refused.stderr
     );
-    // Nothing else is left beside it.
+    // No temporary folder is left beside the bundle.
     assert_eq!(
         fs::read_dir(rind.workspace().join("skills"))
             .unwrap()

@@ -91,7 +91,8 @@ fn a_plugin_becomes_a_skill_with_its_tools_hooks_and_examples() {
     Hello, Ada!
     ```
     "#);
-    // Without the plugin it is right as well, and the check says what it lacks.
+    // The skill is valid even if its plugin is not loaded, and the check reports the missing
+    // plugin.
     let lacking = rind.run(&["skill", "check", "./skills/hello"]).exits(0);
     assert!(
         lacking
@@ -137,7 +138,7 @@ fn a_guard_is_explained_by_its_hooks_settings_and_permissions() {
 #[test]
 fn a_component_is_read_and_never_run_with_more_than_nothing() {
     let rind = Rind::default();
-    // It asks for the network; whoever derives a skill grants nothing, and nobody is asked.
+    // The component requests the network. Deriving a skill grants nothing and asks nobody.
     let source = guests::guest("model-quartermaster").to_str().unwrap();
     let ran = rind
         .run(&["skill", "derive", source, "--into", "skills"])

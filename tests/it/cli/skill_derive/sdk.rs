@@ -66,40 +66,40 @@ fn the_sdk_becomes_a_skill_of_its_modules() {
     Signatures and docs are in the file of each.
 
     - [rind_sdk](references/crate.md): the root of the crate (`text_of`, `AsOutcome`, `AsValue`, `CommandOutcome`, `IntoAnswer`, `IntoOutcome`, `IntoPointOutcome`, `LoopOutcome`, `PointOutcome`, `PointVerdict`; from other crates: `schemars`, `serde`, `serde_json`; from `bindings::rind`: `plugin as imports`; from `bindings::rind::plugin`: `outcomes`, `payloads`, `types`; from `rind_sdk_macros`: `agent_loop`, `args`, `command`, `data`, `hook`, `implements`, `plugin`, `run_loop`, `tool`)
-    - [rind_sdk::agent_turn](references/agent-turn.md): Primitives of the turn that a loop of the agent runs (`is_resumed`, `take_input`, `build_prompt`, `request`, `accept`, `run_calls`, `inject`, `reflect`, `finish`, `request_to_end` and 1 more)
-    - [rind_sdk::agents](references/agents.md): Running subagents (`run`, `presets`, `start`, `resume`, `wait`, `stop`, `Order`, `Task`)
-    - [rind_sdk::ask](references/ask.md): Asking the user at the terminal: yes or no, one of several options, a line of text (`confirm`, `choose`, `text`)
-    - [rind_sdk::blobs](references/blobs.md): Bytes of content that is not text: those in what the hook or tool was shown, or with the side effect `session` any of the session (`read`, `read_all`)
-    - [rind_sdk::caller](references/caller.md): Caller of the hook, tool, command or implementation that runs: session, turn and agent, and what the turn has used
-    - [rind_sdk::config](references/config.md): The operator's settings for this plugin, checked against the manifest's `[config]` with its defaults filled in (`all`, `shared`, `get`)
-    - [rind_sdk::files](references/files.md): Files in the folders that the plugin was granted (`read`, `write`, `append`, `list`, `create_folder`, `remove`, `read_all`, `read_to_string`)
-    - [rind_sdk::handles](references/handles.md): Payloads that a hook reads in parts: each method is a call to the host, so a hook pays only for the parts that it reads (`Conversation`, `FinishedCall`, `Slice`, `WireRequest`, `WireResponse`)
-    - [rind_sdk::http](references/http.md): HTTP requests to the hosts that the plugin was granted (`send`, `Request`, `Response`)
-    - [rind_sdk::log](references/log.md): The host's log: what an operator sees of the plugin (`write`, `debug`, `info`, `warn`, `error`)
-    - [rind_sdk::model](references/model.md): Asking a model (`ask`, `Question`)
+    - [rind_sdk::agent_turn](references/agent-turn.md): Primitives with which an agent loop runs a turn (`is_resumed`, `take_input`, `build_prompt`, `request`, `accept`, `run_calls`, `inject`, `reflect`, `finish`, `request_to_end` and 1 more)
+    - [rind_sdk::agents](references/agents.md): Runs subagents (`run`, `presets`, `start`, `resume`, `wait`, `stop`, `Order`, `Task`)
+    - [rind_sdk::ask](references/ask.md): Asks the user at the terminal: yes or no, one of several options, a line of text (`confirm`, `choose`, `text`)
+    - [rind_sdk::blobs](references/blobs.md): Reads content that is not text, such as images: the blobs that the running hook or tool got, or, with the side effect `session`, any of the session (`read`, `read_all`)
+    - [rind_sdk::caller](references/caller.md): Returns the session, turn and agent of the running hook, tool, command or implementation, and what the turn has used
+    - [rind_sdk::config](references/config.md): Reads the operator's settings for this plugin, which the host has checked against the manifest's `[config]` and completed with its defaults (`all`, `shared`, `get`)
+    - [rind_sdk::files](references/files.md): Reads and writes files in the folders that the plugin was granted (`read`, `write`, `append`, `list`, `create_folder`, `remove`, `read_all`, `read_to_string`)
+    - [rind_sdk::handles](references/handles.md): Payloads that a hook reads in parts (`Conversation`, `FinishedCall`, `Slice`, `WireRequest`, `WireResponse`)
+    - [rind_sdk::http](references/http.md): Sends HTTP requests to the hosts that the plugin was granted (`send`, `Request`, `Response`)
+    - [rind_sdk::log](references/log.md): Writes to the host's log, which the operator reads (`write`, `debug`, `info`, `warn`, `error`)
+    - [rind_sdk::model](references/model.md): Asks a model (`ask`, `Question`)
     - [rind_sdk::outcomes](references/outcomes.md): Outcomes of hooks: one record for each set of rights (`CallOutcome`, `ContextOutcome`, `DeltaOutcome`)
     - [rind_sdk::payloads](references/payloads.md): Payloads of hooks: one record for each kind of moment in a turn (`PromptPart`)
-    - [rind_sdk::points](references/points.md): Calling extension points that plugins define in `[points.NAME]`, for other plugins to implement (`call`, `call_json`)
+    - [rind_sdk::points](references/points.md): Calls extension points that plugins define under `[points.NAME]` for other plugins to implement (`call`, `call_json`)
     - [rind_sdk::prelude](references/prelude.md): Items that a plugin usually needs: `use rind_sdk::prelude::*;` (50 names from elsewhere)
-    - [rind_sdk::session](references/session.md): The conversation so far (`messages`, `messages_after`, `append`, `append_json`)
+    - [rind_sdk::session](references/session.md): Reads the conversation so far (`messages`, `messages_after`, `append`, `append_json`)
     - [rind_sdk::shell](references/shell.md): Programs that a shell command starts, as the host's own rules read it: for gates on tools that run commands (`read`, `Program`)
-    - [rind_sdk::state](references/state.md): Values that last as long as the session (`get`, `set`, `remove`, `keys`, `get_json`, `set_json`, `Cached`)
-    - [rind_sdk::status](references/status.md): A line of status of the plugin's own, shown beside its name (`set`)
-    - [rind_sdk::store](references/store.md): Values that last as long as the plugin is installed, across sessions (`get`, `set`, `remove`, `keys`, `get_json`, `set_json`)
-    - [rind_sdk::testing](references/testing.md): A host in memory for a plugin's own tests, which run natively with `cargo test` (`reset`, `set_config`, `set_conversation`, `put_blob`, `entries`, `logged`, `status`, `message`, `proposed_call`, `finished_call` and 26 more)
-    - [rind_sdk::tools](references/tools.md): Calling other tools (`call_parts`, `call`, `call_json`)
-    - [rind_sdk::turns](references/turns.md): Running turns of the agent from a loop (`run`, `start`, `finish`, `steer`, `stop`, `running`, `TurnOrder`)
+    - [rind_sdk::state](references/state.md): Stores values that last as long as the session (`get`, `set`, `remove`, `keys`, `get_json`, `set_json`, `Cached`)
+    - [rind_sdk::status](references/status.md): Sets the plugin's status line, which is shown beside its name (`set`)
+    - [rind_sdk::store](references/store.md): Stores values that last as long as the plugin is installed, across sessions (`get`, `set`, `remove`, `keys`, `get_json`, `set_json`)
+    - [rind_sdk::testing](references/testing.md): An in-memory host for a plugin's own tests, which run natively with `cargo test` (`reset`, `set_config`, `set_conversation`, `put_blob`, `entries`, `logged`, `status`, `message`, `proposed_call`, `finished_call` and 26 more)
+    - [rind_sdk::tools](references/tools.md): Calls other tools (`call_parts`, `call`, `call_json`)
+    - [rind_sdk::turns](references/turns.md): Runs turns of the agent from a loop (`run`, `start`, `finish`, `steer`, `stop`, `running`, `TurnOrder`)
     - [rind_sdk::types](references/types.md): Types that all interfaces use: messages, tool calls, usage, and errors (`Answer`, `Error`, `Message`, `Part`, `ToolCall`, `ToolResult`, `Usage`)
-    - [rind_sdk::waiting](references/waiting.md): Waiting in a loop: for a timer, a change of files, a message, or the end of the host (`wait`, `WakeConditions`)
-    - [rind_sdk::websocket](references/websocket.md): WebSocket connections of a loop to the hosts that the plugin was granted (`open`, `send_text`, `send_binary`, `receive`, `close`, `ConnectRequest`)
+    - [rind_sdk::waiting](references/waiting.md): Waits in a loop for a timer, a change of files, a message, or the shutdown of the host (`wait`, `WakeConditions`)
+    - [rind_sdk::websocket](references/websocket.md): Opens WebSocket connections of a loop to the hosts that the plugin was granted (`open`, `send_text`, `send_binary`, `receive`, `close`, `ConnectRequest`)
 
     ## Examples in its source
 
     In its folder `examples`:
 
-    - `everything.rs`: A plugin with one of everything that can be exported, and how a plugin tests itself natively.
-    - `everything_tests.rs`: Calls the plugin as the host would, on the host in memory.
-    - `points.rs`: One hook for each point, each with a typical use of the point.
+    - `everything.rs`: A plugin that exports one of everything, with native tests of it.
+    - `everything_tests.rs`: Tests of the plugin, called as the host would, on the SDK's in-memory host.
+    - `points.rs`: One hook for each extension point, each with a typical use of the point.
 
     ## More
 
@@ -120,7 +120,8 @@ fn the_sdk_becomes_a_skill_of_its_modules() {
 
     When one of these limits is passed.
     "#);
-    // Types that a macro makes, with their methods and those that macros of the crate make.
+    // Types that a macro generates, with their methods, including those that the crate's own macros
+    // generate.
     let page = |name: &str| fs::read_to_string(folder.join("references").join(name)).unwrap();
     for (name, expected) in [
         ("outcomes.md", "### `CallOutcome`\n\n#### `pass`\n"),

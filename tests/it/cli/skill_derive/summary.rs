@@ -73,11 +73,11 @@ fn a_summary_is_text_of_the_model_and_marked_as_that() {
             .diagnostics,
         []
     );
-    // A model is not asked again for the same source, and what it wrote is not an edit.
+    // The model is not asked again for an unchanged source, and its text does not count as an edit.
     rind.file("model.toml", "reply = []\n");
     let again = rind.run(&args).exits(0);
     assert!(again.stderr.contains("nothing to do"), "{}", again.stderr);
-    // What was sent is in an ordinary session, and no tool was offered.
+    // The request is recorded in an ordinary session, and offered no tools.
     let sessions = rind.run(&["session", "list"]).exits(0);
     assert_eq!(sessions.stdout.lines().count(), 1, "{}", sessions.stdout);
     let steps = rind.entries("step");
@@ -233,10 +233,10 @@ fn a_summary_that_fails_or_is_blocked_leaves_the_rest() {
         "{}",
         ran.stderr
     );
-    // Nothing was called: it was neither offered nor run.
+    // The tool that the model called did not run.
     assert_eq!(rind.entries("tool-start"), [] as [serde_json::Value; 0]);
     assert!(!skill("calls").contains("## Summary") && skill("calls").contains("# Crate small"));
-    // A guard of the operator sees the request as any other.
+    // The operator's guard checks this request like any other.
     rind.managed("content-safety");
     rind.config("[plugins.content-safety.config]\ndeny = [\"(?i)falcon\"]\n");
     rind.file("model.toml", "[[reply]]\ntext = \"About Falcon.\"\n");

@@ -120,7 +120,7 @@ fn a_wit_package_becomes_a_skill_of_its_worlds_and_interfaces() {
         .run(&["skill", "check", "./skills/acme-store"])
         .exits(0);
     assert_eq!(checked.stdout.lines().count(), 1, "{}", checked.stdout);
-    // The contract of this repository, with all that WIT has.
+    // The WIT contract of this repository, which uses every feature of WIT.
     let folder = derive(&rind, &repository("wit"));
     assert!(fs::read_dir(folder.join("references")).unwrap().count() > 50);
     let checked = rind

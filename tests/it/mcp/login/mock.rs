@@ -1,4 +1,5 @@
-//! A server over HTTP that wants a login, and its authorization server, on one port of loopback.
+//! An MCP server over HTTP that requires a login, and its authorization server, on one loopback
+//! port.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,22 +9,22 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rind_tests::server::{Received, Reply, Server};
 use serde_json::{Value, json};
 
-/// Faults of the servers.
+/// Faults that the servers simulate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Faults {
-    /// Changes to the metadata of the server.
+    /// Fields that override the MCP server's metadata.
     pub resource: Option<Value>,
-    /// Changes to the metadata of the authorization server.
+    /// Fields that override the authorization server's metadata.
     pub issuer: Option<Value>,
-    /// Answer in place of the metadata of the server.
+    /// URL to which a request for the MCP server's metadata is redirected.
     pub redirect: Option<String>,
-    /// Bytes before the metadata of the authorization server.
+    /// Number of bytes of padding before the authorization server's metadata.
     pub padding: usize,
-    /// Answer of the token endpoint, with its status.
+    /// Status and body that the token endpoint returns instead of a token.
     pub token: Option<(u16, Value)>,
-    /// Status of the revocation endpoint.
+    /// Status that the revocation endpoint returns.
     pub revoke: Option<u16>,
-    /// Whether nothing is published.
+    /// Whether neither server publishes metadata.
     pub no_metadata: bool,
 }
 
@@ -31,13 +32,13 @@ pub(super) struct Faults {
 #[derive(Default)]
 pub(super) struct State {
     pub faults: Faults,
-    /// Life of the next tokens, in seconds.
+    /// Lifetime of the next tokens, in seconds.
     pub lifetime: Option<u64>,
     /// Scopes of the next tokens.
     pub scope: Option<String>,
-    /// Challenges by code.
+    /// PKCE challenges by authorization code.
     codes: BTreeMap<String, String>,
-    /// Tokens that are accepted.
+    /// Access tokens that the server accepts.
     pub valid: Vec<String>,
     refresh: String,
     n_tokens: u32,
@@ -45,11 +46,11 @@ pub(super) struct State {
     pub asked: Vec<BTreeMap<String, String>>,
     /// Bodies of registrations.
     pub registered: Vec<Value>,
-    /// Bodies of requests to the revocation endpoint, each with its header of authorization.
+    /// Bodies of requests to the revocation endpoint, each with its `authorization` header.
     pub revoked: Vec<(BTreeMap<String, String>, String)>,
 }
 
-/// A server that wants a login, with its authorization server.
+/// An MCP server that requires a login, with its authorization server.
 pub(super) struct LoginServer {
     pub server: Server,
     pub state: Arc<Mutex<State>>,
@@ -71,7 +72,8 @@ impl LoginServer {
         self.server.at("127.0.0.1", "/mcp")
     }
 
-    /// Says yes to an address as a person in a browser would, and returns the address to which the browser is led.
+    /// Approves a login page's address as a person in a browser would, and returns the address to
+    /// which the browser is redirected.
     pub(super) fn approve(&self, page: &str) -> String {
         let (_, query) = page.split_once('?').unwrap();
         let asked = pairs(query);
@@ -94,7 +96,7 @@ impl LoginServer {
         )
     }
 
-    /// The requests to the token endpoint of this kind.
+    /// Requests to the token endpoint with this grant type.
     pub(super) fn asked(&self, grant: &str) -> Vec<BTreeMap<String, String>> {
         let state = self.state.lock().unwrap();
         let all = state
@@ -104,7 +106,7 @@ impl LoginServer {
         all.cloned().collect()
     }
 
-    /// The tokens that requests to the server had.
+    /// Tokens of the requests to the MCP server.
     pub(super) fn sent_tokens(&self) -> Vec<String> {
         let all = self.server.received();
         let lines = all.iter().filter(|one| one.line.starts_with("POST /mcp"));
@@ -258,7 +260,7 @@ fn give_token(state: &mut State, body: &BTreeMap<String, String>) -> Reply {
                 return refuse();
             }
         }
-        // Each can be used once.
+        // A refresh token can be used only once.
         _ if body["refresh_token"] != state.refresh => return refuse(),
         _ => state.valid.clear(),
     }

@@ -1,4 +1,5 @@
-//! The host looks at what a command left, and is not confined itself: it touches nothing outside and waits for nothing.
+//! Tests of how the host inspects the files that a command left: the host is not confined itself,
+//! so it must change nothing outside the workspace and never block.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -22,7 +23,8 @@ async fn programs_outside_keep_their_names_whatever_link_to_them_a_command_leave
         let fixture = confined_by(&mechanism, |_| {}).await;
         let tool = fixture.outside("bin/tool");
         program(&tool, "#!/bin/sh\n");
-        // The user's own link stays; its end inside is put in place of by the command.
+        // The link `own.git/hooks` is the user's and stays. The command replaces its target, the
+        // folder `kept`.
         program(&fixture.inside("kept/post-merge"), "#!/bin/sh\n");
         fs::create_dir_all(fixture.inside("own.git/refs")).unwrap();
         fs::create_dir_all(fixture.inside("own.git/objects")).unwrap();
@@ -69,7 +71,7 @@ async fn hooks_behind_a_link_of_the_user_are_judged_one_by_one() {
             tokio::join!(
                 fixture.error("bash", json!({ "command": command })),
                 async {
-                    // The user goes on working meanwhile.
+                    // The user adds a hook while the command runs.
                     program(&fixture.outside("hooks/pre-push"), "#!/bin/sh\n");
                 }
             )
@@ -104,7 +106,7 @@ async fn settings_that_never_end_are_refused_unread() {
             let expected = format!("[refused: `{path}` has git take settings from elsewhere");
             assert!(said.contains(&expected), "{mechanism:?}: {said}");
         }
-        // Both are there before the next command.
+        // The next command starts although the huge files and the pipes are still in the workspace.
         fixture.ok("bash", json!({"command": "true"})).await;
     }
 }
@@ -130,7 +132,8 @@ async fn a_call_that_nobody_waits_for_any_more_is_stopped_and_looked_at() {
     }
 }
 
-/// Script of a model whose command plants a program for git, says so and does not end.
+/// Script of a model whose command plants a program for git, creates the file `ready` and does not
+/// end.
 const PLANTING: &str = r#"
 [[reply]]
 [[reply.tool_calls]]
@@ -234,7 +237,7 @@ fn the_git_that_is_asked_for_settings_is_none_that_a_command_could_have_left() {
     let planted = rind.workspace().join("bin");
     for (folder, text) in [
         (&planted, "#!/bin/sh\ntouch \"$HOME/ran\"\n"),
-        // Runs what else it finds.
+        // The user's own `git` runs `helper`, which `PATH` resolves to the planted program.
         (
             &rind.user_home().join("bin"),
             "#!/bin/sh\nhelper\ntouch \"$HOME/asked\"\n",

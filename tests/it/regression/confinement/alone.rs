@@ -1,4 +1,4 @@
-//! Commands that would wait for a person, and output that is made for one.
+//! Tests of commands that would wait for a person, and of output that is formatted for a terminal.
 
 use serde_json::json;
 

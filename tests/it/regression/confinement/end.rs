@@ -1,4 +1,5 @@
-//! Processes that try to outlive their command, its priority, and the limits that it is told of.
+//! Tests of processes that try to outlive their command, of a command's priority and control group,
+//! and of the limits that its result names.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use serde_json::json;
 
 use crate::tool::confine::{confined_by, kept, mechanisms, n_with, some_time};
 
-/// Processes that start another and end, again and again, for at most half a minute.
+/// Perl script of processes that each start a successor and end, for at most 30 s.
 const CHAIN: &str = "use POSIX; my $end = time + 30;
 for (1 .. 3) {
     next if fork;
@@ -35,7 +36,7 @@ async fn processes_that_start_others_and_end_do_not_outlive_the_deadline() {
             let took = started.elapsed();
             assert!(output.contains("longer than 1 s"), "{name}: {output}");
             assert_eq!(n_with(&mark), 0, "{name} {leave}");
-            // 1.3 s on a machine with nothing else to do.
+            // An idle machine takes 1.3 s.
             assert!(took < Duration::from_secs(10), "{name} {leave}: {took:?}");
         }
     }
@@ -46,7 +47,7 @@ async fn a_command_that_starts_as_many_processes_as_it_may_ends_with_its_deadlin
     for mechanism in [Mechanism::Namespaces] {
         let fixture = confined_by(&mechanism, |confine| confine.limits.processes = 310).await;
         let mark = some_time(&fixture);
-        // Each bears two others until none can be made; all of it ends by itself after a while.
+        // A fork bomb that ends by itself after 20 s.
         fixture.put(
             "bomb.pl",
             "my $end = time + 20; while (time < $end) { fork; select(undef, undef, undef, 0.01); }",
@@ -202,7 +203,8 @@ async fn a_dropped_call_ends_processes_that_start_others() {
         output = fixture.bash(&command) => panic!("{}", output.content),
         () = async { while !ready.exists() { tokio::time::sleep(Duration::from_millis(20)).await; } } => {}
     }
-    // A search can miss all of them while they start one another.
+    // A search of `/proc` can miss processes that replace each other, so five in a row must find
+    // none.
     let mut n_without = 0;
     for _ in 0..200 {
         n_without = if n_with(&mark) == 0 { n_without + 1 } else { 0 };

@@ -1,11 +1,12 @@
-//! Variables that commands and scripts get.
+//! Tests of the environment variables that commands and scripts get.
 
 use rind_tests::cli::Rind;
 
 const COMMAND: &str = "[[reply]]\ntool_calls = [{ name = \"bash\", arguments = { command = \"env | sort; date +%z\" } }]\n\
                        [[reply]]\ntext = \"Done.\"\n";
 
-/// Variables of the person, and whether a command gets each with the settings of these tests.
+/// Name and value of the user's variables, and whether a command gets the variable under the
+/// settings of these tests.
 const VARIABLES: &[(&str, &str, bool)] = &[
     ("JAVA_HOME", "/opt/java", true),
     ("VIRTUAL_ENV", "/opt/venv", true),

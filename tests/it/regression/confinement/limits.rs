@@ -1,4 +1,4 @@
-//! Memory, processes, disk and core dumps.
+//! Tests of the limits on memory, processes, disk space and core dumps.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -32,7 +32,8 @@ async fn memory_of_all_processes_of_a_command_is_bounded() {
     }
 }
 
-/// Anonymous memory that `$n` processes share, or have each for themselves; the name of the file says which.
+/// Python script that starts processes which share one block of anonymous memory or fill one each.
+/// Arguments: number of processes, MiB of a block, `shared` or `apart`, seconds to sleep.
 const MAPS: &str = "import mmap, os, sys, time
 n, mib, is_shared = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == 'shared'
 def fill():
@@ -178,7 +179,8 @@ async fn processes_of_a_command_are_bounded_in_a_namespace_even_for_root() {
             confinement.limits = limits(|limits| limits.processes = 400);
         })
         .await;
-        // Root is bound by the process namespace only, which Rind makes and bounds since Linux 6.14.
+        // Only the process namespace limits the processes of root; Rind creates and limits one
+        // since Linux 6.14.
         let is_bound = fixture
             .bash("cat /proc/sys/kernel/pid_max")
             .await

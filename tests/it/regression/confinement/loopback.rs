@@ -1,4 +1,4 @@
-//! Servers that a command starts for itself, and those of others.
+//! Tests of servers that a command starts and connects to, and of servers of other processes.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::tool::confine::{confined_by, mechanisms};
 
-/// A server and its client, over this family and address.
+/// Returns a command that runs a server and its client over this address family and address.
 fn server_and_client(family: &str, address: &str) -> String {
     format!(
         "/usr/bin/python3 -c 'import os, socket
@@ -68,8 +68,8 @@ async fn servers_of_the_machine_and_other_machines_are_out_of_reach_of_a_command
             connect("AF_INET6", "(\"2001:db8::1\", 9)"),
             connect("AF_UNIX", &format!("\"\\0{name}\"")),
             python("s.socket(s.AF_INET, s.SOCK_DGRAM).sendto(b\"x\", (\"192.0.2.1\", 9))"),
-            // Kinds of sockets that no server needs: raw, packets, SCTP, ICMP, and other questions
-            // to the kernel than addresses.
+            // Kinds of sockets that no server needs: raw, packet, SCTP, ICMP, vsock, and netlink
+            // families other than the one that lists addresses.
             python("s.socket(s.AF_INET, s.SOCK_RAW, 1)"),
             python("s.socket(s.AF_PACKET, s.SOCK_RAW)"),
             python("s.socket(s.AF_INET, s.SOCK_STREAM, 132)"),
@@ -77,7 +77,8 @@ async fn servers_of_the_machine_and_other_machines_are_out_of_reach_of_a_command
             python("s.socket(s.AF_INET, s.SOCK_DGRAM, 1)"),
             python("s.socket(s.AF_NETLINK, s.SOCK_RAW, 9)"),
             python("s.socket(s.AF_VSOCK, s.SOCK_STREAM)"),
-            // Another interface, or another network.
+            // Attempts to configure an interface or to create another one or another network
+            // namespace.
             python("fcntl.ioctl(s.socket(), 0x8914, struct.pack(\"16sh22x\", b\"lo\", 0))"),
             "ip link add dummy0 type dummy".to_owned(),
             "unshare -n true".to_owned(),
@@ -100,7 +101,7 @@ async fn servers_of_the_machine_and_other_machines_are_out_of_reach_of_a_command
                 )
                 .await;
             let others = output.lines().filter(|line| !line.starts_with('['));
-            // Tunnels that the kernel puts into every network are down.
+            // The kernel adds tunnel interfaces to every network namespace; they are down.
             let is_down = |name: &str| {
                 ["sit", "tunl", "gre", "erspan", "ip"]
                     .iter()

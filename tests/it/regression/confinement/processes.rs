@@ -1,4 +1,5 @@
-//! Other processes, what they share with everybody, and files that are not the command's.
+//! Tests that a command does not reach other processes, their shared memory and descriptors, or
+//! files outside its view.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -11,7 +12,7 @@ use serde_json::json;
 
 use crate::tool::confine::{confined_by, kept, mechanisms, n_with, some_time};
 
-/// Another process of the user.
+/// A process of the same user that a command must not affect.
 struct Victim(Child);
 
 impl Victim {
@@ -19,7 +20,8 @@ impl Victim {
         Self(Command::new("sleep").arg("120").spawn().unwrap())
     }
 
-    /// Returns the limits, priority, processors and scheduling of the process.
+    /// Returns the resource limits, priority, allowed processors and scheduling policy of the
+    /// process.
     fn state(&self) -> Vec<String> {
         let of = |name: &str| fs::read_to_string(format!("/proc/{}/{name}", self.0.id())).unwrap();
         let stat = of("stat");

@@ -1,4 +1,5 @@
-//! Cases of what a command or a plugin leaves in the workspace for git to run at the user's next command.
+//! Tests of programs that a command or a plugin leaves in the workspace for git to run at the
+//! user's next `git` command.
 
 use std::fs;
 use std::process::Command;
@@ -8,7 +9,7 @@ use serde_json::json;
 use crate::tool::Fixture;
 use crate::tool::confine::{confined_by, mechanisms, unconfined};
 
-/// Runs git in a folder of the workspace as its user, who is not confined.
+/// Runs git without confinement in a folder of the workspace, as the user would.
 fn git(fixture: &Fixture, folder: &str, args: &[&str]) -> String {
     let output = Command::new("git")
         .args([
@@ -128,9 +129,10 @@ async fn personal_settings_of_git_are_not_there_and_commits_have_their_author() 
     }
 }
 
-/// Commands of which only the later ones, if any, do what shows; what git would run is `../ran` or `ran`.
+/// Commands that build a repository with a planted program in steps or by way of another folder,
+/// and the folder in which git is then run. The planted program would create `../ran` or `ran`.
 const IN_STEPS: &[(&[&str], &str)] = &[
-    // The settings were there before the folder was a repository.
+    // The settings are written before the folder becomes a repository.
     (
         &[
             "mkdir a; printf '[core]\\n\\tworktree = .\\n\\tfsmonitor = touch ../ran\\n' > a/config",
@@ -138,7 +140,8 @@ const IN_STEPS: &[(&[&str], &str)] = &[
         ],
         "a",
     ),
-    // The same with the hook that `git status` runs, and a name changed in between.
+    // The same with a `post-index-change` hook, which `git status` runs, and with the folder
+    // renamed in between.
     (
         &[
             "mkdir -p a/hooks s; printf '#!/bin/sh\\ntouch ../ran\\n' > a/hooks/post-index-change; chmod +x a/hooks/*",
@@ -147,7 +150,7 @@ const IN_STEPS: &[(&[&str], &str)] = &[
         ],
         "s",
     ),
-    // Within a part of a repository that holds data.
+    // A repository within the `objects` folder of another one.
     (
         &[
             "git init -q x; mkdir s; git init -q --bare x/.git/objects/evil; echo 'gitdir: ../x/.git/objects/evil' > s/.git; \
@@ -155,7 +158,8 @@ const IN_STEPS: &[(&[&str], &str)] = &[
         ],
         "s",
     ),
-    // The settings lie in a folder that is none by itself.
+    // The settings are in a folder that is no repository by itself and that a `commondir` file
+    // names.
     (
         &[
             "mkdir -p s x/worktrees/y e/objects e/refs; echo 'ref: refs/heads/main' > x/worktrees/y/HEAD; \
@@ -164,7 +168,7 @@ const IN_STEPS: &[(&[&str], &str)] = &[
         ],
         "s",
     ),
-    // A link whose end comes later.
+    // A link whose target gets its dangerous content later.
     (
         &[
             "git init -q s; rm s/.git/config; : > c; ln -s ../../c s/.git/config",
@@ -179,7 +183,8 @@ const IN_STEPS: &[(&[&str], &str)] = &[
         ],
         "s",
     ),
-    // The name that it would be given is taken, and the folder cannot be written.
+    // The name `config.refused`, to which the host would rename the file, is in use, and the folder
+    // is not writable.
     (
         &[
             "git init -q s; git -C s config core.fsmonitor 'touch ../ran'; mkdir -p s/.git/config.refused/x; chmod 555 s/.git",

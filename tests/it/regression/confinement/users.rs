@@ -1,5 +1,5 @@
-//! Cases of who runs Rind, and where: an ordinary user, a home and a workspace below `/tmp`, a workspace that cannot be
-//! written, a limit of addresses.
+//! Tests of different users and places of Rind: an ordinary user, a home and a workspace below
+//! `/tmp`, a workspace that is not writable, and a limit on the address space.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::tool::confine::mechanisms;
 
-/// A user without rights.
+/// Id of a user and of a group without rights.
 const NOBODY: u32 = 65534;
 
 fn name(mechanism: &Mechanism) -> &'static str {
@@ -22,7 +22,7 @@ fn name(mechanism: &Mechanism) -> &'static str {
     }
 }
 
-/// A machine whose model runs this command, confined so, with a folder for the caches of its own.
+/// Creates a machine with its own cache folder, whose model runs this command under the mechanism.
 fn machine(mechanism: &Mechanism, command: &str) -> Rind {
     let rind = Rind::with_script(&format!(
         "[[reply]]\ntool_calls = [{{ name = \"bash\", arguments = {{ command = '''{command}''' }} }}]\n[[reply]]\ntext = \"done\"\n"
@@ -35,7 +35,8 @@ fn machine(mechanism: &Mechanism, command: &str) -> Rind {
     rind
 }
 
-/// The same command for a user that has no rights; the tests' own user when that is not root.
+/// Returns the same command run as [`NOBODY`] if the tests run as root, and else as the current
+/// user.
 fn as_user(rind: &Rind, command: &Command) -> Command {
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
         let mut own = Command::new(command.get_program());
@@ -43,7 +44,7 @@ fn as_user(rind: &Rind, command: &Command) -> Command {
         return with_environment_of(own, command);
     }
     let root = rind.home().parent().unwrap().to_owned();
-    // The program may lie in a folder of root's that this user does not see.
+    // The program may be in a folder that only root can read, so this user gets a link to it.
     let program = root.join("rind-of-user");
     if !program.exists() {
         fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).unwrap();
@@ -78,12 +79,12 @@ fn with_environment_of(mut command: Command, of: &Command) -> Command {
         command.envs(value.map(|value| (name, value)));
     }
     command.current_dir(of.get_current_dir().unwrap());
-    // What is in the home folder of root is not for this user.
+    // Entries of `PATH` in the home folder of root are not readable for this user.
     command.env("PATH", "/usr/local/bin:/usr/bin:/bin");
     command
 }
 
-/// The result of the one call.
+/// Runs the model's one call, and returns its result.
 fn result(rind: &Rind) -> String {
     let args = ["run", "x", "--yes", "--no-plugins", "--json"];
     let ran = rind
@@ -143,7 +144,7 @@ fn a_workspace_that_cannot_be_written_can_be_worked_in() {
         rind.file("kept", "words\n");
         let args = ["run", "x", "--yes", "--no-plugins", "--json"];
         let mut command = as_user(&rind, &rind.command(&args));
-        // Its owner could open it again; another user cannot.
+        // The owner could make the workspace writable again, so it belongs to another user.
         let workspace = rind.workspace();
         if fs::metadata("/proc/self").unwrap().uid() == 0 {
             std::os::unix::fs::chown(&workspace, Some(0), Some(0)).unwrap();
@@ -175,11 +176,11 @@ fn a_user_who_may_start_too_few_threads_is_told_so() {
     }
     let rind = Rind::default();
     let own = rind.command(&["run", "x"]);
-    // Makes a program that every user can see.
+    // Called only for the copy of the program that it makes readable for every user.
     let seen = as_user(&rind, &own);
     let program = rind.home().parent().unwrap().join("rind-of-user");
     let mut limited = Command::new("prlimit");
-    // A user of its own: the limit counts all that a user runs.
+    // A user without other processes, because the limit counts all processes of a user.
     limited.args(["--nproc=3", "setpriv", "--reuid=65533", "--regid=65533"]);
     limited.args(["--clear-groups", "--"]);
     limited.arg(program).args(own.get_args());
@@ -195,7 +196,7 @@ fn plugins_run_in_a_process_with_a_limit_of_addresses() {
     rind.managed("hello");
     let mut own = rind.command(&["run", "--json", "x"]);
     rind.choose_script(&mut own);
-    // Less than one memory of a guest reserves where there is no limit.
+    // Less address space than the memory of one guest reserves without a limit.
     let mut limited = Command::new("prlimit");
     limited
         .args(["--as=4000000000", "--"])

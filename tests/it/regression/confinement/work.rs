@@ -1,4 +1,4 @@
-//! Ordinary work goes on under every mechanism.
+//! Tests that ordinary commands work under every mechanism.
 
 use serde_json::json;
 

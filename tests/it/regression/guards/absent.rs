@@ -1,4 +1,5 @@
-//! Rules that are not read: files that only seem to be absent, keys that stand twice, names that nothing has.
+//! Tests of rules that would silently not apply: files that only seem to be absent, duplicate keys,
+//! and unknown names.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -115,7 +116,7 @@ fn a_name_in_the_policy_that_is_nearly_a_plugins_is_told() {
     assert!(!ran.stderr.contains("`another`"), "{}", ran.stderr);
 }
 
-/// Words of a run, a chat and `rind doctor`.
+/// Returns the messages of a run, a chat and `rind doctor`.
 fn said(rind: &Rind) -> [String; 3] {
     let run = rind.run(&["run", "hi"]).exits(0).stderr;
     let chat = rind.run_with_input(&["chat"], "hi\n").exits(0).stderr;

@@ -1,4 +1,5 @@
-//! The audit log: what it has no line of is told by the host, and a hook that must see everything ends the turn when it fails.
+//! Tests of the audit log: the host reports each gap in it, and a hook that must see everything
+//! ends the turn when it fails.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::process::Command;
 use rind_tests::cli::{Ran, Rind};
 use rind_tests::guests;
 
-/// A call that only reads, and an answer that takes a while.
+/// Script of a call that only reads, and of an answer that comes after 4 s.
 const SLOW: &str = "[[reply]]\n[[reply.tool_calls]]\nname = \"list_files\"\narguments = {}\n\
                     [[reply]]\ntext = \"done\"\ndelay_ms = 4000\n";
 
@@ -29,7 +30,8 @@ fn verified(rind: &Rind, code: i32) -> Ran {
     rind.run(&["session", "audit", "--verify"]).exits(code)
 }
 
-/// Takes every further descriptor from a run once its tool has run. How it ended.
+/// Starts a run and limits it to three file descriptors once its tool has run. Returns the ended
+/// run.
 fn without_descriptors(rind: &Rind) -> Ran {
     let mut running = rind.start(&["run", "look"]);
     running.wait_until(|rind| {
@@ -83,7 +85,7 @@ fn a_host_without_descriptors_ends_the_turn_where_the_log_is_required() {
     verified(&rind, 1);
 }
 
-/// The log of the only session.
+/// Returns the path of the audit log of the only session.
 fn log(rind: &Rind) -> PathBuf {
     let folder = rind.home().join("data/plugins/audit-log/files");
     let mut found = fs::read_dir(folder).unwrap();

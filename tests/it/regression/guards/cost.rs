@@ -1,10 +1,10 @@
-//! Tokens that no provider reports, requests without an answer, and what all of it costs.
+//! Tests of tokens that no provider reports, requests without an answer, and their cost.
 
 use rind_tests::cli::{Ran, Rind};
 use rind_tests::server::{Received, Reply, Server};
 use serde_json::Value;
 
-/// The beginning of an answer: three events, then nothing.
+/// Beginning of an answer: two events, without the end of the stream.
 const BEGUN: &str = "data: {\"model\":\"gpt-4-2026\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hello there, \"}}]}\n\n\
                      data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"how are you\"}}]}\n\n";
 
@@ -17,7 +17,7 @@ async fn server(body: String) -> Server {
     Server::start(move |_: &Received| Reply::Raw(whole.clone().into_bytes())).await
 }
 
-/// Runs against a server.
+/// Runs the program with this server as the provider.
 fn run(rind: &Rind, server: &Server, args: &[&str]) -> Ran {
     let args = [
         &["run", "hi", "--provider", "openai", "--model", "gpt-4"],
@@ -33,7 +33,7 @@ fn of<'a>(lines: &'a [Value], kind: &str) -> &'a Value {
     lines.iter().find(|line| line["type"] == kind).unwrap()
 }
 
-/// Dollars of so many tokens of the model.
+/// Returns the price in dollars of the tokens in `usage`.
 fn cost(usage: &Value) -> f64 {
     let tokens = |key: &str| usage[key].as_u64().unwrap() as f64;
     (tokens("input_tokens") * 30.0 + tokens("output_tokens") * 60.0) / 1e6
@@ -61,7 +61,7 @@ async fn an_answer_without_usage_is_estimated_marked_and_counted() {
     }
     assert_eq!(rind.entries("step")[0]["usage"]["estimated"], true);
 
-    // The budget counts it: the next turn of the session is refused.
+    // The estimated tokens count against the budget, so the next turn of the session is refused.
     let rind = Rind::default();
     rind.managed("cost-tracker");
     rind.config("[plugins.cost-tracker.config]\nnotice = true\nbudget_tokens = { session = 20 }\n");
@@ -92,7 +92,7 @@ async fn a_stream_that_is_cut_is_paid_for_and_spends_the_budget() {
         end["error"].is_string() && end["usage"]["estimated"] == true,
         "{end}"
     );
-    // Every attempt is paid for.
+    // Each attempt counts, also one that failed.
     let n_attempts = 1 + lines.iter().filter(|line| line["type"] == "retry").count();
     assert!(n_attempts > 1, "{end}");
     assert_eq!(end["usage"]["output_tokens"], 6 * n_attempts, "{end}");

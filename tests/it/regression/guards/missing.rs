@@ -1,4 +1,5 @@
-//! A plugin that is relied on and cannot run: no session begins, and the message says how to go on.
+//! Tests of required plugins that cannot run: no session begins, and the message names the ways
+//! out.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,14 +9,16 @@ use rind_tests::guests;
 
 const SCRIPT: &str = "[[reply]]\ntext = \"done\"\n";
 
-/// A machine with the scripted guest as the managed plugin `guard`.
+/// Creates a machine with the scripted guest as the managed plugin `guard`. Returns the plugin's
+/// folder as well.
 fn guarded() -> (Rind, PathBuf) {
     let rind = Rind::with_script(SCRIPT);
     let folder = put(&rind, "managed", "guard", "");
     (rind, folder)
 }
 
-/// Puts the scripted guest into a folder of the home, under a name and with further lines of its manifest.
+/// Installs the scripted guest below a folder of the home under this name, with the lines `more` in
+/// front of its manifest. Returns its folder.
 fn put(rind: &Rind, place: &str, name: &str, more: &str) -> PathBuf {
     guests::put("scripted-hook", &rind.home().join(place), |manifest| {
         let manifest = manifest.replace("name = \"scripted-hook\"", &format!("name = \"{name}\""));
@@ -23,7 +26,8 @@ fn put(rind: &Rind, place: &str, name: &str, more: &str) -> PathBuf {
     })
 }
 
-/// Checks that no session begins and that the message holds all of this. Returns what was printed.
+/// Checks that no session begins and that the message contains each text of `says`. Returns the
+/// ended run.
 #[track_caller]
 fn refused(rind: &Rind, args: &[&str], says: &[&str]) -> Ran {
     let ran = rind.run(args).exits(3);
@@ -36,7 +40,7 @@ fn refused(rind: &Rind, args: &[&str], says: &[&str]) -> Ran {
     ran
 }
 
-/// Cuts the component in the middle.
+/// Truncates the component file to half its length.
 fn truncate(folder: &std::path::Path) {
     let component = folder.join("guest_scripted_hook.wasm");
     let bytes = fs::read(&component).unwrap();
@@ -46,7 +50,7 @@ fn truncate(folder: &std::path::Path) {
 #[test]
 fn a_configured_plugin_that_cannot_run_keeps_the_run_from_starting() {
     let set = "[plugins.guard]\non_failure = \"block\"\n";
-    // Wrong setting.
+    // A setting with an unknown key.
     let (rind, _) = guarded();
     rind.config(&format!("{set}[plugins.guard.config]\nanswrs = 3\n"));
     let says = [
@@ -63,7 +67,7 @@ fn a_configured_plugin_that_cannot_run_keeps_the_run_from_starting() {
     rind.config("[plugins.guard]\nenabled = false\n[plugins.guard.config]\nanswrs = 3\n");
     rind.run(&["run", "hi"]).exits(0);
 
-    // Truncated component.
+    // A truncated component.
     let (rind, folder) = guarded();
     rind.config(set);
     rind.run(&["run", "hi"]).exits(0);
@@ -75,7 +79,7 @@ fn a_configured_plugin_that_cannot_run_keeps_the_run_from_starting() {
         ran.stderr
     );
 
-    // Unanswered grant.
+    // A plugin of the user whose permissions nobody has granted.
     let (rind, folder) = guarded();
     rind.config(set);
     fs::create_dir_all(rind.user_plugins()).unwrap();
@@ -91,7 +95,7 @@ fn a_configured_plugin_that_cannot_run_keeps_the_run_from_starting() {
     );
     rind.run(&["run", "hi", "--grant", "guard"]).exits(0);
 
-    // Missing dependency.
+    // A missing dependency.
     let rind = Rind::with_script(SCRIPT);
     let folder = put(&rind, "managed", "guard", "");
     let manifest = folder.join("plugin.toml");
@@ -108,7 +112,7 @@ fn a_configured_plugin_that_cannot_run_keeps_the_run_from_starting() {
         &["it depends on plugin `helper` ^1, which is not loaded"],
     );
 
-    // Not there at all, which is also a misspelt name.
+    // A plugin that does not exist, for example because its name is misspelled in the settings.
     let (rind, _) = guarded();
     rind.config("[plugins.gaurd]\non_failure = \"block\"\n");
     let says = [
@@ -122,7 +126,7 @@ fn a_configured_plugin_that_cannot_run_keeps_the_run_from_starting() {
 
 #[test]
 fn a_plugin_that_blocks_when_it_fails_is_missed_without_any_setting() {
-    // It may be a guard: its manifest names no hook, and its component cannot be read.
+    // The plugin may be a guard: its manifest names no hook, and its component cannot be read.
     let (rind, folder) = guarded();
     truncate(&folder);
     let says = [
@@ -133,7 +137,8 @@ fn a_plugin_that_blocks_when_it_fails_is_missed_without_any_setting() {
     rind.run(&["plugin", "disable", "guard"]).exits(0);
     rind.run(&["run", "hi"]).exits(0);
 
-    // A manifest that cannot be read says nothing of its hooks either; then it is switched off by its folder's name.
+    // An invalid manifest does not tell the hooks either. Such a plugin is disabled by the name of
+    // its folder.
     let (rind, folder) = guarded();
     fs::write(folder.join("plugin.toml"), "name = ").unwrap();
     refused(
@@ -145,7 +150,8 @@ fn a_plugin_that_blocks_when_it_fails_is_missed_without_any_setting() {
     rind.run(&["plugin", "disable", "guard"]).exits(0);
     rind.run(&["run", "hi"]).exits(0);
 
-    // All of its hooks are skipped when they fail: nobody relies on it, and it is said.
+    // A plugin whose hooks are all skipped when they fail is not required: the run starts with a
+    // warning.
     let rind = Rind::with_script(SCRIPT);
     let folder = put(&rind, "managed", "helper", "");
     let manifest = folder.join("plugin.toml");
@@ -173,7 +179,7 @@ fn a_guard_that_was_granted_before_and_changed_keeps_the_run_from_starting() {
         return;
     };
     assert!(screen.contains("done"), "{screen}");
-    // Other words in the manifest, and the answer holds no longer.
+    // A changed description in the manifest makes the stored answer invalid.
     let manifest = folder.join("plugin.toml");
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, text.replace("Answers at", "Answers well at")).unwrap();
@@ -208,7 +214,7 @@ fn a_plugin_of_a_project_that_nobody_answered_for_is_held_and_said() {
         (&"theirs".into(), &"held".into())
     );
     assert_eq!(lines[0]["type"], "session-opened");
-    // The operator configured it: then it is counted on.
+    // The operator configures the plugin, which makes it required.
     rind.config("[plugins.theirs]\npriority = 3\n");
     let ran = rind.run(&run).exits(3);
     assert!(ran.stderr.contains("theirs cannot run"), "{}", ran.stderr);
@@ -272,10 +278,11 @@ fn flags_that_cannot_be_honored_are_errors() {
         let ran = rind.run(&args).exits(2);
         assert!(ran.stderr.contains(says), "{flags:?}\n{}", ran.stderr);
     }
-    // The same folder at two places is one plugin.
+    // A folder that is given twice, once as an installed plugin and once with `--plugin`, is one
+    // plugin.
     rind.run(&["run", "hi", "--plugin", folder.to_str().unwrap()])
         .exits(0);
-    // Named on the command line, and held: nothing runs without it.
+    // A plugin that `--plugin` names is required, also if its permissions are not granted.
     let ran = rind.run(&["run", "hi", "--plugin", quiet]).exits(3);
     assert!(ran.stderr.contains("`--plugin` names it"), "{}", ran.stderr);
     rind.run(&["run", "hi", "--plugin", quiet, "--grant", "quiet"])
@@ -362,7 +369,7 @@ fn a_granted_guard_of_a_project_that_changed_keeps_the_run_from_starting() {
         return;
     };
     assert!(screen.contains("done"), "{screen}");
-    // Whoever may write there takes the hooks away, or all of it, or puts another of that name there.
+    // Anybody who may write to the project could change the plugin or remove it.
     let manifest = plugins.join("theirs/plugin.toml");
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, text.replace("Answers at", "Answers well at")).unwrap();
@@ -373,7 +380,7 @@ fn a_granted_guard_of_a_project_that_changed_keeps_the_run_from_starting() {
     let ran = rind.run(&["run", "hi"]).exits(3);
     assert!(ran.stderr.contains(says), "{}", ran.stderr);
     rind.run(&["run", "hi", "--without", "theirs"]).exits(0);
-    // Elsewhere nobody counts on it.
+    // The plugin is not required in another workspace.
     fs::create_dir_all(rind.workspace().join("below")).unwrap();
     let below = rind.workspace().join("below");
     let args = ["run", "hi", "--workspace", below.to_str().unwrap()];

@@ -1,4 +1,4 @@
-//! Answers of a model API that break off or do not end.
+//! Tests of answers of a model API that break off or do not end.
 
 use super::*;
 
@@ -6,7 +6,7 @@ const HELLO: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Half of an an
 const REST: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"The whole answer\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 const BROKEN: &str = "data: {\"error\":{\"code\":503,\"message\":\"gone\"}}\n\n";
 
-/// An agent whose model API answers so.
+/// Builds an agent whose model API sends these replies.
 async fn over_http(setup: Setup, replies: Vec<Wire>) -> (Running, Server) {
     let server = Server::start(replies).await;
     let mut running = setup.build();

@@ -1,15 +1,16 @@
-//! Tool calls of a model that makes too many, and tools that compute for too long.
+//! Tests of a model that makes too many tool calls, and of tools that compute for too long.
 
 use rind::tool::Tool;
 
 use super::*;
 
-/// One answer with so many calls of the tool.
+/// Returns one answer with `n` calls of the tool.
 fn calls(n: usize, name: &str) -> Reply {
     (0..n).fold(Reply::default(), |reply, _| reply.and_call(name, json!({})))
 }
 
-/// A reading tool that takes a while, and the most calls of it that ran at once.
+/// Returns a read-only tool that takes `millis`, and the highest number of its calls that ran at
+/// once.
 fn slow(millis: u64) -> (impl Tool + 'static, Arc<AtomicUsize>) {
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let seen = most.clone();
@@ -62,11 +63,11 @@ async fn many_calls_that_hang_end_soon_after_ctrl_c() {
     let took = interrupt.await.unwrap().elapsed();
     assert_eq!(outcome.unwrap().summary.stop, StopReason::Cancelled);
     check_pairs(&running.session.messages());
-    // The tools that run may say what they did so far, which these do not.
+    // Running tools get time to report what they did so far, and these do not use it.
     assert!(took < Duration::from_secs(60), "{took:?}");
 }
 
-/// A workspace with one long line.
+/// Creates a workspace with a file of one long line.
 fn long_line() -> (tempfile::TempDir, Arc<Workspace>) {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("a.txt"), "a".repeat(4_000_000)).unwrap();
@@ -74,7 +75,7 @@ fn long_line() -> (tempfile::TempDir, Arc<Workspace>) {
     (place, workspace)
 }
 
-/// Runs the tool `search` as an agent does.
+/// Runs the tool `search` with its deadline, as an agent does.
 async fn search(
     workspace: &Arc<Workspace>,
     arguments: serde_json::Value,

@@ -1,4 +1,5 @@
-//! Messages for authors and operators of plugins: causes of builds that fail, names that are taken, faults behind flags, proxies.
+//! Tests of messages for authors and operators of plugins: causes of failed builds, name
+//! collisions, faults of plugins that a flag names, and proxies.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -9,7 +10,8 @@ use rind_tests::guests;
 
 use super::plugin;
 
-/// Writes a crate that cargo cannot look at, below `above`.
+/// Builds a plugin whose crate is below a `Cargo.toml` with the text `above`, which makes cargo
+/// fail. Returns the messages.
 fn orphan(rind: &Rind, above: &str, edition: &str) -> String {
     let dir = rind.workspace().join("above/mine");
     fs::create_dir_all(dir.join("src")).unwrap();

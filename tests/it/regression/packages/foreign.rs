@@ -1,4 +1,4 @@
-//! Components that were built for another host, or for another copy of the contract.
+//! Tests of components that were built for another host, or for another copy of the contract.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,12 +11,12 @@ use super::plugin;
 /// End of the message about any component that was built for another host: the target to build for.
 const REMEDY: &str = "build it for `wasm32-wasip2`";
 
-/// A component around a core module.
+/// Returns the text of a component that contains a core module.
 fn around(module: &str) -> String {
     format!("(component (core module $m {module}) (core instance (instantiate $m)))")
 }
 
-/// A component that imports an interface of WASI.
+/// Returns the text of a component that imports this interface.
 fn importing(interface: &str) -> String {
     format!(
         "(component (import \"{interface}\" (instance (export \"get-random-u64\" (func (result u64))))))"
@@ -111,7 +111,7 @@ fn a_component_for_another_host_is_told_what_it_was_built_for_and_what_to_build_
             }
         }
     }
-    // Several memories and tail calls are what components of JavaScript have.
+    // Components of JavaScript have several memories and tail calls, so both must be accepted.
     let folder = plugin(
         &rind,
         "memories",
@@ -138,7 +138,7 @@ fn a_file_that_is_a_core_module_is_not_called_a_component_without_its_manifest()
     assert!(!ran.stderr.contains("manifest"), "{}", ran.stderr);
 }
 
-/// Types of a hook on `turn-end` with a payload of this shape.
+/// Returns the text of a component with a hook on `turn-end` whose payload has this type.
 fn hook(version: &str, payload: &str) -> String {
     format!(
         "(component (core module $m (memory (export \"m\") 1) (func (export \"run\") (param i32 i32)) \
@@ -193,7 +193,8 @@ fn a_component_built_with_another_copy_of_the_contract_names_point_and_both_vers
     }
 }
 
-/// Programs in place of cargo and rustc, which say that they compiled `made.wasm` of the plugin's folder.
+/// Scripts in place of cargo and rustc, which report `made.wasm` of the plugin's folder as the
+/// compiled component.
 const TOOLCHAIN: [(&str, &str); 2] = [
     (
         "cargo",

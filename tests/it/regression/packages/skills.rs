@@ -1,14 +1,15 @@
-//! Skills that a fault or a collision keeps out: told where a session starts, in its events, by `/skills` and by `rind doctor`.
+//! Tests of skills that a fault or a name collision excludes: reported when a session starts, in
+//! its events, by `/skills` and by `rind doctor`.
 
 use rind_tests::cli::Rind;
 use serde_json::Value;
 
 use super::skill;
 
-/// A session without plugins whose model answers.
+/// Script of a model that answers every request.
 const SCRIPT: &str = "[[reply]]\ntext = \"hello\"\ntimes = 0\n";
 
-/// Name, text, and the part of what is said of it.
+/// Skills with a fault: name, text, cause in the event, and part of the message.
 const FAULTS: &[(&str, &str, &str, &str)] = &[
     (
         "colon",

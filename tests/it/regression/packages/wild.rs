@@ -1,4 +1,4 @@
-//! Layouts, archives and names of plugins and skills as they are in the wild.
+//! Tests of layouts, archives and names that published plugins and skills have.
 
 use std::fs;
 use std::io::Write;
@@ -92,7 +92,8 @@ fn one_link_among_the_skills_of_a_project_takes_no_other_away() {
         assert!(ran.stdout.contains(name), "{name}\n{}", ran.stdout);
     }
     assert!(!ran.stderr.contains("not used"), "{}", ran.stderr);
-    // What cannot be held is named, and what it may have restricted is not taken for absent.
+    // Links that cannot be followed are reported. A skill whose `SKILL.json` is such a link is
+    // unusable, because that file may restrict it.
     symlink("/etc", skills.join("etc")).unwrap();
     symlink("..", skills.join("bar/up")).unwrap();
     symlink("/etc/hostname", skills.join("two/SKILL.json")).unwrap();
@@ -133,7 +134,7 @@ fn source(rind: &Rind, files: &[(&str, String)]) -> String {
     root.to_str().unwrap().to_owned()
 }
 
-/// Names of the skills that are installed.
+/// Returns the names of the installed skills, sorted.
 fn installed(rind: &Rind) -> Vec<String> {
     let entries = fs::read_dir(rind.home().join("config/skills"))
         .into_iter()
@@ -176,7 +177,7 @@ fn of_a_collection_each_skill_is_installed_by_itself_and_the_others_are_named() 
     ])
     .exits(0);
     assert_eq!(installed(&rind), ["access", "good"]);
-    // One that was named is not passed over.
+    // A skill that `--skill` names is not skipped when it has a fault.
     rind.run(&["skill", "install", &path, "--skill", "bad", "--yes"])
         .exits(1);
 }
@@ -270,7 +271,7 @@ fn a_file_whose_name_is_not_utf_8_is_read_by_the_name_that_search_shows() {
     fs::write(rind.workspace().join("d").join(name), "needle latin\n").unwrap();
     let ran = rind.run(&["run", "find it"]).exits(0);
     assert!(ran.stdout.contains("needle latin"), "{}", ran.stdout);
-    // Two that are shown alike are neither of them meant.
+    // Two files that are shown with the same name make it ambiguous: neither is read.
     let other = std::ffi::OsStr::from_bytes(b"caf\xe8.txt");
     fs::write(rind.workspace().join("d").join(other), "other\n").unwrap();
     let ran = rind.run(&["run", "find it"]).exits(0);
@@ -339,7 +340,8 @@ fn a_new_plugin_in_a_workspace_that_takes_it_in_is_a_member_and_cargo_still_work
             ran.stderr
         );
         if members == "*" {
-            // Cargo takes `crates` itself for a member, which it never was.
+            // Cargo takes the folder `crates` for a member because of `*`, although it has no
+            // manifest.
             continue;
         }
         let metadata = std::process::Command::new("cargo")
@@ -358,7 +360,8 @@ fn a_new_plugin_in_a_workspace_that_takes_it_in_is_a_member_and_cargo_still_work
     }
 }
 
-/// A program in place of componentize-py, which keeps the world that it was given and makes an empty component.
+/// Script in place of componentize-py, which copies the given world to `world.seen` and writes an
+/// empty component.
 const COMPILER: &str = r#"#!/bin/sh
 while [ $# -gt 0 ]; do
   case "$1" in

@@ -1,4 +1,4 @@
-//! Only what is typed as an answer to the question that stands there is one.
+//! Tests that only a line that is typed after a question is shown answers the question.
 
 use rind_tests::cli::Step;
 
@@ -35,7 +35,7 @@ fn what_was_typed_before_a_question_stood_there_does_not_answer_it() {
     let rind = with_commands(&["sleep 1; touch one", "touch two"]);
     rind.config("[[tools.rules]]\ncommand = \"sleep *\"\ndecision = \"allow\"\n[[tools.rules]]\ncommand = \"touch one\"\ndecision = \"allow\"\n");
     let steps = vec![
-        // While the first command runs.
+        // Typed while the first command runs.
         step("model: ", "y\ny\na\n"),
         step(ASKED, "n\n"),
     ];
@@ -51,7 +51,7 @@ fn what_is_left_on_the_terminal_after_a_run_does_not_reach_the_shell() {
     let rind = with_commands(&["sleep 1"]);
     rind.config("[[tools.rules]]\ntool = \"bash\"\ndecision = \"allow\"\n");
     let steps = vec![step("model: ", "echo typed-ahead\n")];
-    // The program comes first here, and then somebody who reads what is left.
+    // After the program ends, `read` takes the remaining input of the terminal.
     let Some(shown) = rind.at_terminal_then(
         &["run", "x"],
         "IFS= read -t 1 -r line; echo \"left: <$line>\"",

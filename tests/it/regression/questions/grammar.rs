@@ -1,8 +1,9 @@
-//! Commands that once led around rules, as the program decides about them now.
+//! Tests of commands that once bypassed rules.
 
 use super::with_commands;
 
-/// Lines of which each once ran `touch pwn` although that was denied: shells and programs read them in another way than they look.
+/// Command lines that once ran `touch pwn` although a rule denied it, because shells and programs
+/// parse them differently than they look.
 const AROUND_DENIALS: &[&str] = &[
     "echo \"$\\\n(touch pwn)\"",
     "echo $\\\n(touch pwn)",
@@ -59,7 +60,8 @@ fn rules_for_harmless_programs_let_no_other_command_through() {
         .join(", ");
     rind.config(&format!("[tools]\nrules = [{rules}]\n"));
     let ran = rind.run(&["run", "x"]).exits(0);
-    // Who allows `make *` allows what its arguments say.
+    // A rule that allows `make *` also allows the program that its arguments name, so one line is
+    // not refused.
     let refused = ran.stderr.matches("bash refused by policy").count();
     assert_eq!(refused, AROUND_DENIALS.len() - 1, "{}", ran.stderr);
     let made = std::fs::read_dir(rind.workspace()).unwrap().count();

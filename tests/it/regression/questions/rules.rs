@@ -1,4 +1,4 @@
-//! Rules about commands and paths, as the program applies them.
+//! Tests of how the program applies rules about commands and paths.
 
 use rind_tests::cli::Rind;
 
@@ -156,7 +156,7 @@ fn rules_that_contradict_their_tools_are_named_with_their_line_at_the_start_and_
         }
         assert!(!said.contains("tool rule 1"), "{said}");
     }
-    // Words of the program, and not of the stream of events.
+    // The warnings go to standard error, and not into the stream of events.
     let json = rind.run(&["run", "--json", "x"]).exits(0);
     assert!(json.stderr.contains(told[0]), "{}", json.stderr);
     assert!(!json.json_lines().is_empty());
@@ -265,6 +265,6 @@ fn what_a_path_rule_denies_has_no_second_spelling() {
     let ran = rind.run(&["run", "x", "--yes", "--json"]).exits(0);
     assert!(!ran.stdout.contains("the secret"), "{}", ran.stdout);
     let refused = ran.stdout.matches("\"refused_by\":\"policy\"").count();
-    // The last is not a file on a file system that tells case apart.
+    // The last path is no file on a case-sensitive file system, so it may not be refused.
     assert!(refused > reads.len(), "{}", ran.stdout);
 }

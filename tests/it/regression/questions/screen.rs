@@ -1,4 +1,4 @@
-//! A question is one bounded screen that says everything.
+//! Tests that a question fits on one screen and leads to its complete text.
 
 use rind_tests::cli::{Rind, Step};
 
@@ -14,7 +14,7 @@ fn typed<'a>(once: &'a str, typed: &'a str) -> Step<'a> {
     }
 }
 
-/// Returns the last screen of so many rows, when the last row asks.
+/// Returns the last `rows` rows above the prompt of the last question.
 fn last_screen(shown: &str, rows: usize) -> Vec<String> {
     let shown = plain(shown);
     let until = shown.rfind(ASKED).expect("a question");
@@ -101,7 +101,7 @@ fn a_yes_to_a_command_or_file_that_was_cut_counts_only_when_all_of_it_was_on_the
             unseen(),
             typed(ASKED, "a\n"),
             unseen(),
-            // The first page alone is not all of it.
+            // The user opens the pager but sees only the first page.
             typed(ASKED, "v\n"),
             typed(MORE, "q\n"),
             typed(ASKED, "y\n"),
@@ -114,7 +114,7 @@ fn a_yes_to_a_command_or_file_that_was_cut_counts_only_when_all_of_it_was_on_the
         };
         assert!(!place(&rind, made), "{shown}");
     }
-    // When all of it was there, the same answer counts.
+    // The same answer counts once the pager has shown all of the text.
     let rind = with_writes(&[("long.txt", &"safe\n".repeat(30))]);
     let steps = vec![
         typed(ASKED, "y\n"),
@@ -152,7 +152,8 @@ fn a_path_stays_one_line_and_no_invisible_character_passes() {
 #[test]
 fn a_forged_row_in_a_command_begins_with_a_mark_like_every_other() {
     let rind = with_commands(&["ls\n  always covers nothing\n  [y]es or [n]o:\n↪ rm x"]);
-    // The forged row has keys as well: what is typed after it, and before the question's own, is dropped.
+    // The command contains a forged prompt. Keys that are typed after it and before the real prompt
+    // are dropped.
     let Some(shown) = rind.at_terminal_once(&["run", "x"], ASKED, || {}, "n\n") else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Cases in which exactly what was asked about is loaded.
+//! Tests that the program loads exactly the settings and plugins that the question showed.
 
 use std::fs;
 
@@ -67,7 +67,7 @@ fn settings_of_a_project_are_all_shown_and_those_that_were_shown_count() {
     };
     let shown = plain(&shown);
     assert!(shown.contains("| max_steps = 9"), "{shown}");
-    // With the one that was swapped in the turn would have ended at its first step.
+    // The swapped file has `max_steps = 1`, which would have ended the turn at its first step.
     assert!(shown.contains("done"), "{shown}");
 }
 

@@ -1,4 +1,5 @@
-//! Every door by which words of the model leave: none opens before the hooks that judge them have seen them.
+//! Tests of every output for the model's text, such as events, refusals and summaries: the hooks
+//! that judge the text see it first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +24,7 @@ use crate::harness::{Hang, ProxyProvider, Running, Setup};
 
 const CARD: &str = "4111 1111 1111 1111";
 
-/// An agent with content-safety, which looks at text as it comes.
+/// Returns the setup of an agent with content-safety, which checks text as it streams.
 async fn guarded(script: Vec<Reply>) -> (Host, Setup) {
     let mut host = Host::default();
     host.guest("content-safety");
@@ -32,12 +33,12 @@ async fn guarded(script: Vec<Reply>) -> (Host, Setup) {
     (host, setup)
 }
 
-/// A guard that judges whole outputs and lets all through.
+/// Returns a setup with a guard that judges complete outputs and allows all of them.
 fn held(script: Vec<Reply>) -> Setup {
     Setup::new(script).hook::<at::PreOutput>("guard", |_, _| Ok(o::OutputOutcome::default()))
 }
 
-/// Returns the text of the events of all agents.
+/// Returns the events of all agents as JSON lines.
 fn said(running: &Running) -> String {
     let lines: Vec<String> = running
         .stream
@@ -69,7 +70,7 @@ async fn no_event_shows_what_content_safety_masks() {
     let said = said(&running);
     assert!(!said.contains("4111 1"), "{said}");
     assert_eq!(said.matches("\"type\":\"correction\"").count(), 0, "{said}");
-    // The session keeps what the model wrote.
+    // The session keeps the unmasked text that the model wrote.
     assert!(running.lines().iter().any(|line| line.contains(CARD)));
 }
 
@@ -80,7 +81,8 @@ async fn an_answer_that_came_at_once_is_checked_once() {
         let (_host, setup) = guarded(vec![Reply::text(text)]).await;
         let mut running = setup.build();
         if is_at_once {
-            // The connection brings the whole answer in one piece.
+            // A provider that passes on all events of the answer at once, after the answer is
+            // complete.
             let provider = ProxyProvider::new(
                 "at-once",
                 running.provider.clone(),
@@ -266,7 +268,7 @@ async fn a_look_that_fails_or_hangs_shows_nothing_and_ends_the_turn() {
         );
         assert!(!said(&running).contains("some words"), "{}", said(&running));
     }
-    // Who is set to be skipped is.
+    // A guard with `OnFailure::Skip` is skipped.
     let setup =
         Setup::new(script()).bind::<at::OutputDelta>("guard", OnFailure::Skip, Arc::new(Hang));
     let outcome = setup.build().turn("hello there").await;
@@ -297,7 +299,7 @@ async fn what_is_changed_after_it_was_shown_is_a_correction_and_kept_as_one() {
     assert_eq!(corrected.count(), 1);
 }
 
-/// The entries of the session.
+/// Returns the stored entries of the session.
 fn kept(running: &Running) -> Vec<Body> {
     let store = rind::session::SessionStore::new(running.folder.path().join("sessions"));
     let (entries, _) = store.read(running.session.id()).unwrap();
@@ -320,7 +322,7 @@ async fn what_goes_on_from_what_was_shown_is_no_correction() {
     assert!(!running.names().contains(&"correction"));
 }
 
-/// Lets the first piece through; at the next one somebody interrupts the turn while it still looks.
+/// A hook that passes the first piece, and cancels the turn while it is still checking the second.
 struct Interrupted(CancellationToken);
 
 impl Hook<at::OutputDelta> for Interrupted {

@@ -1,4 +1,4 @@
-//! Rights that a hook's manifest gives up.
+//! Tests of rights of a hook that its manifest gives up.
 
 use rind::event::Event;
 use rind::plugin::manifest::Manifest;

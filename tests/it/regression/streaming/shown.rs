@@ -1,4 +1,5 @@
-//! Answers as they are written: what is shown when, at the real program with a model that writes piece by piece.
+//! Tests of what the real program shows of an answer, and when, while a model writes the answer
+//! piece by piece.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command};
@@ -8,7 +9,7 @@ use rind_tests::guests::CORE;
 use rind_tests::server::{Reply, Server};
 use serde_json::{Value, json};
 
-/// A model that writes these pieces; at an empty one it waits until it is let go on.
+/// Starts a model server that sends these pieces and waits at an empty one until it is released.
 async fn model(pieces: &'static [&'static str]) -> Server {
     let event = |delta: Value, finish: Value| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
@@ -28,7 +29,7 @@ async fn model(pieces: &'static [&'static str]) -> Server {
     .await
 }
 
-/// A machine with these plugins.
+/// Creates a machine with these plugins.
 fn with(plugins: &[&str]) -> Rind {
     let rind = Rind::without_model();
     for plugin in plugins {
@@ -37,7 +38,7 @@ fn with(plugins: &[&str]) -> Rind {
     rind
 }
 
-/// The program that asks this model.
+/// Returns the command of a run with this server as its model.
 fn asking(rind: &Rind, server: &Server, args: &[&str]) -> Command {
     let args = [&["run", "hello", "--model", "m"], args].concat();
     let mut command = rind.command(&args);
@@ -45,7 +46,7 @@ fn asking(rind: &Rind, server: &Server, args: &[&str]) -> Command {
     command
 }
 
-/// Returns the output of a run with `--json`, and the texts of its deltas.
+/// Runs with `--json`, and returns the output and the texts of the `text-delta` events.
 fn json_run(rind: &Rind, server: &Server) -> (String, Vec<String>) {
     let ran = rind.finish(&mut asking(rind, server, &["--json"]));
     let lines = ran.json_lines();
@@ -54,14 +55,14 @@ fn json_run(rind: &Rind, server: &Server) -> (String, Vec<String>) {
     (ran.stdout, texts.collect())
 }
 
-/// Whether any two groups of the number stand together.
+/// Whether the text contains two adjacent groups of digits of the card number, or parts of them.
 fn has_card(text: &str) -> bool {
     ["4111 11", "11 1111", "1111 1111", "41111111"]
         .iter()
         .any(|part| text.contains(part))
 }
 
-/// Reads lines until one of this type comes.
+/// Reads events until one of this type comes, and returns it.
 fn read_until(lines: &mut impl Iterator<Item = String>, kind: &str) -> Value {
     for line in lines {
         let value: Value = serde_json::from_str(&line).unwrap();
@@ -83,7 +84,7 @@ async fn with_ten_core_plugins_answers_are_shown_as_they_are_written() {
     let rind = with(&CORE);
     let mut child = asking(&rind, &server, &["--json"]).spawn().unwrap();
     let mut lines = lines_of(&mut child);
-    // The model has not written the rest: it waits.
+    // The model waits at the empty piece and has not sent the rest.
     let delta = read_until(&mut lines, "text-delta");
     assert_eq!(delta["text"], "First words. ");
     server.release();
@@ -126,14 +127,14 @@ async fn a_card_number_in_three_pieces_is_never_shown() {
     let (all, deltas) = json_run(&rind, &server);
     assert_eq!(deltas.concat(), expected);
     assert!(!has_card(&all), "{all}");
-    // Nor where every piece is looked at by itself.
+    // The number stays hidden as well if the hooks check each piece by itself.
     let server = model(&["It is 4111 11", "", "11 1111 ", "", "1111."]).await;
     let rind = with(&CORE);
     let mut child = asking(&rind, &server, &["--json"]).spawn().unwrap();
     let mut lines = lines_of(&mut child);
     let mut seen = Vec::new();
     for _ in 0..3 {
-        // Longer than text waits for a look.
+        // Longer than the host collects text before a check.
         tokio::time::sleep(std::time::Duration::from_millis(400)).await;
         server.release_one();
     }
@@ -156,7 +157,7 @@ async fn an_answer_that_a_look_stops_ends_there_and_says_who_stopped_it() {
         .unwrap();
     let mut lines = lines_of(&mut child);
     assert_eq!(read_until(&mut lines, "text-delta")["text"], "fine\n");
-    // The second is never given: the request is not waited for.
+    // The second pause is never released: the host does not wait for the rest of the answer.
     server.release_one();
     let end = read_until(&mut lines, "turn-end");
     assert_eq!(
@@ -216,7 +217,7 @@ async fn what_was_shown_of_an_answer_that_is_asked_for_again_is_corrected() {
     for plugins in [&[][..], &["content-safety"]] {
         let n_asked = std::sync::atomic::AtomicUsize::new(0);
         let server = Server::start(move |request| {
-            // The server is asked about its model first.
+            // The program first asks the server about its models.
             if request.line.starts_with("GET ") {
                 return Reply::Stream(Vec::new());
             }
@@ -250,7 +251,8 @@ async fn what_was_shown_of_an_answer_that_is_asked_for_again_is_corrected() {
             .map(|line| line["text"].as_str().unwrap())
             .collect();
         let corrections = of("correction");
-        // A hook may still look at the piece when the connection ends: then nothing was shown of it.
+        // The connection may end while the hook still checks the piece, of which nothing was shown
+        // then.
         let shown = match &corrections[..] {
             [] if !plugins.is_empty() => "",
             [correction] => {
@@ -269,13 +271,15 @@ async fn what_was_shown_of_an_answer_that_is_asked_for_again_is_corrected() {
     }
 }
 
-/// A server whose stream begins with these words, waits until it is let go on, and goes on with this, which is no end.
+/// Starts a server whose stream sends `words`, waits until it is released, and sends `then`, which
+/// does not end the answer properly.
 async fn broken_off_later(words: &'static str, then: &'static str) -> Server {
     let begun = words_event(words);
     Server::start(move |_| Reply::Stream(vec![begun.clone(), String::new(), then.to_owned()])).await
 }
 
-/// The same without waiting.
+/// Starts a server whose stream sends `words` and at once `then`, which does not end the answer
+/// properly.
 async fn broken_off(words: &'static str, then: &'static str) -> Server {
     let begun = words_event(words);
     Server::start(move |_| Reply::Stream(vec![begun.clone(), then.to_owned()])).await
@@ -369,7 +373,7 @@ async fn an_error_that_quotes_the_answer_quotes_what_hooks_let_through() {
             let ran = rind
                 .finish(&mut asking(&rind, &server, &["--json"]))
                 .exits(1);
-            // An event that cannot be read is quoted only when nothing else came.
+            // The error is about the unreadable event only if no other event came before it.
             let words = match begun.is_empty() && !then.contains("\"}") && then.starts_with("data")
             {
                 true => "cannot be read",

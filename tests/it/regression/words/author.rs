@@ -1,4 +1,4 @@
-//! Messages for authors: on manifests, builds, points and invalid JSON.
+//! Tests of messages for plugin authors about manifests, builds, points and invalid JSON.
 
 use std::fs;
 
@@ -9,7 +9,8 @@ use crate::author::put_crate;
 
 const NOTHING: &str = "#[unsafe(no_mangle)]\npub extern \"C\" fn nothing() {}\n";
 
-/// Returns the message of `rind plugin build` for a crate that no host would load.
+/// Builds a plugin that no host would load, from this code and the changed manifest. Returns the
+/// messages.
 fn not_built(manifest: impl FnOnce(String) -> String, code: &str) -> String {
     let rind = Rind::default();
     let dir = rind.workspace().join("mine");
@@ -54,7 +55,8 @@ fn what_cargo_says_of_a_broken_crate_is_printed_once() {
     );
 }
 
-/// A hook of one plugin that another plugin's point of this kind calls, as the session traces it.
+/// Returns the session's trace record of a hook that one plugin has on a point of another plugin.
+/// The point has this kind.
 fn traced(kind: &str, result: &str) -> serde_json::Value {
     let rind = Rind::with_script(
         "[[reply]]\n[[reply.tool_calls]]\nname = \"ask\"\narguments = { point = \"review\", payload = { text = \"good\" } }\n\

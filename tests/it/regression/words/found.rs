@@ -1,4 +1,4 @@
-//! Messages on plugins that were not found, and on demos without any.
+//! Tests of messages about plugins that were not found, and about demos without plugins.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,8 @@ use rind_tests::guests;
 
 const ANSWER: &str = "[[reply]]\ntext = \"the answer\"\n";
 
-/// A machine with the plugin `hello` in the user's folder, which stays there with another name for its manifest.
+/// Creates a machine with the plugin `hello` in the user's folder, whose manifest is renamed, or
+/// removed for `None`.
 fn misnamed(manifest: Option<&str>) -> Rind {
     let rind = Rind::with_script(ANSWER);
     let folder = guests::put("hello", &rind.user_plugins(), |manifest| manifest);
@@ -110,7 +111,7 @@ fn a_run_without_plugins_does_not_speak_of_the_audit_log() {
     rind.run(&["session", "audit", "--verify"]).exits(0);
 }
 
-/// Words of a run, a chat and `rind doctor`.
+/// Returns the messages of a run, a chat and `rind doctor`, each with the name of the command.
 fn said(rind: &Rind) -> [(&'static str, String); 3] {
     let run = rind.run(&["run", "hello"]).stderr;
     let chat = rind.run_with_input(&["chat"], "hello\n").stderr;
@@ -167,10 +168,11 @@ fn a_link_to_nothing_and_a_file_in_the_place_of_a_folder_are_told() {
                 false => fs::write(&path, "").unwrap(),
             }
             for (command, said) in said(&rind) {
-                // A run that calls no template reads none.
+                // A run that uses no template reads no folder of templates.
                 let n = usize::from(command != "run" || !name.contains("prompts"));
                 let found = said.matches(told).count();
-                // Every check of the doctor fails where there are no settings.
+                // Without the folder of settings several checks of `rind doctor` report the same
+                // fault.
                 let found = if name == "config" {
                     found.min(1)
                 } else {
@@ -255,7 +257,7 @@ fn a_template_that_cannot_be_used_is_told_where_a_chat_starts_and_by_doctor() {
         }
         assert!(!said.contains("/good"), "{command}: {said}");
     }
-    // Many are counted.
+    // Only five of many faults are listed; the rest is counted.
     for n in 0..9 {
         rind.user_file(&format!("config/prompts/torn-{n}.md"), "Hi.\n");
     }

@@ -1,4 +1,4 @@
-//! Output of commands: text, destination, width.
+//! Tests of the output of commands: text, destination and width.
 
 use std::fs::File;
 use std::process::Stdio;
@@ -44,13 +44,13 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
     }
 }
 
-/// Returns the text that a terminal of these columns shows, without styles.
+/// Returns the text that a terminal with this number of columns shows, without styles.
 fn shown(rind: &Rind, args: &[&str], columns: usize) -> Option<String> {
     let size = format!("stty cols {columns} rows 50");
     let screen = rind.at_terminal_with(args, &size, Vec::<Step<'_>>::new())?;
-    // As high as everything that is written: nothing leaves it.
+    // Enough rows for the complete output, so that nothing scrolls away.
     let mut emulator = vt100::Parser::new(5000, u16::try_from(columns).unwrap(), 0);
-    // The text was read with plain line feeds.
+    // The captured text has plain line feeds, and the emulator needs carriage returns.
     emulator.process(screen.replace('\n', "\r\n").as_bytes());
     Some(emulator.screen().contents())
 }
@@ -84,7 +84,7 @@ fn on_a_terminal_what_the_program_says_is_broken_at_blanks_and_elsewhere_it_is_n
                 .unwrap_or_default();
             assert!(longest > 30, "{row}\n{screen}");
         }
-        // Times and sizes differ from run to run; everything else stands there, and whole.
+        // Times and sizes differ from run to run. All other words are shown, and none is split.
         let missing = words.iter().filter(|word| !screen.contains(*word)).count();
         assert!(
             missing * 5 < words.len(),
@@ -102,7 +102,7 @@ fn json_and_the_answer_are_not_broken_on_a_terminal() {
     let Some(screen) = shown(&rind, &["run", "hello"], 60) else {
         return;
     };
-    // The answer is laid out in rows, whose words are whole and in order.
+    // The answer is wrapped into rows without splitting words or changing their order.
     let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(long.trim()), "{screen}");
     let json = shown(&rind, &["run", "hello", "--json"], 60).unwrap();
@@ -134,7 +134,7 @@ fn results_of_calls_that_ran_beside_others_say_which_they_are_of() {
         ran.stderr.lines().filter(|line| is_it(line)).count()
     };
     assert_eq!((named("a.txt"), named("b.txt")), (1, 1), "{}", ran.stderr);
-    // One call after the other: each result stands below its call.
+    // Calls that run one after the other need no name: each result is shown below its call.
     rind.script(&format!("[[reply]]\n{}{ANSWER}", call("a.txt")));
     let ran = rind.run(&["run", "read one"]).exits(0);
     assert!(!ran.stderr.contains("read_file a.txt: "), "{}", ran.stderr);

@@ -1,4 +1,4 @@
-//! Messages on permissions of plugins: in lists, questions and refusals.
+//! Tests of messages about permissions of plugins in lists, questions and refusals.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,8 @@ use serde_json::Value;
 
 const ANSWER: &str = "[[reply]]\ntext = \"the answer\"\n";
 
-/// A machine with the guest `fetch` in the user's folder, and these sections in its manifest.
+/// Creates a machine with the guest `fetch` in the user's folder, whose manifest has these sections
+/// added.
 fn fetching(sections: &str) -> Rind {
     let rind = Rind::with_script(ANSWER);
     guests::put("fetch", &rind.user_plugins(), |manifest| {
@@ -68,10 +69,10 @@ fn a_host_without_a_scheme_is_said_to_mean_https() {
     );
 }
 
-/// Minimum number of the texts below that are shown.
+/// Minimum number of digests that the texts must contain.
 const N_SHOWN: usize = 4;
 
-/// Every digest of the plugin that any command shows.
+/// Returns the different digests that the texts of commands contain.
 fn digests(texts: &[&Ran]) -> Vec<String> {
     let texts = texts.iter().flat_map(|ran| [&ran.stdout, &ran.stderr]);
     let words = texts.flat_map(|text| text.split(|c: char| !(c.is_alphanumeric() || c == ':')));
@@ -148,7 +149,7 @@ fn the_data_folder_is_a_row_like_the_others() {
         .run(&["plugin", "inspect", "audit-log", "--grants"])
         .exits(0);
     assert!(table.stdout.contains("✓ write:data"), "{}", table.stdout);
-    // Who does not ask for it has no such row, and no such folder.
+    // A plugin that does not ask for the data folder has no such row.
     rind.managed("hello");
     let table = rind
         .run(&["plugin", "inspect", "hello", "--grants"])
@@ -156,7 +157,8 @@ fn the_data_folder_is_a_row_like_the_others() {
     assert!(!table.stdout.contains("data"), "{}", table.stdout);
 }
 
-/// Long enough that half of it is masked, and may stand in the name of a header.
+/// Secret that is long enough for half of it to be masked, and whose characters are valid in a
+/// header name.
 const TOKEN: &str = "q7w8e9r0t1y2u3i4o5p6a7s8d9f0";
 
 #[tokio::test(flavor = "multi_thread")]

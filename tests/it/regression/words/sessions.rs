@@ -1,4 +1,4 @@
-//! Sessions that go on, what is piped in, and numbers of settings.
+//! Tests of resumed sessions, of input from a pipe, and of numbers in settings.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use rind_tests::server::{Reply, Server};
 
 const ANSWER: &str = "[[reply]]\ntext = \"the answer\"\n";
 
-/// Id of the only session.
+/// Returns the id of the only session.
 fn id(rind: &Rind) -> String {
     let mut found = fs::read_dir(rind.home().join("data/sessions")).unwrap();
     let folder = found.next().unwrap().unwrap().file_name();

@@ -1,4 +1,4 @@
-//! The page of commands: the help of each, as the program prints it.
+//! Generates the page of commands from the help that the program prints for each.
 
 use std::fmt::Write as _;
 
@@ -21,7 +21,7 @@ pub(super) fn page() -> Page {
     }
 }
 
-/// Writes the help of a command, and that of its subcommands.
+/// Writes the help of a command and of its subcommands.
 fn write_help(rind: &Rind, command: &mut Vec<String>, text: &mut String) {
     let mut args = command.clone();
     args.push("--help".to_owned());
@@ -44,11 +44,11 @@ fn write_help(rind: &Rind, command: &mut Vec<String>, text: &mut String) {
     }
 }
 
-/// Names of the commands that a help lists.
+/// Returns the names of the commands that a help text lists.
 fn subcommands(help: &str) -> Vec<&str> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let lines = lines.take_while(|line| line.starts_with(' '));
-    // A description that goes on stands deeper.
+    // Further lines of a description are indented deeper.
     let names = lines.filter_map(|line| line.strip_prefix("  "));
     let names = names.filter(|line| !line.starts_with(' '));
     let names = names.filter_map(|line| line.split(' ').next());

@@ -34,7 +34,8 @@ impl Page {
         format!("# {}\n\n{MADE}\n\n{}\n", self.title, self.text.trim())
     }
 
-    /// Compares the page with its file, and writes the file when it is to be written.
+    /// Compares the page with its file. With `RIND_BLESS` it writes the file if they differ, and
+    /// else it fails.
     pub(super) fn settle(&self) {
         let (path, whole) = (self.path(), self.whole());
         let found = std::fs::read_to_string(tree::root().join(&path)).unwrap_or_default();
@@ -50,7 +51,7 @@ impl Page {
     }
 }
 
-/// The first line that differs, as it must be.
+/// Returns the first line of `wanted` that differs from `found`.
 fn first_difference<'a>(found: &str, wanted: &'a str) -> &'a str {
     let mut found = found.lines();
     let mut wanted = wanted.lines();
@@ -59,7 +60,7 @@ fn first_difference<'a>(found: &str, wanted: &'a str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// The pages as they must be.
+/// Returns the generated pages.
 pub(super) fn pages() -> Vec<Page> {
     vec![
         settings::page(),
@@ -69,17 +70,17 @@ pub(super) fn pages() -> Vec<Page> {
     ]
 }
 
-/// Variables and files that the code names and the reference does not.
+/// Reports variables and files that the code names and the reference does not list.
 pub(super) fn missing() -> Vec<String> {
     [variables::missing(), places::missing()].concat()
 }
 
-/// Text in a cell of a table.
+/// Escapes a text for a cell of a table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// Sources of the host without tests.
+/// Returns the sources of the host without tests.
 fn host() -> Vec<tree::Source> {
     let mut sources = tree::sources(&tree::HOST, &["rs"]);
     sources

@@ -1,4 +1,5 @@
-//! The page of files: folders of the program, and every file that it reads or makes there.
+//! Generates the page of files: the folders of the program, and each file that it reads or creates
+//! in them.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,7 +11,7 @@ use super::{Page, cell, host};
 const INTRO: &str = "\
 Folders that Rind uses, and every file in them. `rind doctor` prints the folders of your machine.";
 
-/// Files of a folder: path within it, meaning, and who writes it.
+/// Files of a folder: path in the folder, content, and who writes it.
 type Files = &'static [(&'static str, &'static str, &'static str)];
 
 const CONFIG: Files = &[
@@ -245,7 +246,7 @@ const PROJECT: Files = &[
 /// A folder of the program.
 struct Folder {
     heading: &'static str,
-    /// Expressions that name it in the code.
+    /// Expressions for the folder in the code.
     names: &'static [&'static str],
     /// Advice on backup and deletion.
     about: &'static str,
@@ -337,7 +338,7 @@ pub(super) fn page() -> Page {
     }
 }
 
-/// Files that the code names in one of the folders and the page does not.
+/// Reports files that the code names in one of the folders and the page does not list.
 pub(super) fn missing() -> Vec<String> {
     let mut findings = Vec::new();
     for source in host() {
@@ -362,10 +363,10 @@ pub(super) fn missing() -> Vec<String> {
     findings
 }
 
-/// Name that a line joins to a folder.
+/// Returns the file name that a line of code joins to a folder with `folder.join("NAME")`.
 fn joined<'a>(line: &'a str, folder: &str) -> Option<&'a str> {
     let (before, rest) = line.split_once(&format!("{folder}.join(\""))?;
-    // The options of plugins have folders of the same names, within these.
+    // Options of plugins have fields with the same names, for folders within these.
     let is_whole = !before.ends_with(|c: char| c.is_alphanumeric() || c == '_')
         && !before.ends_with("options.");
     rest.split_once('"')

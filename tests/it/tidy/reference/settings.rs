@@ -1,4 +1,4 @@
-//! The page of settings: every key with its values, its default and its doc.
+//! Generates the page of settings: each key with its values, default and doc.
 
 use std::fmt::Write as _;
 
@@ -25,7 +25,7 @@ pub(super) fn page() -> Page {
         keys: Vec::new(),
         tables: Vec::new(),
     };
-    // Sections stand in the order of the file to start from.
+    // Sections are in the order of the starter file.
     let order = |name: &str| {
         let places = ["[", "[["].map(|open| starter.find(&format!("{open}{name}")));
         places.into_iter().flatten().min().unwrap_or(usize::MAX)
@@ -48,7 +48,7 @@ pub(super) fn page() -> Page {
     }
 }
 
-/// The file with the defaults, wherever it is.
+/// Returns the text of the starter file, in whichever folder it is.
 fn starter() -> String {
     let files: Vec<Source> = tree::sources(&tree::HOST, &["toml"]);
     let mut files = files.into_iter();
@@ -56,7 +56,7 @@ fn starter() -> String {
     file.expect("a file has the defaults").text
 }
 
-/// Keys with dots between.
+/// Returns the dotted keys of all values in a table.
 fn leaves(table: &toml::Table) -> Vec<String> {
     let leaves = table.iter().flat_map(|(key, value)| match value {
         toml::Value::Table(inner) => {
@@ -68,11 +68,11 @@ fn leaves(table: &toml::Table) -> Vec<String> {
     leaves.collect()
 }
 
-/// Values that a type takes.
+/// Values that a setting of a type accepts.
 enum Values<'a> {
     Text(String),
     Table(&'a Item),
-    /// Tables by name.
+    /// A table of tables whose keys are names.
     Named(&'a Item),
     /// A list of tables.
     Listed(&'a Item),
@@ -82,9 +82,10 @@ struct Writer<'a> {
     structs: &'a Structs,
     defaults: &'a toml::Table,
     text: String,
-    /// Keys that were written.
+    /// Dotted keys written so far.
     keys: Vec<String>,
-    /// Tables that were written, by their docs.
+    /// Doc and path of the tables written so far. A table with the same doc refers to the earlier
+    /// one.
     tables: Vec<(&'a str, String)>,
 }
 
@@ -152,7 +153,7 @@ impl<'a> Writer<'a> {
         value.map_or_else(|| "–".to_owned(), |value| format!("`{value}`"))
     }
 
-    /// Bounds of a number.
+    /// Returns the bounds of a number as `, MIN to MAX`, or nothing if it has none.
     fn bounds(&self, field: &Field) -> String {
         let own = field.attribute("deserialize_with");
         let within = own.and_then(|with| with.split_once("::<")?.1.split_once(", _"));
@@ -229,7 +230,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Words of a name, which begin with capital letters.
+/// Splits a name in camel case into its words.
 fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for c in name.chars() {
@@ -241,7 +242,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// A number with commas between thousands.
+/// Formats a number with commas between thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -254,7 +255,7 @@ fn grouped(number: u64) -> String {
     text
 }
 
-/// A doc without links to items.
+/// Replaces the links to items in a doc with their names.
 fn plain(doc: &str) -> String {
     let mut text = String::new();
     let mut rest = doc;

@@ -1,4 +1,4 @@
-//! Structs and enums of the settings, read from their source: fields with docs, types and bounds.
+//! Reads structs and enums of the settings from their source: fields with docs, types and bounds.
 //!
 //! Reads text, because the settings have private types and the docs are in the source only. It relies on the form that rustfmt
 //! gives to items. Start from [`Structs::read`].
@@ -14,18 +14,18 @@ pub(super) struct Field {
     pub(super) doc: String,
     /// Attributes, as they are written.
     pub(super) attributes: String,
-    /// Type of a field; of a variant what it holds.
+    /// Type of a field, or content of a variant.
     pub(super) kind: String,
 }
 
 impl Field {
-    /// Text of an argument of the attributes, as in `rename = "…"`.
+    /// Returns the value of an argument of the attributes, such as `rename = "VALUE"`.
     pub(super) fn attribute(&self, name: &str) -> Option<&str> {
         argument(&self.attributes, name)
     }
 }
 
-/// Text of an argument of attributes.
+/// Returns the value of the argument `name = "VALUE"` in the text of attributes.
 pub(super) fn argument<'a>(attributes: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = attributes.split_once(&format!("{name} = \""))?;
     Some(rest.split_once('"')?.0)
@@ -49,7 +49,7 @@ pub(super) struct Item {
     is_public: bool,
 }
 
-/// Items by name, constants, and which struct is which section.
+/// All items and constants by name, and the struct of each section.
 #[derive(Debug, Default)]
 pub(super) struct Structs {
     items: BTreeMap<String, Vec<Item>>,
@@ -67,7 +67,7 @@ impl Structs {
         all
     }
 
-    /// The item of a name that a file speaks of: its own, or else the public one.
+    /// Finds the item that a name means in a file: an item of that file, or else a public one.
     pub(super) fn find(&self, name: &str, file: &str) -> Option<&Item> {
         let all = self.items.get(name)?;
         let own = all.iter().find(|item| item.file == file);
@@ -75,7 +75,7 @@ impl Structs {
         own.or_else(|| all.iter().find(is_read))
     }
 
-    /// The number that a bound is: a literal, or a constant.
+    /// Returns the number for a bound, which is a literal or the name of a constant.
     pub(super) fn number(&self, text: &str) -> u64 {
         let text = self.constants.get(text).map_or(text, String::as_str);
         let digits = text.replace('_', "");
@@ -140,7 +140,7 @@ fn constant(line: &str) -> Option<(&str, &str)> {
     Some((name, rest.trim_end_matches(';').split_once(" = ")?.1))
 }
 
-/// A struct behind its keyword.
+/// Parses a struct from the text after its keyword. Returns its name and form.
 fn record<'a>(rest: &str, lines: &mut impl Iterator<Item = &'a str>) -> Option<(String, Form)> {
     if let Some(name) = rest.strip_suffix(" {") {
         return Some((name.to_owned(), Form::Struct(fields(lines))));
@@ -150,7 +150,7 @@ fn record<'a>(rest: &str, lines: &mut impl Iterator<Item = &'a str>) -> Option<(
     Some((name.to_owned(), Form::Alias(of.to_owned())))
 }
 
-/// An attribute that may go on over several lines.
+/// Reads an attribute to its end, which may be on a later line.
 fn whole_attribute<'a>(first: &str, lines: &mut impl Iterator<Item = &'a str>) -> String {
     let mut text = first.trim().to_owned();
     while text.matches('[').count() > text.matches(']').count() {
@@ -160,7 +160,7 @@ fn whole_attribute<'a>(first: &str, lines: &mut impl Iterator<Item = &'a str>) -
     text
 }
 
-/// Fields or variants up to the end of their item.
+/// Parses fields or variants up to the end of their item.
 fn fields<'a>(lines: &mut impl Iterator<Item = &'a str>) -> Vec<Field> {
     let mut found = Vec::new();
     let (mut doc, mut attributes) = (Vec::new(), String::new());

@@ -1,4 +1,5 @@
-//! The page of environment variables: those that the program reads, and those that commands get.
+//! Generates the page of environment variables: those that the program reads, and those that
+//! commands get.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -239,7 +240,8 @@ const READ: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
-/// Files whose names in capitals are no variables that the program reads, each with the reason.
+/// Files with words in capitals that are no variables of the program, each with the meaning of the
+/// words.
 const OTHERS: &[(&str, &str)] = &[
     (
         "host/src/provider/gemini/",
@@ -320,7 +322,8 @@ pub(super) fn page() -> Page {
     }
 }
 
-/// Name, variable of the key and variable of the server of each provider.
+/// Returns for each provider its name, the variable for the key and the variable for the server's
+/// URL.
 fn providers() -> Vec<[String; 3]> {
     let text = tree::read(PRESETS);
     let value = |preset: &str, field: &str| {
@@ -340,7 +343,7 @@ fn providers() -> Vec<[String; 3]> {
     rows
 }
 
-/// Text of a constant of a file about the environment of processes.
+/// Returns the list in a constant of a file of the crate `process`, as source text.
 fn constant(file: &str, name: &str) -> String {
     let file = host()
         .into_iter()
@@ -370,7 +373,7 @@ fn pairs(file: &str, name: &str) -> Vec<String> {
     pairs.collect()
 }
 
-/// A list in lines of at most 120 characters.
+/// Wraps a list into lines of at most 120 characters.
 fn wrapped(items: &[String]) -> String {
     let mut lines = vec![String::new()];
     for (at, item) in items.iter().enumerate() {
@@ -388,7 +391,7 @@ fn wrapped(items: &[String]) -> String {
     lines.join("\n")
 }
 
-/// Variables that the code reads and the page does not name.
+/// Reports variables that the code reads and the page does not name.
 pub(super) fn missing() -> Vec<String> {
     let page = page().text;
     let sources = host();
@@ -408,7 +411,8 @@ pub(super) fn missing() -> Vec<String> {
         .collect()
 }
 
-/// Texts that look like variables: capitals with `_` between, and what is handed to a lookup.
+/// Returns the string literals that look like variables: capitals with `_` between, and arguments
+/// of a lookup.
 fn variables(source: &Source) -> Vec<String> {
     let mut names = Vec::new();
     for (_, line) in source.code() {
@@ -417,7 +421,7 @@ fn variables(source: &Source) -> Vec<String> {
             let is_looked_up = ["env(", "var(", "var_os(", "variable("]
                 .iter()
                 .any(|call| before.ends_with(call));
-            // Cargo sets those of `env!` while it compiles.
+            // Variables of `env!` are set by cargo during the build.
             let is_name = text.len() > 2
                 && !before.ends_with("env!(")
                 && text.starts_with(|c: char| c.is_ascii_uppercase())

@@ -1,5 +1,5 @@
-//! The modules of the JavaScript SDK: a function for each point that fills in what an outcome leaves out, and one module for each
-//! import.
+//! Generates the modules of the JavaScript SDK: for each point a function that fills in the omitted
+//! fields of an outcome, and for each import a module.
 
 use std::fmt::Write;
 
@@ -46,7 +46,7 @@ fn hooks(contract: &Contract) -> String {
     out + "};\n"
 }
 
-/// An outcome that changes nothing.
+/// Returns the expression for an outcome that changes nothing.
 fn empty(contract: &Contract, outcome: TypeId) -> String {
     let TypeDefKind::Record(record) = &contract.ty(outcome).kind else {
         panic!("an outcome is a record");
@@ -58,7 +58,8 @@ fn empty(contract: &Contract, outcome: TypeId) -> String {
     format!("{{ {} }}", fields.collect::<Vec<_>>().join(", "))
 }
 
-/// The value of a field that changes nothing; `None` is what a field that is left out means.
+/// Returns the value with which a field changes nothing, or `None` if the field can be omitted for
+/// that.
 fn neutral(contract: &Contract, ty: &Type) -> Option<String> {
     let Type::Id(id) = ty else {
         return Some("0".to_owned());

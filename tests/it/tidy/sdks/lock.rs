@@ -1,10 +1,10 @@
-//! The lock file of new plugins in Rust: the versions that this tree is tested with.
+//! Checks the lock file of new plugins in Rust: it has the versions with which this tree is tested.
 
 use std::collections::BTreeMap;
 
 use super::super::tree;
 
-/// Packages of a lock file: by name and version, with the checksum.
+/// Returns the packages of a lock file: name and version, with the checksum.
 fn packages(path: &str) -> BTreeMap<(String, String), Option<String>> {
     let lock: toml::Table = tree::read(path).parse().unwrap();
     let packages = lock["package"].as_array().unwrap().iter();

@@ -1,4 +1,4 @@
-//! The table of payload records that the host's code for them is generated from.
+//! Generates the table of payload records, from which a macro generates the host's types for them.
 
 use std::fmt::Write as _;
 
@@ -52,13 +52,14 @@ pub(super) fn files(contract: &Contract) -> Vec<(String, String)> {
     vec![(FILE.to_owned(), table)]
 }
 
-/// Adds docs as one line, written for JSON: with `null`, and names of `fields` in snake case.
+/// Adds docs as one line, rewritten for JSON: `none` becomes `null`, and names of `fields` are in
+/// snake case.
 fn docs(table: &mut String, indent: usize, docs: &Docs, fields: &[&str]) {
     let mut words = text(docs).split_whitespace().peekable();
     let mut line = Vec::new();
     while let Some(word) = words.next() {
         line.push(match word {
-            // Not in `none of it`.
+            // Except in phrases such as `none of it`.
             "none" if words.peek() != Some(&"of") => "null".to_owned(),
             "None" => "Null".to_owned(),
             word => match word.split('`').nth(1) {
@@ -79,7 +80,7 @@ fn rust_type(contract: &Contract, ty: &Type) -> String {
             match &ty.kind {
                 TypeDefKind::Option(some) => format!("Option<{}>", rust_type(contract, some)),
                 TypeDefKind::List(item) => format!("Vec<{}>", rust_type(contract, item)),
-                // From another interface.
+                // A type from another interface.
                 TypeDefKind::Type(_) => name(),
                 _ => format!("p::{}", name()),
             }

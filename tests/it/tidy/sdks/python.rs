@@ -1,5 +1,6 @@
-//! The modules of the Python SDK: a function for each outcome that fills in what is left out, and one module for each import.
-//! The type stubs beside them are componentize-py's own, see `sdk/python/generate`.
+//! Generates the modules of the Python SDK: for each outcome a function that fills in the omitted
+//! fields, and for each import a module. The type stubs beside them are made by componentize-py,
+//! see `sdk/python/generate`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -67,7 +68,8 @@ fn outcomes(contract: &Contract) -> String {
     out
 }
 
-/// The value of a field that changes nothing; `None` is what a field that is left out means.
+/// Returns the value with which a field changes nothing, or `None` if the field can be omitted for
+/// that.
 fn neutral(contract: &Contract, ty: &Type) -> Option<String> {
     let Type::Id(id) = ty else {
         return Some("0".to_owned());

@@ -1,5 +1,5 @@
-//! Types that exports of plugins return and that functions of the host take, for the entry that `rind plugin build` puts around
-//! modules in JavaScript and Python.
+//! Generates the types that exports of plugins return and that functions of the host take. `rind
+//! plugin build` needs them for the entry that it adds to modules in JavaScript and Python.
 
 use serde_json::{Map, Value, json};
 use wit_parser::{Function, FunctionKind, Type, TypeDefKind, TypeId};
@@ -49,7 +49,7 @@ pub(super) fn files(contract: &Contract) -> Vec<(String, String)> {
     vec![(FILE.to_owned(), text)]
 }
 
-/// Names and types of what a function takes, without the first `skip`.
+/// Returns the names and types of a function's parameters, without the first `skip`.
 fn parameters(
     contract: &Contract,
     function: &Function,
@@ -62,7 +62,8 @@ fn parameters(
         .collect()
 }
 
-/// The type that a function returns when it succeeds; null for one that cannot fail, which is called while a plugin is loaded.
+/// Returns the type of a function's result on success. It is null for a function that cannot fail,
+/// which is called while a plugin is loaded.
 fn returned(contract: &Contract, result: Type, types: &mut Map<String, Value>) -> Value {
     let Type::Id(id) = result else {
         return Value::Null;
@@ -76,7 +77,7 @@ fn returned(contract: &Contract, result: Type, types: &mut Map<String, Value>) -
     }
 }
 
-/// A type by its name, after it was added to the types.
+/// Adds a type and the types in it to `types`, and returns its name.
 fn described(contract: &Contract, ty: &Type, types: &mut Map<String, Value>) -> Value {
     let id = match ty {
         Type::Id(id) => contract.target(*id),

@@ -1,10 +1,11 @@
-//! Tables of all import functions in the READMEs of the SDKs, compared with the contract and with the modules in Rust.
+//! Compares the tables of import functions in the READMEs of the SDKs with the contract and with
+//! the modules in Rust.
 
 use super::super::table::Table;
 use super::super::tree;
 use super::{Contract, camel_case, first_sentence, snake_case, text};
 
-/// The tables as they must be.
+/// Returns the generated tables.
 fn tables() -> Vec<Table> {
     let contract = Contract::read();
     let of = |file, module: &dyn Fn(&str) -> String, functions: &dyn Fn(&str) -> Vec<String>| {
@@ -26,7 +27,7 @@ fn tables() -> Vec<Table> {
     let named = |import: &str, name: &dyn Fn(&str) -> String| {
         let interface = contract.interface(contract.interfaces()[import]);
         let functions = interface.functions.iter();
-        // Methods of resources belong to the handles, which have types of their own.
+        // Methods of resources are left out, because the docs of the handles describe them.
         let functions = functions.filter(|(name, _)| !name.starts_with('['));
         let shown = functions.map(|(function, signature)| {
             let params = signature.params.iter().map(|param| name(&param.name));
@@ -55,7 +56,8 @@ fn tables() -> Vec<Table> {
     ]
 }
 
-/// The module of an import in Rust, where `tools` is no interface that a plugin exports.
+/// Returns the Rust module of an import. Rust can name it `tools`, because the exported interface
+/// `tools` has no module there.
 fn rust_module(import: &str) -> String {
     match import {
         "tools-host" => "tools".to_owned(),
@@ -63,7 +65,8 @@ fn rust_module(import: &str) -> String {
     }
 }
 
-/// The functions of a module in Rust, each with the names of what it takes and the type of what it returns.
+/// Returns the functions of a Rust module, each with the names of its parameters and its return
+/// type.
 fn rust_functions(source: &str) -> Vec<String> {
     let written = source.split("\npub fn ").skip(1).filter_map(|rest| {
         let head = rest.split(" {\n").next()?;
@@ -83,7 +86,7 @@ fn rust_functions(source: &str) -> Vec<String> {
         let params: Vec<&str> = params.map(|(name, _)| name.trim()).collect();
         Some(format!("`{name}({}){returned}`", params.join(", ")))
     });
-    // Functions that a macro of the module makes: `name -> Type;`.
+    // Functions that a macro of the module generates from lines `name -> Type;`.
     let made = source.lines().filter_map(|line| {
         let (name, returned) = line
             .strip_suffix(';')?

@@ -1,4 +1,5 @@
-//! The types of the contract as TypeScript: one ambient module for each interface, under the name that plugins import.
+//! Generates the types of the contract as TypeScript: one ambient module for each interface, with
+//! the name that plugins import.
 
 use std::fmt::Write;
 
@@ -136,7 +137,7 @@ fn module(contract: &Contract, name: &str, id: InterfaceId, out: &mut String) {
     writeln!(out, "}}").unwrap();
 }
 
-/// Words that no parameter of a module may be named (ECMA-262, "Keywords and Reserved Words").
+/// Words that cannot be names of parameters in a module (ECMA-262, "Keywords and Reserved Words").
 const RESERVED: &str = "arguments await break case catch class const continue debugger default delete do else enum eval export extends \
     false finally for function if implements import in instanceof interface let new null package private protected public return \
     static super switch this throw true try typeof var void while with yield";
@@ -164,13 +165,14 @@ fn optional(contract: &Contract, ty: &Type) -> Option<Type> {
     }
 }
 
-/// Writes a type where it is used. Errors of a result are thrown.
+/// Returns the TypeScript for a use of a type. A result becomes its success type, because errors
+/// are thrown.
 fn of(contract: &Contract, ty: &Type) -> String {
     let id: TypeId = match ty {
         Type::Id(id) => *id,
         Type::Bool => return "boolean".to_owned(),
         Type::String | Type::Char => return "string".to_owned(),
-        // The engine has no `bigint` for numbers of 64 bits.
+        // Numbers of 64 bits are `number` as well, because the engine does not use `bigint`.
         _ => return "number".to_owned(),
     };
     let def = contract.ty(id);
@@ -187,7 +189,7 @@ fn of(contract: &Contract, ty: &Type) -> String {
     }
 }
 
-/// The types of `hooks.js`.
+/// Returns the type declarations for `hooks.js`.
 fn hooks(contract: &Contract) -> String {
     let mut out = HEAD.to_owned();
     let path = |name: &str| format!("rind:plugin/{name}@{}", contract.version);
@@ -227,7 +229,7 @@ fn hooks(contract: &Contract) -> String {
     out
 }
 
-/// Writes a type with the module that it is from.
+/// Returns the TypeScript for a type, qualified with its module.
 fn qualified(contract: &Contract, ty: &Type) -> String {
     let Type::Id(id) = ty else {
         return of(contract, ty);

@@ -1,6 +1,8 @@
-//! Lines that are tried: pieces of the shell's language in any order, and changes of lines that once led around the reader.
+//! Generates the lines to try: random sequences of pieces of the shell's language, and mutations of
+//! lines that once deceived the parser.
 
-/// Pieces with which most commands are none, or something else than they look like. Only `zqa` and `zqb` tell that they ran.
+/// Pieces that make most lines invalid or misleading. The stubs `zqa` and `zqb` record that they
+/// ran.
 const NASTY: &[&str] = &[
     "'",
     "\"",
@@ -153,7 +155,7 @@ const NASTY: &[&str] = &[
     "\0",
 ];
 
-/// Pieces of which most commands are read.
+/// Pieces from which the parser can read most commands.
 const USUAL: &[&str] = &[
     "zqa ",
     "zqb ",
@@ -214,7 +216,7 @@ const USUAL: &[&str] = &[
     "@ ",
 ];
 
-/// Lines that once ran more than was read of them, with `zqa` for what they ran.
+/// Lines that once ran a command that the parser did not see. `zqa` stands for that command.
 const ATTACKS: &[&str] = &[
     "echo \"$\\\n(zqa)\"",
     "echo $\\\nX; zqa",
@@ -258,16 +260,17 @@ const ATTACKS: &[&str] = &[
     "f() { zqa; }; f",
 ];
 
-/// A source of lines, the same ones for the same seed.
+/// Random generator of lines. The same seed gives the same lines.
 pub(super) struct Lines(u64);
 
 impl Lines {
     pub(super) fn new(seed: u64) -> Self {
-        // Spread over all bits, as seeds that follow one another have nearly the same; zero would stay zero.
+        // Spreads the seed over all bits, because consecutive seeds differ in few, and sets one
+        // bit, because xorshift never leaves zero.
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// A number below `n`: xorshift64*.
+    /// Returns a random number below `n` (xorshift64*).
     fn below(&mut self, n: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -307,7 +310,7 @@ impl Lines {
         (0..n).map(|_| self.piece(nasty_in_10)).collect()
     }
 
-    /// An attack with some characters changed.
+    /// Returns one of [`ATTACKS`] with some characters changed.
     fn changed(&mut self) -> String {
         let mut text: Vec<char> = self.pick(ATTACKS).chars().collect();
         for _ in 0..self.below(4) {
@@ -330,7 +333,7 @@ impl Lines {
     }
 }
 
-/// Returns a line without the device `/dev/null`, and with names that only begin like it.
+/// Removes the device `/dev/null` from a line, but not longer names that begin with it.
 fn without_null_device(text: &str) -> String {
     let mut pieces = text.split("/dev/null");
     let mut bare = pieces.next().unwrap_or_default().to_owned();
@@ -343,7 +346,8 @@ fn without_null_device(text: &str) -> String {
     bare
 }
 
-/// Whether a line names nothing outside of the folder in which it runs: it is really run.
+/// Whether a line names no file outside of the folder in which it runs. Only such lines are run in
+/// a real shell.
 fn is_safe(text: &str) -> bool {
     let bare = without_null_device(text).replace(['\'', '"', '\\'], "");
     let parents = bare.matches("..").count();

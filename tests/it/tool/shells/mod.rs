@@ -1,10 +1,13 @@
-//! The reader of commands against real shells: lines made of nasty pieces, and changes of lines that once led around it.
+//! Tests the parser of commands against real shells: with random lines of difficult pieces, and
+//! with mutations of lines that once deceived the parser.
 //!
-//! Of a line without a doubt bash and dash must run no program and write no file but those that were read of it. Lines that rules may
-//! allow are compared with the parser of brush as well, in a package of its own (`tests/brush`).
+//! The parser may find a line doubtful. For other lines, bash and dash must run no program and
+//! write no file that the parser did not see. The package `tests/brush` also compares lines that
+//! rules may allow with brush's parser.
 //!
-//! Each day has other lines, so that a CI that runs often tries ever more of them, and runs of one day agree. `RIND_SHELLS_SECONDS=3600`
-//! goes on for an hour, from a seed of its own. The seed is printed, and `RIND_SHELLS_SEED` tries its lines again.
+//! The lines change each day, so that a CI that runs often tries more and more lines, and runs on
+//! the same day agree. `RIND_SHELLS_SECONDS=3600` runs for an hour, with a seed from the clock. The
+//! seed is printed, and `RIND_SHELLS_SEED` repeats its lines.
 
 mod lines;
 mod run;
@@ -17,14 +20,15 @@ use rind::tool::subject::WorkspacePath;
 use lines::Lines;
 use run::Shell;
 
-/// Lines that are made for each round, of which those are run that have no doubt.
+/// Number of lines that are generated in each round. Only those without doubt are run.
 const N_LINES: usize = 2_000;
 
-/// Rounds of a test that is not told how long to go on, and the time after which it begins no other.
+/// Number of rounds of a run without `RIND_SHELLS_SECONDS`, and the time after which such a run
+/// begins no further round.
 const N_ROUNDS: usize = 4;
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Whether a part may be this call.
+/// Whether the words of a parsed part match this call.
 fn is_it(words: &[Word], call: &[String]) -> bool {
     match (words.split_first(), call.split_first()) {
         (None, None) => true,
@@ -38,8 +42,8 @@ fn is_it(words: &[Word], call: &[String]) -> bool {
     }
 }
 
-/// Whether a part may run this call as a script: `bash NAME` looks for NAME in the current folder and then in `PATH`. Rules see the
-/// script as an argument of the shell.
+/// Whether the words of a parsed part run this call as a script: `bash NAME` looks for NAME in the
+/// current folder and then in `PATH`. Rules see the script as an argument of the shell.
 fn is_script(words: &[Word], call: &[String]) -> bool {
     let Some((Word::Literal(shell), rest)) = words.split_first() else {
         return false;
@@ -49,7 +53,7 @@ fn is_script(words: &[Word], call: &[String]) -> bool {
     ["bash", "dash", "sh"].contains(&&**shell) && is_it(&rest[n_options..], call)
 }
 
-/// The file that a path names, as if there were no links.
+/// Normalizes a path without resolving links.
 fn place(path: &str) -> WorkspacePath {
     let mut names: Vec<&str> = Vec::new();
     for name in path.split('/').filter(|name| !matches!(*name, "" | ".")) {
@@ -62,7 +66,7 @@ fn place(path: &str) -> WorkspacePath {
     WorkspacePath::Known(names.join("/"))
 }
 
-/// Returns what a shell did with a line and was not read of it.
+/// Describes what a shell did with a line and the parser did not see.
 fn disagreement(command: &Command, ran: &run::Ran) -> Option<String> {
     let parts = || command.parts.iter();
     let of_file = |part: &&Part| part.is_redirection();
@@ -85,7 +89,7 @@ fn disagreement(command: &Command, ran: &run::Ran) -> Option<String> {
     calls.or_else(|| unwritten.map(|file| format!("wrote {file:?}")))
 }
 
-/// Returns the seed of a run that is given none: the day, or the moment where the run goes on for long.
+/// Returns the default seed: the day, or for a long run the time in nanoseconds.
 fn seed_at(since_1970: Duration, is_long: bool) -> u64 {
     match is_long {
         true => u64::try_from(since_1970.as_nanos()).unwrap(),
@@ -153,7 +157,7 @@ fn shells_do_what_was_read_of_a_command_and_nothing_else() {
         begin.elapsed()
     );
     println!("{told}");
-    // Otherwise nothing was tried.
+    // Checks that enough lines were run for the test to mean something.
     assert!(
         n_plain > n_lines / 20 && n_sure > n_plain && n_calls > n_plain,
         "{told}"
@@ -174,7 +178,7 @@ fn a_part_as_it_is_shown_is_a_pattern_of_itself() {
             let shown = part.text();
             let matched = match CommandPattern::new(&shown) {
                 Ok(pattern) => [pattern.matched(part), pattern.matched_by_name(part)],
-                // More than one line is no pattern.
+                // A text of several lines is not a valid pattern.
                 Err(_) if shown.contains('\n') => continue,
                 Err(why) => panic!("{text:?}: {why}"),
             };

@@ -1,4 +1,5 @@
-//! Runs lines in a real shell where nothing but stubs can be found: they write down how they were called.
+//! Runs lines in a real shell whose `PATH` has only stubs and wrappers. The stubs record their
+//! calls.
 
 use std::fs;
 use std::io::Write as _;
@@ -7,15 +8,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Once;
 
-/// Programs of which the reader knows how they start others. The real ones run, and find nothing but the stubs.
+/// Programs that start other programs, in ways that the parser knows. The real programs run, and
+/// find only the stubs.
 const WRAPPERS: &[&str] = &[
     "bash", "dash", "env", "find", "nice", "nohup", "setsid", "sh", "timeout", "xargs",
 ];
 
 const STUBS: &[&str] = &["zqa", "zqb", "x", "f"];
 
-/// Runs each argument by itself, in a folder of its own. What the line calls by itself is a function, which is faster than a
-/// program. Each call has a file of its own, the next one that is free: calls may run side by side, and bash writes line by line.
+/// Script that runs each argument as a line, in its own subshell and folder. Direct calls of `zqa`
+/// and `zqb` are shell functions, which are faster than programs. Each call is recorded in the next
+/// free file: calls may run concurrently, and bash writes line by line.
 const DRIVER: &str = r#"
 ulimit -t 120 -f 2048 2>/dev/null
 record() (
@@ -33,12 +36,12 @@ for line; do
 done
 "#;
 
-/// Programs that a line ran, and files that it made.
+/// Stubs that a line called, and files that it created.
 #[derive(Debug, Default)]
 pub(super) struct Ran {
-    /// Programs that ran, each with its arguments.
+    /// Calls of stubs, each with its arguments.
     pub(super) calls: Vec<Vec<String>>,
-    /// Files that were made, by their paths from the folder of the line.
+    /// Paths of created files, relative to the folder of the line.
     pub(super) files: Vec<String>,
 }
 
@@ -60,14 +63,14 @@ impl Shell {
         Some(Self { name, program })
     }
 
-    /// Runs each line, and returns what it did.
+    /// Runs each line, and returns its calls and files.
     pub(super) fn run(&self, lines: &[&str]) -> Vec<Ran> {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let programs = root.join("bin");
         fs::create_dir(&programs).unwrap();
         for name in STUBS {
-            // As `record` does. Without `LOG` it belongs to no line.
+            // Records the call as `record` does. A call without `LOG` belongs to no line.
             let text = format!(
                 "#!/bin/sh\nset -C\ni=0\nuntil printf '%s\\037' {name} \"$@\" 2>/dev/null > \"${{LOG:-{}/stray}}.$i\" || [ $i -gt 999 ]; do i=$((i + 1)); done\n",
                 root.display()
@@ -85,7 +88,7 @@ impl Shell {
             let own = root.join(n.to_string());
             fs::create_dir_all(own.join("w/a")).unwrap();
         }
-        // One shell for many lines, each of which it reads in a process of its own.
+        // Each shell runs up to 500 lines, each in its own subshell.
         for (at, lines) in lines.chunks(500).enumerate() {
             let own = root.join(format!("of-{at}"));
             fs::create_dir(&own).unwrap();
@@ -115,7 +118,8 @@ impl Shell {
         dirs.map(|own| ran(&own)).collect()
     }
 
-    /// The shell without network, other processes and rights, where the system lets it.
+    /// Returns the command for the shell, in new namespaces (user, network, processes) if the
+    /// system allows it.
     fn apart(&self) -> Command {
         let apart = ["-rnpf", "--kill-child"];
         let unshare = find("unshare").map(Command::new);
@@ -133,13 +137,13 @@ impl Shell {
     }
 }
 
-/// Says once that lines run without namespaces, past the capture of the test's output: a run of CI whose lines reach other processes
-/// looks like any other.
+/// Reports once that lines run without namespaces. Writes directly to standard error, which the
+/// test harness does not capture, because such a run of CI looks like any other.
 fn tell_bare() {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
         let text = "shells: `unshare -rnpf` does not work here, so lines run bare, with network and among other processes\n";
-        // A closed standard error is no fault of the test.
+        // A closed standard error must not fail the test.
         let _ = std::io::stderr().write_all(text.as_bytes());
     });
 }

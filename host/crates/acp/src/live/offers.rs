@@ -1,4 +1,5 @@
-//! The offers of an open session to the client: commands, modes and models, and the choice of them.
+//! Sends the commands, modes and models of an open session to the client, and applies the client's
+//! choices.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::wire::{
     UnstructuredCommandInput, WireError,
 };
 
-/// Time in which a server has to list its models.
+/// Time limit for a provider to list its models.
 const MODELS_TIMEOUT: Duration = Duration::from_secs(15);
 
 impl LiveSession {
@@ -28,8 +29,8 @@ impl LiveSession {
         config_options(self.switch().mode(), &lock(&self.models))
     }
 
-    /// Announces to the client the commands, the notes and, once the server has listed them, the
-    /// models.
+    /// Sends the commands and the notices to the client and then, once the provider has listed
+    /// them, the models.
     pub(crate) async fn announce(self: Arc<Self>) {
         self.send_commands();
         let notes = std::mem::take(&mut *lock(&self.notes));
@@ -37,7 +38,8 @@ impl LiveSession {
             let severity = NoticeSeverity::Warning;
             !self.link.send_notice(&self.id, severity, note.clone())
         });
-        // A client that shows no notices gets the texts at the beginning of the first answer.
+        // Keep the notices that the client cannot show as such: they are sent as thoughts at the
+        // next prompt.
         *lock(&self.notes) = unshown.collect();
         self.list_models().await;
     }
@@ -76,7 +78,7 @@ impl LiveSession {
         self.send(SessionUpdate::ConfigOptionUpdate(update));
     }
 
-    /// Announces the mode to the client, if it changed since the last announcement.
+    /// Sends the mode to the client, if it has changed since it was last sent.
     pub(super) fn send_mode(&self) {
         let mode = self.switch().mode();
         let before = std::mem::replace(&mut *lock(&self.told_mode), mode);
@@ -87,7 +89,7 @@ impl LiveSession {
         }
     }
 
-    /// Switches the mode of approval; it holds from the next call on.
+    /// Switches the mode of approval, which applies from the next tool call on.
     ///
     /// # Errors
     /// There is no such mode.
@@ -99,10 +101,10 @@ impl LiveSession {
         Ok(())
     }
 
-    /// Sets an option.
+    /// Sets a session option.
     ///
     /// # Errors
-    /// There is no such option, or it does not have the value.
+    /// There is no such option, or the value is not valid for the option.
     pub(crate) fn set_option(&self, id: &str, value: &str) -> Result<(), WireError> {
         match id {
             MODE => self.set_mode(value),
@@ -127,7 +129,7 @@ impl LiveSession {
         }
     }
 
-    /// Asks another model from the next prompt on. Returns its name.
+    /// Selects the model for the next prompt and later ones. Returns the name of the model.
     pub(super) fn choose_model(&self, name: &str, is_listed: bool) -> Result<String, String> {
         let selected = self.commands().select_model(name, is_listed)?;
         let name = selected.model.clone();

@@ -1,8 +1,8 @@
-//! Folders below a root that no walk may enter: Rind's own, when they are inside the workspace.
+//! Hides folders below a root from walks: Rind's own folders, when they are inside the workspace.
 //!
-//! A folder is recognized by its resolved name and by its device and inode number, so that neither
-//! a bind mount nor a file system that ignores case gives it another name. The module must not know
-//! what the folders contain. Start from [`HiddenFolders::below`].
+//! A folder is recognized by its resolved name and by its device and inode number, because a bind
+//! mount or a file system that ignores case can give the folder another name. The module must not
+//! know what the folders contain. Start from [`HiddenFolders::below`].
 
 use std::fs::File;
 use std::io;
@@ -14,10 +14,10 @@ use rustix::fs::{Mode, OFlags, openat};
 
 use super::{THROUGH, WalkedPath};
 
-/// Maximum number of parent folders that are compared: more than a path can have.
+/// Maximum number of parent folders that are compared; no path has that many.
 const MAX_PARENTS: usize = 4096;
 
-/// Folders below a root that are hidden.
+/// Folders below a root that walks must not enter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HiddenFolders {
     folders: Vec<HiddenFolder>,
@@ -26,9 +26,9 @@ pub struct HiddenFolders {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct HiddenFolder {
-    /// Resolved names from the root.
+    /// Names of the resolved path, relative to the root.
     names: Vec<String>,
-    /// `None` if the folder does not exist.
+    /// Device and inode number; `None` if the folder does not exist.
     id: Option<FolderId>,
 }
 
@@ -36,8 +36,8 @@ struct HiddenFolder {
 type FolderId = (u64, u64);
 
 impl HiddenFolders {
-    /// Hides those of these folders that are strictly inside `root`, which is canonical. A folder
-    /// that does not exist is hidden by its name.
+    /// Hides those of `folders` that are strictly inside `root`, which must be canonical. A folder
+    /// that does not exist yet is recognized only by its name.
     pub fn below(root: &Path, folders: &[PathBuf]) -> io::Result<Self> {
         let hidden = own_below(root, folders).into_iter().map(|folder| {
             let below = folder.strip_prefix(root).unwrap_or(&folder);
@@ -58,7 +58,8 @@ impl HiddenFolders {
         self.folders.is_empty()
     }
 
-    /// Whether a walk from the root led to or into a hidden folder. A system error counts as yes.
+    /// Whether a walk from the root led to a hidden folder or into one. If the system returns an
+    /// error for the check, the answer is yes.
     pub fn hide_walked(&self, walked: &WalkedPath) -> bool {
         !self.is_empty()
             && (self.hide_names(walked.names.iter().map(String::as_str))
@@ -66,7 +67,8 @@ impl HiddenFolders {
                 || self.hide_parents(&walked.folder))
     }
 
-    /// Whether an entry that a listing found is a hidden folder.
+    /// Whether an entry of a listing is a hidden folder or inside one. `folder` is the open folder
+    /// that contains the entry, and `path` the path of the entry relative to the root.
     pub fn hide_listed(&self, folder: &Dir, path: &Path) -> bool {
         if self.is_empty() {
             return false;
@@ -89,7 +91,7 @@ impl HiddenFolders {
         metadata.is_ok_and(|metadata| self.has_id((metadata.dev(), metadata.ino())))
     }
 
-    /// Whether an open folder is a hidden one or inside one.
+    /// Whether an open folder is a hidden folder or inside one.
     fn hide_parents(&self, folder: &Dir) -> bool {
         let Ok(mut here) = folder.try_clone().map(Dir::into_std_file) else {
             return true;
@@ -103,7 +105,7 @@ impl HiddenFolders {
             if self.has_id(id) {
                 return true;
             }
-            // The parent of the root of the system is that root.
+            // Stop at the root of the file system, whose parent is itself.
             if Some(id) == self.root || Some(id) == last {
                 return false;
             }
@@ -122,7 +124,8 @@ impl HiddenFolders {
     }
 }
 
-/// Returns the resolved paths of those folders that are strictly below `root`, which is canonical.
+/// Resolves `folders`, and returns the paths that are strictly below `root`, which must be
+/// canonical.
 #[must_use]
 pub fn own_below(root: &Path, folders: &[PathBuf]) -> Vec<PathBuf> {
     let real = folders.iter().map(|folder| real_path(folder));
@@ -130,7 +133,7 @@ pub fn own_below(root: &Path, folders: &[PathBuf]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Resolves symlinks in a path, even if its last components do not exist yet.
+/// Resolves the symlinks in a path, whose last components do not need to exist.
 #[must_use]
 pub fn real_path(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
@@ -149,7 +152,7 @@ fn path_names(path: &Path) -> Vec<String> {
     names.collect()
 }
 
-/// Whether two names are the same on a file system that may ignore case.
+/// Whether two names may name the same entry, on a file system that may ignore case.
 fn is_same_name(one: &str, other: &str) -> bool {
     one == other || one.to_lowercase() == other.to_lowercase()
 }

@@ -1,7 +1,7 @@
-//! Files that may be absent: settings, policies, lock files, answers.
+//! Reads files that may be absent: settings, policies, lock files, answers.
 //!
-//! Owns the definition of "absent". An absent file has no rules in it, so a file that only seems to
-//! be absent would remove guards. Start from [`read_if_present`].
+//! Owns the definition of "absent". An absent file contains no rules, so a file that is wrongly
+//! taken for absent would disable the rules in it. Start from [`read_if_present`].
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -10,11 +10,11 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Opens a regular file for reading; `None` if nothing has its name.
+/// Opens a regular file for reading; `None` if the path does not exist.
 ///
 /// # Errors
-/// The path, or a directory on the way to it, is a link whose target is missing: the target may be
-/// on a file system that is not mounted, and the rules in the file would silently not apply.
+/// The path, or a directory on the way to it, is a symlink whose target is missing: the target may
+/// be on a file system that is not mounted, and the rules in the file would silently not apply.
 /// Anything but a regular file is an error as well, because opening a named pipe would wait for a
 /// writer.
 pub fn open_if_present(path: &Path) -> io::Result<Option<File>> {
@@ -43,7 +43,7 @@ pub fn open_if_present(path: &Path) -> io::Result<Option<File>> {
 /// Reads a regular text file of at most `max_bytes`; `None` if it does not exist.
 ///
 /// # Errors
-/// Those of [`open_if_present`], and a file that is larger or is not UTF-8.
+/// The errors of [`open_if_present`], and a file that is larger or is not UTF-8.
 pub fn read_if_present(path: &Path, max_bytes: u64) -> io::Result<Option<String>> {
     let Some(file) = open_if_present(path)? else {
         return Ok(None);

@@ -2,8 +2,8 @@
 //! process that creates one removes them.
 //!
 //! The owner of a folder holds a lock on it, which the kernel releases whenever the owner ends. A
-//! process id in the name would not work instead: ids are reused, and a container that shares the
-//! folder has its own pid namespace.
+//! process id in the folder's name would not be enough: ids are reused, and a container that shares
+//! the parent folder has its own pid namespace.
 //!
 //! Invariant: a folder with its final name is locked, unless its owner has ended or the file system
 //! has no locks. The module must not know the content of a folder. Start from [`TemporaryFolder`].
@@ -24,11 +24,12 @@ use super::private_folder;
 /// locked, so that no other process can sweep it before.
 const UNLOCKED: &str = ".unlocked-";
 
-/// Age at which a folder that was never locked belongs to a process that was killed. Locking takes
-/// microseconds.
+/// Age from which an unlocked folder with the prefix [`UNLOCKED`] counts as abandoned by a killed
+/// process. Locking a new folder takes microseconds.
 const MAX_UNLOCKED_AGE: Duration = Duration::from_secs(600);
 
-/// A private temporary folder, which is removed when this value is dropped, or by a later process.
+/// A private temporary folder. It is removed when this value is dropped or, if that does not
+/// happen, by a later process.
 #[derive(Debug)]
 pub struct TemporaryFolder {
     path: PathBuf,
@@ -42,8 +43,8 @@ impl TemporaryFolder {
         Self::named_folder(prefix, Builder::new().prefix(&unlocked).tempdir()?)
     }
 
-    /// Creates a folder in `above` whose name begins with `prefix`. The first call of a process
-    /// first removes the folders with that prefix whose owners have ended.
+    /// Creates a folder in `above` whose name begins with `prefix`. The first call for `prefix` and
+    /// `above` in a process first removes the folders of that prefix whose owners have ended.
     pub fn new_in(prefix: &str, above: &Path) -> io::Result<Self> {
         let unlocked = format!("{UNLOCKED}{prefix}");
         Self::named_folder(prefix, Builder::new().prefix(&unlocked).tempdir_in(above)?)
@@ -58,7 +59,7 @@ impl TemporaryFolder {
         let held = open_lock(folder.path())?;
         match held.try_lock() {
             Ok(()) => {}
-            // The file system has no locks: the folder is then never swept.
+            // The file system has no locks, so the folder will never be swept.
             Err(TryLockError::Error(_)) => {}
             Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::ResourceBusy.into()),
         }
@@ -68,7 +69,8 @@ impl TemporaryFolder {
         // The rename replaces an existing folder of that name only if it is empty, so nothing is
         // lost.
         fs::rename(folder.path(), &path)?;
-        // The folder was renamed, so `TempDir` must not remove it; `Drop` of this type does.
+        // The folder was renamed, so `TempDir` must not remove it; `TemporaryFolder` removes it on
+        // drop.
         let _ = folder.keep();
         Ok(Self { path, _lock: held })
     }
@@ -88,19 +90,20 @@ impl Drop for TemporaryFolder {
 }
 
 /// Moves the temporary files that this process creates from now on out of `workspace`, if the
-/// system's folder for them (`TMPDIR`, usually `/tmp`) lies inside. A command that runs in the
-/// workspace could otherwise change the input of a guard between its writing and its reading.
-/// The files go to `/tmp` or `/var/tmp`, or into `own`, a folder of Rind's own, where these lie
-/// inside too.
+/// system's temporary folder (`TMPDIR`, usually `/tmp`) is inside. Otherwise a command that runs in
+/// the workspace could change the input of a guard after it was written and before it is read. The
+/// files go to `/tmp` or `/var/tmp` or, if these are inside the workspace too, to `own`, which must
+/// be one of Rind's own folders.
 ///
-/// Call it before the process creates temporary files: the first call that moves them holds for
-/// the whole process.
+/// Call it before the process creates temporary files. The first call that moves them determines
+/// the folder for the whole process.
 ///
 /// # Errors
-/// None of these folders lies outside and can be written.
+/// None of these folders is outside the workspace and writable.
 pub fn keep_temporary_apart(workspace: &Path, own: &Path) -> io::Result<()> {
     let workspace = workspace.canonicalize()?;
-    // A folder that does not exist yet could be created by a command.
+    // Check the nearest existing parent of a folder that does not exist, because a command could
+    // create the folder.
     let is_inside = |folder: &Path| {
         let mut above = folder.ancestors();
         let real = above.find_map(|folder| folder.canonicalize().ok());
@@ -114,7 +117,7 @@ pub fn keep_temporary_apart(workspace: &Path, own: &Path) -> io::Result<()> {
     let outside = usual.find(|folder| TempDir::new_in(folder).is_ok());
     let place = match outside {
         Some(folder) => folder,
-        // Tools do not see Rind's own folders, even where these lie in the workspace.
+        // Tools cannot access Rind's own folders, even if these are inside the workspace.
         None => {
             private_folder(own)?;
             own
@@ -127,7 +130,8 @@ pub fn keep_temporary_apart(workspace: &Path, own: &Path) -> io::Result<()> {
     })
 }
 
-/// Whether this process has not swept this location yet.
+/// Whether this is the first call for this prefix and parent folder, so that the process has not
+/// swept them yet.
 fn is_first(prefix: &str, above: &Path) -> bool {
     static SWEPT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     let place = above.join(prefix);
@@ -139,8 +143,8 @@ fn is_first(prefix: &str, above: &Path) -> bool {
     is_first
 }
 
-/// Removes folders whose owners have ended. Skips files, symlinks, folders of other users, and
-/// folders in use.
+/// Removes folders of this prefix whose owners have ended. Skips files, symlinks, folders of other
+/// users, and folders in use.
 fn sweep_folders(prefix: &str, above: &Path) {
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(above).into_iter().flatten().flatten() {
@@ -149,8 +153,8 @@ fn sweep_folders(prefix: &str, above: &Path) {
         let path = entry.path();
         if let Some(name) = name.strip_prefix(UNLOCKED) {
             if name.starts_with(prefix) && is_abandoned(&path) {
-                // Remove the folder only if it is empty: nothing is put into it before it is
-                // locked.
+                // Remove the folder only if it is empty: its owner writes nothing into it before
+                // locking it.
                 let _ = fs::remove_dir(&path);
             }
             continue;
@@ -160,22 +164,21 @@ fn sweep_folders(prefix: &str, above: &Path) {
         }
         let Ok(held) = open_lock(&path) else { continue };
         let is_own = held.metadata().is_ok_and(|found| found.uid() == user);
-        // The lock is held during the removal, so that another process that sweeps skips the
-        // folder.
+        // Hold the lock during the removal, so that another process that sweeps skips the folder.
         if is_own && held.try_lock().is_ok() {
             let _ = fs::remove_dir_all(&path);
         }
     }
 }
 
-/// Whether a folder without a lock is so old that no process is about to lock it.
+/// Whether an unlocked folder is so old that no process is about to lock it.
 fn is_abandoned(path: &Path) -> bool {
     let changed = path.symlink_metadata().and_then(|found| found.modified());
     let age = changed.map(|changed| SystemTime::now().duration_since(changed));
     matches!(age, Ok(Ok(age)) if age > MAX_UNLOCKED_AGE)
 }
 
-/// Opens a folder; fails if the path is a symlink.
+/// Opens a folder to lock it; fails if the path is a symlink.
 fn open_lock(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::empty())?.into())

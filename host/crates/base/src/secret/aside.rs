@@ -2,11 +2,12 @@
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Size above which a scan may take some 20 ms, about as long as guests compute before they yield.
+/// Minimum size in bytes for which a scan counts as long. It can then take some 20 ms, about as
+/// long as guests compute before they yield.
 const LONG_BYTES: usize = 64 << 10;
 
-/// Runs `work`, which processes `bytes` bytes and cannot be interrupted. If that may take long,
-/// other tasks of the runtime move to other threads; a single-threaded runtime has none.
+/// Runs `work`, which processes `bytes` bytes and blocks its thread. If that may take long, the
+/// other tasks of a multi-threaded runtime are moved to other threads first.
 pub fn run_aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     let has_threads = || {
         Handle::try_current()

@@ -1,4 +1,4 @@
-//! Secrets in the strings of JSON values.
+//! Masks secrets in the strings of JSON values.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::Scanner;
 
-/// Masks secrets in all strings and keys of a JSON value, and collects the ids of the matching
-/// rules. The JSON parser bounds the depth of the recursion.
+/// Masks secrets in all strings and keys of a JSON value, and adds the ids of the matching rules to
+/// `rules`. The recursion is bounded, because the JSON parser limits the depth of values.
 pub fn mask_leaves(value: &mut Value, rules: &mut BTreeSet<Arc<str>>) {
     match value {
         Value::String(text) => mask_string(text, rules),

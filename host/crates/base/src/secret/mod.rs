@@ -1,13 +1,13 @@
 //! Finds and masks secrets in text.
 //!
 //! This module owns the rules (`rules.toml`, the formats of tokens of well-known services) and the
-//! scan. It is pure, and must not know the origin or use of a text. It finds accidental leaks, such
-//! as a token printed by a tool or a key in a file. It cannot find a secret that was encoded on
-//! purpose.
+//! scan. It has no side effects, and must not know the origin or use of a text. It finds accidental
+//! leaks, such as a token printed by a tool or a key in a file. It cannot find a secret that was
+//! encoded on purpose.
 //!
-//! Most texts contain no keyword of any rule, and only pay for the keyword search: below 100 ns for
-//! a line, some 300 µs for a megabyte. Where a keyword occurs, the regexes of its rules look at a
-//! bounded window, so the time is linear in the length of any text.
+//! Most texts contain no keyword of any rule, so only the keyword search runs: below 100 ns for a
+//! line, some 300 µs for a megabyte. At each keyword that is found, the regexes of its rules match
+//! in a window of bounded length, so the time is linear in the length of any text.
 //!
 //! Start from [`Scanner::shared`].
 
@@ -30,8 +30,8 @@ pub use aside::run_aside;
 pub use leaves::mask_leaves;
 pub use outgoing::check_outgoing;
 
-/// Maximum number of scans of a masked text. Masking one secret can reveal a second, but hardly
-/// ever a third.
+/// Maximum number of times that a text is scanned and masked. Masking one secret can reveal a
+/// second, but hardly ever a third.
 const MAX_ROUNDS: usize = 4;
 
 /// Length of the shortest text that can contain a secret, in bytes: a password in a URL,
@@ -47,7 +47,7 @@ pub struct Finding {
     pub range: Range<usize>,
 }
 
-/// A text with its secrets masked.
+/// A text in which the secrets are masked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Masked {
     /// The text, with `[secret masked: RULE-ID]` instead of each secret.
@@ -58,7 +58,7 @@ pub struct Masked {
 
 /// Scanner for secrets.
 ///
-/// Use [`Scanner::shared`], because building one compiles the keywords of all rules. For JSON
+/// Use [`Scanner::shared`], because building a scanner compiles the keywords of all rules. For JSON
 /// values use [`mask_leaves`], for outgoing requests [`check_outgoing`].
 #[derive(Debug)]
 pub struct Scanner {
@@ -67,7 +67,7 @@ pub struct Scanner {
 }
 
 impl Scanner {
-    /// Returns the scanner of the process, which the first caller builds.
+    /// Returns the scanner that all users in the process share. The first call builds it.
     #[must_use]
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Scanner> = OnceLock::new();
@@ -137,7 +137,7 @@ impl Scanner {
         }
     }
 
-    /// Returns a text with its secrets masked, for a reader who need not know which rules matched.
+    /// Returns a text with its secrets masked, without the ids of the matching rules.
     #[must_use]
     pub fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.mask(text) {
@@ -147,8 +147,9 @@ impl Scanner {
     }
 }
 
-/// Merges overlapping findings, in order. If two begin at the same position, the later rule is more
-/// specific: for example, a token format instead of a generic password.
+/// Merges overlapping findings, in order of their positions. If two findings begin at the same
+/// position, the merged finding gets the later rule, which is more specific: for example, a token
+/// format instead of a generic password.
 fn keep_apart(mut found: Vec<Finding>) -> Vec<Finding> {
     found.sort_by_key(|finding| finding.range.start);
     found.dedup_by(|next, kept| {

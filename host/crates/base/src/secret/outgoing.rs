@@ -1,4 +1,4 @@
-//! Checks requests that are about to leave for the network. A request that carries a secret is
+//! Checks requests before they are sent to the network. A request that contains a secret is
 //! refused, because a sent secret cannot be recalled.
 
 use std::borrow::Cow;
@@ -11,16 +11,16 @@ use percent_encoding::percent_decode;
 
 use super::Scanner;
 
-/// Maximum size of a part that is also scanned as base64: enough for URLs, headers and form fields.
-/// In a large body, base64 is usually a file.
+/// Maximum size in bytes of a part that is also scanned for base64: enough for URLs, headers and
+/// form fields. In a larger part, base64 is usually a file.
 const MAX_BASE64_BYTES: usize = 64 << 10;
 
-/// Minimum run of base64 characters that can encode a secret.
+/// Minimum length of a run of base64 characters that can encode a secret.
 const MIN_RUN: usize = 24;
 
-/// Checks the parts of a request, each with its label: `URL`, `header x-note`, `body`. The error
-/// names parts and rules, never the secret. Percent-encoding is decoded, and base64 too in parts up
-/// to 64 KiB.
+/// Checks the parts of a request. Each part has a label such as `URL`, `header x-note` or `body`.
+/// The error names parts and rules, never the secret. Percent-encoding is decoded before the scan,
+/// and in parts of at most 64 KiB also base64.
 pub fn check_outgoing(parts: &[(&str, &[u8])]) -> Result<(), String> {
     let mut said = Vec::new();
     for (what, bytes) in parts {
@@ -54,8 +54,8 @@ fn rules_in(bytes: &[u8]) -> BTreeSet<Arc<str>> {
     if plain.len() <= MAX_BASE64_BYTES {
         for run in plain.split(|byte| !is_base64(*byte)) {
             if run.len() >= MIN_RUN {
-                // Try all alignments: earlier characters in the run shift the text, for example a
-                // `/` between path segments, which is also a base64 character.
+                // Try all four alignments, because characters before the encoded text can be part
+                // of the run, for example a `/` between path segments.
                 (0..4)
                     .for_each(|shift| scan(&base64_decoded(run.get(shift..).unwrap_or_default())));
             }
@@ -72,19 +72,19 @@ fn percent_decoded(bytes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Base64 that may be truncated anywhere.
+/// Decoder for base64 that may be cut off at any character.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     NO_PAD.with_decode_allow_trailing_bits(true),
 );
 
-/// Whether a byte is a base64 character in either alphabet.
+/// Whether a byte is a character of standard or URL-safe base64.
 fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+-/_".contains(&byte)
 }
 
 fn base64_decoded(run: &[u8]) -> Vec<u8> {
-    // A single character after the last full group is less than a byte.
+    // Drop a single character after the last group of four, because it encodes less than a byte.
     let run = run.get(..run.len() - usize::from(run.len() % 4 == 1));
     let standard = |byte: &u8| match byte {
         b'-' => b'+',

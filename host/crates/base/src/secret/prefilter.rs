@@ -1,4 +1,4 @@
-//! Finds keywords, the part of a scan that every text pays for.
+//! Searches keywords, which is the only part of a scan that runs for every text.
 //!
 //! Start from [`KeywordFilter::find_hits`].
 
@@ -7,12 +7,13 @@ use aho_corasick::{AhoCorasick, Input, MatchKind};
 
 use super::rule::SecretRule;
 
-/// Number of buckets in the vectorized search, which cannot tell patterns in the same bucket apart.
+/// Number of buckets in the vectorized search of `aho_corasick`, which cannot tell patterns in the
+/// same bucket apart.
 const N_BUCKETS: usize = 16;
 
-/// Search for keywords, split in two. The vectorized search compares only as many bytes as its
-/// shortest word has, so the few keywords of three bytes would cause a false candidate at every
-/// other word.
+/// Search for keywords, split into short and long ones. The vectorized search compares only as many
+/// bytes as its shortest keyword has, so the few keywords of three bytes would cause a false
+/// candidate at every other word.
 #[derive(Debug)]
 pub(super) struct KeywordFilter {
     short: KeywordGroup,
@@ -22,15 +23,15 @@ pub(super) struct KeywordFilter {
 #[derive(Debug)]
 struct KeywordGroup {
     search: KeywordSearch,
-    /// Rules that may match at each word.
+    /// Indices of the rules that may match at each keyword.
     candidates: Vec<Vec<usize>>,
 }
 
 #[derive(Debug)]
 enum KeywordSearch {
-    /// Vectorized; not available on every processor or for every set of words.
+    /// Vectorized search, which is not available on every processor or for every set of keywords.
     Packed(Searcher),
-    /// Byte by byte, always available.
+    /// Search byte by byte, which is always available.
     Automaton(AhoCorasick),
     Nothing,
 }
@@ -42,7 +43,7 @@ impl KeywordFilter {
             .flat_map(|rule| rule.keywords.iter().map(String::as_str))
             .collect();
         words.sort_unstable();
-        // A word that has another word as its prefix is found through that prefix.
+        // A keyword that has another keyword as its prefix is found through that prefix.
         words.dedup_by(|next, kept| next.starts_with(&**kept));
         let (short, long) = words.into_iter().partition(|word| word.len() <= 3);
         Self {
@@ -82,7 +83,8 @@ impl KeywordGroup {
         }
     }
 
-    /// Finds the first word from offset `from` on; returns its offset and index.
+    /// Finds the first keyword at or after the offset `from`. Returns its offset and its index in
+    /// the group.
     fn find_keyword(&self, text: &[u8], from: usize) -> Option<(usize, usize)> {
         let rest = from.min(text.len())..text.len();
         match &self.search {
@@ -112,9 +114,10 @@ impl KeywordSearch {
     }
 }
 
-/// Orders sorted words so that neighbors share a bucket: `ghp_` and `gho_` together cost nothing,
-/// while unrelated words would produce a candidate at every mixture of the two. The search deals
-/// words to buckets in turn.
+/// Orders sorted keywords so that the search puts neighbors into the same bucket. Similar keywords
+/// such as `ghp_` and `gho_` can share a bucket without cost, while unrelated keywords would
+/// produce a candidate at every mixture of the two. The search assigns keywords to buckets
+/// round-robin.
 fn in_buckets<'a>(sorted: &[&'a str]) -> Vec<&'a str> {
     let (least, n_larger) = (sorted.len() / N_BUCKETS, sorted.len() % N_BUCKETS);
     let (larger, smaller) = sorted.split_at(n_larger * (least + 1));
@@ -126,13 +129,13 @@ fn in_buckets<'a>(sorted: &[&'a str]) -> Vec<&'a str> {
 
 pub(super) struct KeywordHits<'a> {
     groups: [&'a KeywordGroup; 2],
-    /// Next hit of each group: its offset and word.
+    /// Next hit of each group: the offset and index of its keyword.
     next: [Option<(usize, usize)>; 2],
     text: &'a [u8],
 }
 
 impl<'a> KeywordHits<'a> {
-    /// Returns the next hit, with the rules that may begin there.
+    /// Returns the offset of the next hit, with the indices of the rules that may match there.
     pub(super) fn next(&mut self) -> Option<(usize, &'a [usize])> {
         let is_short_first = match self.next {
             [Some((short, _)), Some((long, _))] => short <= long,
@@ -145,7 +148,7 @@ impl<'a> KeywordHits<'a> {
         Some((at, group.candidates.get(word)?))
     }
 
-    /// Skips hits before `to`.
+    /// Skips the hits before the offset `to`.
     pub(super) fn skip_to(&mut self, to: usize) {
         for (next, group) in self.next.iter_mut().zip(self.groups) {
             if next.is_some_and(|(at, _)| at < to) {

@@ -1,4 +1,4 @@
-//! A rule of `rules.toml`, and its match at one position.
+//! Rules of `rules.toml`, and the check whether a rule matches at a position.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -8,13 +8,13 @@ use serde::Deserialize;
 
 use super::block;
 
-/// Built-in rules.
+/// Text of the built-in rules.
 const BUILT_IN: &str = include_str!("rules.toml");
 
-/// Default length of the window from a keyword on, in bytes.
+/// Default length in bytes of the window in which a rule matches; it begins with the keyword.
 const WINDOW_BYTES: usize = 256;
 
-/// `rules.toml`.
+/// Content of `rules.toml`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RuleSet {
@@ -44,14 +44,15 @@ pub(super) struct RuleSpec {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum CharacterBefore {
-    /// A character other than a letter, digit, `_` or `-`.
+    /// The keyword is at the start of a word: after a character other than a letter, digit, `_` or
+    /// `-`, see [`is_boundary`].
     #[default]
     Boundary,
     Digit,
     Any,
 }
 
-/// A regex that is compiled on first use: most processes never meet most kinds of secrets.
+/// A regex that is compiled on first use, because most processes need only a few of them.
 #[derive(Debug)]
 pub(super) struct LazyRegex {
     pattern: String,
@@ -66,7 +67,7 @@ impl LazyRegex {
         })
     }
 
-    /// Returns the regex; a test checks that all of them compile.
+    /// Returns the regex; `None` if it does not compile, which a test rules out.
     pub(super) fn get(&self) -> Option<&Regex> {
         let compile = || RegexBuilder::new(&self.pattern).unicode(false).build().ok();
         self.compiled.get_or_init(compile).as_ref()
@@ -105,13 +106,13 @@ impl RuleSet {
     }
 }
 
-/// A compiled rule.
+/// A rule, prepared for matching.
 #[derive(Debug)]
 pub(super) struct SecretRule {
     pub(super) id: Arc<str>,
     pub(super) description: String,
     pub(super) keywords: Vec<String>,
-    /// Pattern, anchored to the keyword.
+    /// Regex that matches only at the start of the window, which begins with the keyword.
     pub(super) regex: Arc<LazyRegex>,
     before: CharacterBefore,
     entropy: f64,
@@ -121,8 +122,8 @@ pub(super) struct SecretRule {
 }
 
 impl SecretRule {
-    /// Finds the secret whose keyword is at `at`. `border` is the end of the previous secret, which
-    /// counts as a word boundary.
+    /// Finds the secret whose keyword is at the offset `at`. `border` is the end of the previous
+    /// secret, at which a word can begin.
     pub(super) fn find_secret(
         &self,
         text: &[u8],
@@ -150,18 +151,18 @@ impl SecretRule {
             return None;
         }
         if range.end == end {
-            // The token continues beyond the window. Extended only after a match, so that no byte
-            // is scanned twice.
+            // The token may continue beyond the window. It is extended only after a match, so that
+            // no byte is scanned twice.
             let rest = text.get(end..)?.iter();
             range.end += rest.take_while(|byte| is_token(**byte)).count();
         }
         Some(range)
     }
 
-    /// Returns the range of the secret in a window that begins with the keyword.
+    /// Returns the range of the secret within a window that begins with the keyword.
     fn match_window(&self, window: &[u8]) -> Option<Range<usize>> {
         let regex = self.regex.get()?;
-        // Capture groups make a match several times slower.
+        // Avoid capture groups where the regex has none: they make a match several times slower.
         if regex.captures_len() == 1 {
             return regex.find(window).map(|found| found.range());
         }
@@ -174,9 +175,9 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
-/// Whether a word can begin after `before`. This holds if the last character is not part of a
-/// token, or ends another construct: the `n` of an escaped line break, the last digit of a
-/// percent-encoded byte, the `m` of a terminal color sequence.
+/// Whether a word can begin after the text `before`. A word can begin if the last character is not
+/// part of a token, or if it ends another construct: the `n` of an escaped line break, the last
+/// digit of a percent-encoded byte, the `m` of a terminal color sequence.
 fn is_boundary(before: &[u8]) -> bool {
     match before {
         [.., last] if !is_token(*last) => true,
@@ -205,7 +206,8 @@ fn byte_entropy(bytes: &[u8]) -> f64 {
     let n = bytes.len() as f64;
     let mut bits = 0.0;
     for byte in bytes {
-        // Each distinct byte once; ordinary text has few.
+        // Count each distinct byte once, by resetting its count; ordinary text has few distinct
+        // bytes.
         let count = std::mem::take(&mut counts[usize::from(*byte)]);
         if count > 0 {
             let share = f64::from(count) / n;

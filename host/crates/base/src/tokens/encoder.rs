@@ -1,8 +1,8 @@
-//! Exact counting with the byte-pair encoder `cl100k_base`.
+//! Counts tokens exactly, with the byte-pair encoder `cl100k_base`.
 //!
 //! Owns the encoder's tokens (as published with OpenAI's tiktoken, MIT) and the split of a text
 //! before encoding. The program contains the tokens and not the data structures computed from them:
-//! these would add 15 MB to every program, to save 0.4 s in sessions near their limit.
+//! these would add 15 MB to the program, only to save 0.4 s in sessions that come near their limit.
 
 use std::sync::{LazyLock, Once};
 
@@ -10,19 +10,20 @@ use bpe::byte_pair_encoding::BytePairEncoding;
 use regex::Regex;
 use rind_embed::unpack_beside;
 
-/// Tokens in the order of their ranks, packed: first the length of each in a byte, then the bytes of
-/// all. Half the size of the published lines, whose base64 does not compress.
+/// Tokens in the order of their ranks, compressed: first the length of each token in one byte, then
+/// the bytes of all tokens. This has half the size of the published lines, whose base64 does not
+/// compress well.
 const TOKENS: &[u8] = include_bytes!("cl100k_base.tokens.zst");
 
 const N_TOKENS: usize = 100_256;
 
-/// Hash factor without collisions among the tokens, found with
+/// Hash factor for which the tokens have no collisions, found with
 /// `bpe::byte_pair_encoding::find_hash_factor_for_dictionary`.
 const HASH_FACTOR: u64 = 17_846_336_922_010_275_747;
 
-/// Pieces of the text that are encoded separately (tiktoken, `cl100k_base`). tiktoken's look-ahead
-/// leaves the last of several blanks to the following word; the `regex` crate has no look-ahead, so
-/// [`TokenEncoder::count_tokens`] gives that blank back.
+/// Regex for the pieces of a text that are encoded separately (tiktoken, `cl100k_base`). tiktoken's
+/// look-ahead assigns the last of several spaces to the following word; the `regex` crate has no
+/// look-ahead, so [`TokenEncoder::count_tokens`] corrects the pieces.
 const PIECES: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+";
 
 #[expect(
@@ -49,14 +50,14 @@ fn read_tokens() -> Option<Vec<Vec<u8>>> {
     rest.is_empty().then_some(tokens)
 }
 
-/// Starts to build the encoder on a thread of its own, if it was not started before.
+/// Starts to build the encoder on its own thread, unless this was done before.
 pub(super) fn build_ahead() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         let build = || {
             LazyLock::force(&ENCODER);
         };
-        // Without a thread, the first count builds it.
+        // Ignore an error: without the thread, the first count builds the encoder.
         let _ = std::thread::Builder::new()
             .name("token-encoder".to_owned())
             .spawn(build);

@@ -11,8 +11,8 @@
 mod encoder;
 
 /// Counts the tokens of a text with the encoder. Takes linear time, some 30 ms per megabyte. The
-/// first call also builds the encoder, which takes some 0.4 s and then 40 MB for the rest of the
-/// process; use [`estimate_tokens`] or a bound instead where that is enough.
+/// first call also builds the encoder, which takes some 0.4 s, and 40 MB for the rest of the
+/// process; use [`estimate_tokens`] or an upper bound instead where that is enough.
 #[must_use]
 pub fn count_tokens(text: &str) -> u64 {
     if text.is_empty() {
@@ -21,15 +21,15 @@ pub fn count_tokens(text: &str) -> u64 {
     encoder::count_tokens(text)
 }
 
-/// Builds the encoder in the background. Call it some time before [`count_tokens`] is needed, so that
-/// no turn waits for it.
+/// Builds the encoder in the background. Call this some time before [`count_tokens`] is needed, so
+/// that no turn waits for the encoder.
 pub fn prepare_encoder() {
     encoder::build_ahead();
 }
 
-/// Estimates the tokens of a text without the encoder: within 20 % of [`count_tokens`] for prose
-/// and code, and at least half of it for encoded data and other scripts. For display, and to decide
-/// whether counting is necessary.
+/// Estimates the tokens of a text without the encoder. The estimate is within 20 % of
+/// [`count_tokens`] for prose and code, and at least half of it for encoded data and other scripts.
+/// Use it for display, and to decide whether counting is necessary.
 #[must_use]
 pub fn estimate_tokens(text: &str) -> u64 {
     let mut tokens = 0;
@@ -49,7 +49,7 @@ pub fn estimate_tokens(text: &str) -> u64 {
             CharacterKind::Letters => (n - LONG_WORD).div_ceil(2) + 2,
             CharacterKind::Digits | CharacterKind::Punctuation => n.div_ceil(3),
             CharacterKind::Other => n.div_ceil(2),
-            // A single space belongs to the word after it.
+            // A single space is part of the token of the next word.
             CharacterKind::Blank => u64::from(n > 1 || run != " "),
         };
         rest = after;
@@ -57,11 +57,11 @@ pub fn estimate_tokens(text: &str) -> u64 {
     tokens
 }
 
-/// Maximum length of a run of letters that counts as a word. A longer run is encoded data, which
-/// takes more tokens.
+/// Maximum number of letters in a run that counts as a word. A longer run is probably encoded data,
+/// which takes more tokens.
 const LONG_WORD: u64 = 18;
 
-/// Classes of characters, whose runs are estimated separately.
+/// Classes of characters. The tokens of a run are estimated by the class of its characters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CharacterKind {
     Letters,
@@ -83,7 +83,8 @@ impl CharacterKind {
     }
 }
 
-/// Maximum number of tokens of an image by the rules of [`of_image`].
+/// Maximum number of tokens of an image by the rules of [`of_image`], which assumes this number for
+/// an image of unknown size.
 pub const MAX_IMAGE_TOKENS: u64 = 1_600;
 
 /// Returns the tokens of an image, by the documented rule of the model's vendor. Models of all

@@ -1,9 +1,9 @@
-//! Payloads of hooks as cases write and compare them: TOML values with the contract's names in
+//! Reads and shows payloads of hooks as cases write them: TOML values with the contract's names in
 //! snake case.
 //!
 //! The fields correspond to `wit/payloads.wit`. Fields that a case omits get the value of an
-//! ordinary turn; an unknown field is an error. `records` has the tables, `messages` the parts of a
-//! conversation. Start from [`CaseShape`].
+//! ordinary turn; an unknown field is an error. `records` defines the tables, `messages` the
+//! messages and tool calls. Start from [`CaseShape`].
 
 mod messages;
 mod records;
@@ -20,21 +20,21 @@ use rind_lib::tool::registry::ToolRegistry;
 
 pub(super) use messages::deserialize_messages;
 
-/// Value that a case can write, and compare with the value after the hooks ran.
+/// Type of a payload, or a part of one, that cases can write and compare after the hooks ran.
 pub(super) trait CaseShape: Sized {
-    /// Reads the value. `tools` are the tools of the session.
+    /// Reads the value from a case. `tools` are the tools of the session.
     fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String>;
 
-    /// Reads the value at an index of a list.
+    /// Reads the value from a list; `_index` is the index in the list.
     fn read_nth(value: Value, _index: usize, tools: &ToolRegistry) -> Result<Self, String> {
         Self::read(value, tools)
     }
 
-    /// Converts the value for comparison. Fields that only the host has are included if hooks can
-    /// change them.
+    /// Converts the value to the form in which a case compares it. Fields that a case cannot write
+    /// are included if hooks can change them.
     fn show(&self) -> Value;
 
-    /// Returns the id of the tool call in the payload.
+    /// Returns the id of the tool call that the payload is about, if any.
     fn call_id(&self) -> Option<&str> {
         None
     }
@@ -66,7 +66,7 @@ plain!(
 );
 
 impl CaseShape for String {
-    /// Reads a text; a missing one is empty.
+    /// Reads a text; an absent text is empty.
     fn read(value: Value, _: &ToolRegistry) -> Result<Self, String> {
         if value.is_null() {
             Ok(Self::new())
@@ -119,7 +119,7 @@ impl<T: CaseShape> CaseShape for Arc<T> {
     }
 }
 
-/// Fields of a table that were not read yet.
+/// Fields of a table that have not been read yet.
 struct UnreadFields<'a> {
     left: Map<String, Value>,
     known: Vec<&'static str>,

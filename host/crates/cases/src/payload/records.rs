@@ -1,4 +1,4 @@
-//! Payloads that are tables, defined field by field.
+//! Defines payloads that are tables, field by field.
 
 use serde_json::{Value, json};
 
@@ -36,8 +36,9 @@ macro_rules! field {
     };
 }
 
-/// Fields without a default are required. `hidden` fields belong to the host and cannot be written;
-/// those also listed as `shown` can be compared.
+/// Implements [`CaseShape`] for structs. Fields without a default are required. Fields after
+/// `hidden` are set by the host and cannot be written in a case; those that are also listed after
+/// `shown` can be compared.
 macro_rules! records {
     ($($record:ty { $($field:ident $(as $name:literal)? $(= $default:expr)?),* $(; hidden $($hidden:ident = $value:expr),*)? $(; shown $($also:ident),*)? })*) => {$(
         impl CaseShape for $record {

@@ -30,7 +30,8 @@ struct SkillCall {
     id: String,
     name: String,
     how: CallDecision,
-    /// Whether the call is still being judged.
+    /// Whether policy and approver may still be asked about the call: it has neither started nor
+    /// ended.
     is_open: bool,
 }
 
@@ -42,7 +43,7 @@ enum CallDecision {
 }
 
 impl NotedCall {
-    /// Returns the call of this tool that is being judged.
+    /// Returns the newest call that is still being judged, if it is a call of this tool.
     fn judged_call(&mut self, tool: &str) -> Option<&mut SkillCall> {
         let last = self.calls.iter_mut().rev().find(|call| call.is_open);
         last.filter(|call| call.name == tool)
@@ -50,7 +51,7 @@ impl NotedCall {
 }
 
 impl RunCalls {
-    /// Processes an event.
+    /// Records a new call of the model, or the decision about a call that starts or ends.
     pub(super) fn hear_event(&self, stamped: &Stamped) {
         let mut noted = lock(&self.0);
         let agent = stamped.agent.clone();
@@ -97,7 +98,7 @@ impl RunCalls {
     }
 }
 
-/// Policy with a listener.
+/// Wraps the policy, and records each call for which it lets a skill spare the approval question.
 pub(super) struct HeardPolicy {
     pub(super) policy: ToolPolicy,
     pub(super) calls: RunCalls,
@@ -117,7 +118,8 @@ impl Policy for HeardPolicy {
     }
 }
 
-/// Approver with a listener. If the case lists no answers, it approves every question.
+/// Wraps the scripted person, and records each call that is asked about. Without a person, because
+/// the case lists no answers, every call is approved.
 pub(super) struct HeardPerson {
     pub(super) person: Option<ScriptedPerson>,
     pub(super) calls: RunCalls,

@@ -5,7 +5,7 @@ use super::seen::SkillSeen;
 use crate::expect::{compare_lists, describe_pair, holds_lines};
 use crate::oversight::DONE;
 
-/// Lists the differences, each as lines for a person.
+/// Returns the differences, each as text of one or more lines.
 pub(super) fn find_differences(expect: &SkillExpect, seen: &SkillSeen) -> Vec<String> {
     let mut found = Vec::new();
     for (what, expected, is) in [
@@ -41,16 +41,16 @@ pub(super) fn find_differences(expect: &SkillExpect, seen: &SkillSeen) -> Vec<St
             &seen.refused,
         ));
     }
-    // An unexpected refusal always fails the case: otherwise a case of an unusable skill would pass
-    // without testing anything.
+    // Fail the case if the skill was refused unexpectedly: otherwise a case of an unusable skill
+    // would pass without testing anything.
     if expect.refused.is_none() && !seen.refused.is_empty() {
         found.push(describe_pair("refused", "", &seen.refused));
     }
     if let Some(expected) = expect.output.as_ref().filter(|own| **own != seen.output) {
         found.push(describe_pair("output", expected, &seen.output));
     }
-    // A turn with another stop reason did not reach the point of the case. If no turn ran, there is
-    // a refusal, which was compared above.
+    // If no stop reason is expected, require `done`: a turn that stopped otherwise did not get as
+    // far as the case intends. If no turn ran, the skill was refused, which was compared above.
     let has_turn = !seen.stop.is_empty() || seen.refused.is_empty();
     let usual = has_turn.then_some(DONE);
     let stop = expect.stop.as_deref().or(usual);

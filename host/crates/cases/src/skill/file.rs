@@ -1,7 +1,7 @@
-//! Format of the cases of skills.
+//! Format of the case files of skills.
 //!
-//! Case files have the same tables as those of plugins (`[[case]]` with `given` and `expect`), with
-//! other fields.
+//! They have the same tables as case files of plugins (`[[case]]` with `given` and `expect`), but
+//! with other fields in them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,26 +40,27 @@ pub struct SkillCase {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SkillGiven {
-    /// Text of the person, after which the model may start the skill. If absent, the person starts
-    /// the skill.
+    /// Input of the first turn, in which the model may start the skill. If absent, the person
+    /// starts the skill.
     pub input: Option<String>,
     /// Arguments with which the person starts the skill: text, or a table if the skill has a
     /// schema.
     pub arguments: Option<Value>,
-    /// Texts of the person in further turns.
+    /// Inputs of further turns.
     pub then: Vec<String>,
-    /// Responses of the model, in the format of scripts. `{baseDir}` is the directory of the skill.
+    /// Responses of the model, in the format of the scripted provider. `{baseDir}` is replaced by
+    /// the directory of the skill.
     pub reply: Vec<Reply>,
-    /// Files of the workspace.
+    /// Files of the workspace before the first turn: path and text.
     pub files: BTreeMap<String, String>,
     /// Scripted answers to approval questions: `yes`, `always`, or `no REASON`. If absent, every
     /// answer is yes.
     pub answers: Option<Vec<String>>,
-    /// Tools that the program does not have, each with its canned result.
+    /// Tools that the program does not have, by name, each with its canned result.
     pub tools: BTreeMap<String, CannedTool>,
-    /// Plugins in `library_depends` that count as loaded.
+    /// Names of plugins that count as loaded when `library_depends` of the skill is checked.
     pub plugins: Vec<String>,
-    /// Rules of the operator.
+    /// Policy rules of the operator for tool calls.
     pub rules: Vec<PolicyRule>,
     /// Trust of the skill's location; `user` if absent.
     pub trust: Option<Trust>,
@@ -75,11 +76,11 @@ pub struct SkillGiven {
 pub enum CannedTool {
     /// Text that the tool returns; the tool counts as read-only.
     Result(String),
-    /// Result with details.
+    /// Result with the effect class of the tool, or a result that is an error.
     Whole {
         /// Text that the tool returns.
         result: String,
-        /// Class of its effects.
+        /// Effect class of the tool; read-only if absent.
         #[serde(default)]
         effect: Option<EffectClass>,
         /// Whether the result is an error.
@@ -95,7 +96,8 @@ pub struct SkillExpect {
     /// Skills that became active, in order, for example `count by user`; an empty list expects
     /// none.
     pub skills: Option<Vec<String>>,
-    /// Text that occurs in the reason why the skill could not be used.
+    /// Text that occurs in the reason why the skill could not be used; an empty text matches every
+    /// reason.
     pub refused: Option<String>,
     /// Texts that occur in the skill's text as shown to the model, in order.
     pub text: Option<Vec<String>>,
@@ -113,7 +115,7 @@ pub struct SkillExpect {
     pub output: Option<String>,
     /// Stop reason of the last turn: `done`, `blocked`, `max-steps`, `failed`. Default: `done`.
     pub stop: Option<String>,
-    /// Content of workspace files afterwards.
+    /// Expected text of workspace files after the last turn, by path.
     pub files: BTreeMap<String, String>,
     /// Whether the complete behavior is compared with the snapshot in `tests/snapshots`.
     pub snapshot: bool,
@@ -152,7 +154,8 @@ impl CaseFormat for SkillCase {
 }
 
 impl SkillGiven {
-    /// Returns the responses of the model, for a skill in this directory.
+    /// Returns the responses of the model, with `{baseDir}` replaced by `folder`. Without responses
+    /// in the case, the model always answers "done".
     pub(super) fn script_replies(&self, folder: &Path) -> Vec<Reply> {
         if self.reply.is_empty() {
             return vec![Reply {

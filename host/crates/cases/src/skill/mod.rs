@@ -1,10 +1,10 @@
-//! Cases of skills: a person or a scripted model starts the skill, and its behavior is compared
-//! with the expected one.
+//! Runs test cases of skills: a person or a scripted model starts the skill, and its behavior is
+//! compared with the expected one.
 //!
 //! A case runs in the real loop with the real policy, file tools and `bash`, confined as in any
-//! session, in a temporary workspace; scripts of the bundle run from their own directory. Nothing
-//! leaves the machine: the model is a script (`file`), and tools that the program does not have are
-//! doubles with canned results (`tools`). The decision about each call is recorded from the
+//! session, in a temporary workspace; scripts of the skill run from the skill's own directory.
+//! Nothing leaves the machine: the model is a script (`file`), and tools that the program does not
+//! have are doubles with canned results (`tools`). The decision about each call is derived from the
 //! questions to policy and approver (`calls`). Start from [`SkillSuite`].
 
 mod calls;

@@ -41,7 +41,7 @@ pub type FindCommands = dyn Fn(Paths) -> BoxFuture<'static, Result<Commands, Str
 pub struct SkillRunner {
     /// Determines how commands run in the directories of a case.
     pub commands: Arc<FindCommands>,
-    /// Programs and environment variables of the machine.
+    /// Lookup of the programs and environment variables that a skill may require.
     pub available: Arc<dyn Available + Send + Sync>,
 }
 
@@ -105,7 +105,8 @@ pub async fn run_skill_case(
     Ok((seen, differences, took))
 }
 
-/// Reads the skill as a session of the case would.
+/// Reads the skill with the trust that the case sets, and without the dependencies that the case
+/// declares as loaded.
 fn read_skill(runner: &SkillRunner, folder: &Path, given: &SkillGiven) -> Result<Skill, RunError> {
     let root = Root {
         trust: given.trust.unwrap_or(Trust::User),
@@ -168,8 +169,8 @@ async fn build_host(
     Ok(host.build().await?)
 }
 
-/// Runs the turns of a case. Returns failures of all turns but the last. If the skill cannot be
-/// used, no turn runs.
+/// Runs the turns of a case. Returns a failure for each turn before the last that did not end with
+/// `done`. If the skill cannot be used, no turn runs.
 async fn run_turns(
     session: &mut Session,
     given: &SkillGiven,

@@ -17,7 +17,8 @@ use rind_lib::event::{Event, Stamped};
 /// Name of the tool that returns the text of a skill to the model.
 const TOOL: &str = "skill";
 
-/// Pattern of the marks in a skill's wrapper, which depend on the location of its directory.
+/// Pattern of the tags around a skill's text. Their hexadecimal suffix depends on the path of the
+/// skill's directory, and is removed.
 #[expect(clippy::expect_used, reason = "the pattern is a constant")]
 static MARK: LazyLock<Regex> =
     LazyLock::new(|| Regex::new("(</?skill)-[0-9a-f]{16}").expect("a valid pattern"));
@@ -61,7 +62,7 @@ pub struct SkillSeen {
 }
 
 impl SkillSeen {
-    /// Processes an event.
+    /// Records the behavior that an event shows.
     pub(super) fn see_event(&mut self, stamped: &Stamped) {
         let unknown = unknown_tool(&stamped.event);
         let unknown = unknown.map(|result| result.content.to_string());

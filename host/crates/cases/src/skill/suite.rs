@@ -1,4 +1,4 @@
-//! All cases of one skill.
+//! Reads and runs all cases of one skill.
 //!
 //! Start from [`SkillSuite::read_suite`], then [`SkillSuite::run_suite`].
 
@@ -112,8 +112,8 @@ impl SkillSuite {
         ran
     }
 
-    /// Finds snapshots that belong to no case, and removes them if `is_accepted`. Also returns
-    /// failures.
+    /// Finds snapshots that belong to no case, and removes them if `is_accepted`. Also returns a
+    /// failed case for each case file whose snapshots cannot be searched.
     #[must_use]
     pub fn clear_snapshots(&self, is_accepted: bool) -> (Vec<UnusedSnapshot>, Vec<CaseRun>) {
         clear_snapshots(&self.id, &self.files, is_accepted)

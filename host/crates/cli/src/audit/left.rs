@@ -1,5 +1,5 @@
-//! Audit logs of sessions that were removed. A log remains when its session goes, so that removing
-//! a session hides nothing; the operator may remove old ones.
+//! Finds and removes audit logs of sessions that were removed. A log outlives its session, so that
+//! removing a session hides nothing; the operator may remove old logs.
 
 use std::collections::HashSet;
 use std::fs::{self, Metadata};
@@ -14,16 +14,16 @@ use rind_lib::paths::Paths;
 #[derive(Debug, Default)]
 pub(in super::super) struct LeftLogs {
     folders: Vec<PathBuf>,
-    /// Sum of the sizes of their files.
+    /// Total size of the logs, in bytes.
     pub(in super::super) bytes: u64,
 }
 
 impl LeftLogs {
-    /// Finds the logs that belong to none of the sessions `kept`, and that were not written since
+    /// Finds the logs that belong to none of the sessions `kept`, and that were last written before
     /// `before`, in milliseconds since 1970.
     ///
     /// # Errors
-    /// When the folder of logs cannot be read, or there is no folder of sessions.
+    /// The folder of logs cannot be read, or there is no folder of sessions.
     pub(in super::super) fn find_logs(
         paths: &Paths,
         kept: &HashSet<String>,
@@ -36,7 +36,8 @@ impl LeftLogs {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(error).with_context(reading),
         };
-        // Otherwise all logs would be without a session, for example where a disk is not mounted.
+        // Without this check every log would seem to have lost its session if, for example, the
+        // disk with the sessions is not mounted.
         if !paths.sessions().is_dir() {
             bail!(
                 "there is no folder of sessions at {}, so no audit log is removed",
@@ -52,7 +53,7 @@ impl LeftLogs {
                 .file_name()
                 .to_str()
                 .is_none_or(|id| kept.contains(id));
-            // A link is no log.
+            // Skip symlinks: a log is a real directory.
             if is_kept || !entry.file_type().with_context(reading)?.is_dir() {
                 continue;
             }
@@ -71,10 +72,10 @@ impl LeftLogs {
         self.folders.len()
     }
 
-    /// Removes the logs, but for those of the sessions `kept`, and returns how many were removed.
+    /// Removes the logs, except those of the sessions `kept`, and returns how many were removed.
     ///
     /// # Errors
-    /// When one cannot be removed; those before it are.
+    /// A log cannot be removed; the logs before it are then already removed.
     pub(in super::super) fn remove_logs(&self, kept: &HashSet<String>) -> anyhow::Result<u64> {
         let mut n_removed = 0;
         for folder in &self.folders {
@@ -90,7 +91,7 @@ impl LeftLogs {
     }
 }
 
-/// Returns the metadata of the files of a log, or of the folder where it has none.
+/// Returns the metadata of the files of a log, or of its folder if it has no files.
 fn read_files(folder: &Path) -> io::Result<Vec<Metadata>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {

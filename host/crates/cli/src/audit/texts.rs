@@ -1,8 +1,8 @@
-//! Compares the messages of a session with the hashes that its audit log has of them.
+//! Compares the messages of a session with their hashes in the session's audit log.
 //!
 //! Each line of the log about a message must have its message in the session, because the session
-//! gets a message before the log does. The other direction proves nothing: a message that the host
-//! adds on its own has no line.
+//! stores a message before the log does. The reverse proves nothing: a message that the host adds
+//! on its own has no line.
 
 use std::collections::BTreeMap;
 
@@ -21,13 +21,13 @@ struct SessionText<'a> {
     is_found: bool,
 }
 
-/// Kind of a text, with the id of its call.
+/// Kind of a text (`input`, `reply`, `call` or `result`), with the call's id for a call or result.
 type Key = (&'static str, Option<String>);
 
-/// Longest id of a call in the log. The plugin shortens longer ones.
+/// Maximum length of a call id in the log, in characters. The plugin cuts longer ids.
 const MAX_ID_CHARS: usize = 64;
 
-/// Returns a complaint for each line whose text is not in the session as the log has it.
+/// Returns a message for each line of the log whose hash matches no text of the session.
 pub(super) fn changed_texts(entries: &[Entry], lines: &[Line]) -> Vec<String> {
     let mut texts = session_texts(entries);
     let mut by_hash: BTreeMap<(Key, String), Vec<usize>> = BTreeMap::new();
@@ -67,7 +67,7 @@ pub(super) fn changed_texts(entries: &[Entry], lines: &[Line]) -> Vec<String> {
     changed
 }
 
-/// Kind, call and hash of a line about a message.
+/// Returns kind, call id and hash of a line about a message; `None` for other lines.
 fn of_line(line: &Line) -> Option<(Key, String)> {
     let text = |field: &str| line.event[field].as_str().map(str::to_owned);
     let kinds = ["input", "reply", "call", "result"];
@@ -101,7 +101,7 @@ fn session_texts(entries: &[Entry]) -> Vec<SessionText<'_>> {
     all
 }
 
-/// Returns the texts of a message as the plugin takes hashes of them.
+/// Returns the texts of a message in the form that the plugin hashes.
 fn of_message(message: &Message) -> Vec<(Key, String)> {
     let id = |id: &str| Some(id.chars().take(MAX_ID_CHARS).collect());
     let mut texts = Vec::new();
@@ -121,7 +121,7 @@ fn of_message(message: &Message) -> Vec<(Key, String)> {
     texts
 }
 
-/// A part of a result as plugins write it.
+/// Formats a part of a result as the plugin does before it hashes the result.
 fn shown_part(part: &Part) -> String {
     match part {
         Part::Text { text } => text.clone(),

@@ -1,4 +1,4 @@
-//! `rind plugin call`: one tool by hand.
+//! `rind plugin call`: calls one tool by hand.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -97,7 +97,7 @@ pub(in super::super) async fn run_call(mut args: CallArgs) -> anyhow::Result<Exi
     };
     let show = ShowArgs {
         json: false,
-        // The answer of the tool is all that other programs are to read.
+        // Print only the result of the tool to standard output, for other programs.
         hides_answer: true,
         trace: Some(Detail::Full),
     };

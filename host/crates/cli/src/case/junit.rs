@@ -1,5 +1,5 @@
-//! JUnit report of cases, as the readers of GitLab, Jenkins and others show it: a suite for each
-//! plugin, and of each failure the reason as its headline.
+//! Writes the JUnit report of cases in the form that GitLab, Jenkins and others show: a suite for
+//! each plugin, and the reason of each failure as its headline.
 
 use std::path::{Path, PathBuf};
 
@@ -10,12 +10,12 @@ use super::report::{CaseReport, case_file};
 /// Cases of one plugin.
 struct JunitSuite<'a> {
     plugin: &'a str,
-    /// Directory of the plugin: two may have one name.
+    /// Directory of the plugin, because two plugins may have the same name.
     folder: PathBuf,
     cases: Vec<&'a CaseRun>,
 }
 
-/// Writes the report.
+/// Returns the report as XML.
 pub(super) fn write_junit(report: &CaseReport) -> String {
     let mut suites: Vec<JunitSuite<'_>> = Vec::new();
     for case in &report.cases {
@@ -62,7 +62,7 @@ fn plugin_folder(case: &CaseRun) -> PathBuf {
     folder.unwrap_or(above).to_owned()
 }
 
-/// Writes the attributes that count cases.
+/// Returns the XML attributes with the numbers of cases and their total time.
 fn count_attributes(cases: &[&CaseRun]) -> String {
     let n_errors = cases.iter().filter(|case| case.is_error).count();
     let n_failed = cases.iter().filter(|case| !case.passed()).count();

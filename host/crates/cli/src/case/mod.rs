@@ -1,4 +1,4 @@
-//! `rind plugin test`: cases of plugins, and `rind plugin call`: one tool by hand.
+//! `rind plugin test` runs the cases of plugins, and `rind plugin call` calls one tool by hand.
 
 mod call;
 mod junit;
@@ -149,7 +149,7 @@ async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
                 continue;
             }
         };
-        // Report a fault of the only case file at once, and not after a build.
+        // If no case file can be read, report that at once, without a build.
         let has_cases = suite.files.iter().any(|file| !file.cases.is_empty());
         if (has_cases || suite.faults.is_empty())
             && let Some(failed) = build_stale(&suite).await
@@ -174,8 +174,8 @@ async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
         report.write_report(*format, file)?;
     }
     render::case::show_total(&report.cases, ", each warm and cold");
-    // Without any case the result is a failure: otherwise a CI pipeline that tests nothing would
-    // always be green. One of many shards may be empty.
+    // Without any case the command fails: otherwise a CI pipeline that tests nothing would always
+    // be green. A single shard may be empty.
     let is_empty_share = args.shard.is_some() && n_named > 0;
     let has_cases = is_empty_share || !report.cases.is_empty();
     let is_fine = has_cases && report.cases.iter().all(CaseRun::passed);
@@ -266,7 +266,8 @@ async fn test_plugin(
     failed.iter().for_each(render::case::show_ran);
     ran.extend(failed);
     if !suite.faults.is_empty() {
-        // Cases of a file that cannot be read are not known to be missing.
+        // Skip the coverage: a file that cannot be read may contain the cases that seem to be
+        // missing.
         return Ok((ran, None));
     }
     let coverage = suite.measure_coverage(&runner, &ran).await?;
@@ -280,7 +281,7 @@ async fn test_plugin(
     Ok((ran, coverage.map(|coverage| (name.clone(), coverage))))
 }
 
-/// A plugin without cases, as a case that failed.
+/// Returns a failed case that reports a plugin without cases.
 fn missing_cases(suite: &CaseSuite) -> CaseRun {
     let place = suite.folder.join("tests/NAME.toml");
     suite_failure(
@@ -290,7 +291,8 @@ fn missing_cases(suite: &CaseSuite) -> CaseRun {
     )
 }
 
-/// Parts and outcomes of a plugin that no case reached, as a case that failed.
+/// Returns a failed case that lists the parts and outcomes of a plugin that no case reached; `None`
+/// if nothing is missing or no coverage is required.
 fn missing_coverage(
     required: Option<RequiredCoverage>,
     suite: &CaseSuite,
@@ -319,7 +321,7 @@ fn suite_failure(suite: &CaseSuite, name: &str, why: String) -> CaseRun {
     }
 }
 
-/// A plugin whose manifest cannot be read, as a case that failed.
+/// Returns a failed case that reports a plugin whose manifest cannot be read.
 fn unread_suite(folder: &Path, error: &SuiteError) -> CaseRun {
     let name = folder.file_name().unwrap_or(folder.as_os_str());
     let why = error.to_string();

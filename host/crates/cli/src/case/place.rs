@@ -1,11 +1,12 @@
-//! Place that a failed build or a faulty manifest is about, for reports that show it beside the line.
+//! Finds the source line in the message of a failed build or a faulty manifest, for reports that
+//! show the message beside that line.
 //!
 //! Start from [`source_place`].
 
 use std::path::{Component, Path, PathBuf};
 
-/// Finds the first place `FILE:LINE` in the message of a compiler whose file is in the folder of
-/// the plugin.
+/// Finds the first `FILE:LINE` in the message of a compiler whose file is in the folder of the
+/// plugin.
 pub(super) fn source_place(folder: &Path, message: &str) -> Option<(PathBuf, usize)> {
     message.split_whitespace().find_map(|word| {
         let mut parts = word.trim_start_matches('(').split(':');
@@ -21,7 +22,7 @@ pub(super) fn source_place(folder: &Path, message: &str) -> Option<(PathBuf, usi
     })
 }
 
-/// Returns the line that the message about a manifest names, such as `line 12, [hooks.pre-tol]`.
+/// Returns the line number in a message about a manifest, such as 12 in `line 12, [hooks.pre-tol]`.
 pub(super) fn manifest_line(message: &str) -> Option<usize> {
     let (_, rest) = message.split_once("line ")?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();

@@ -1,5 +1,5 @@
-//! Reports of `rind plugin test` and `rind skill test` for other programs: JSON, JUnit for CI, and
-//! annotations for GitHub.
+//! Writes reports of `rind plugin test` and `rind skill test` for other programs: JSON, JUnit for
+//! CI, and annotations for GitHub.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use rind_cases::suite::{CaseRun, PluginCoverage};
 pub(in super::super) enum CaseReportFormat {
     Json,
     Junit,
-    /// Lines that GitHub shows at the place of a failure, on standard output.
+    /// Annotations on standard output, which GitHub shows at the lines of the failures.
     Github,
 }
 
@@ -42,7 +42,7 @@ pub(in super::super) struct CaseReport {
 }
 
 impl CaseReport {
-    /// A report without cases.
+    /// Creates a report without cases.
     pub(in super::super) fn report_of(of: &'static str) -> Self {
         Self {
             of,
@@ -126,7 +126,7 @@ impl CaseReport {
     }
 }
 
-/// Number of cases by point and outcome.
+/// Returns the number of cases by point and outcome.
 fn outcome_counts(coverage: &PluginCoverage) -> Value {
     let points = coverage.outcomes.iter().map(|hook| {
         let counts = hook.counts.iter();
@@ -136,13 +136,13 @@ fn outcome_counts(coverage: &PluginCoverage) -> Value {
     Value::Object(points.collect())
 }
 
-/// Path of the file of a case.
+/// Returns the path of the file of a case, without a leading `./`.
 pub(super) fn case_file(case: &CaseRun) -> String {
     let path = case.file.display().to_string();
     path.strip_prefix("./").unwrap_or(&path).to_owned()
 }
 
-/// `FILE:LINE` of a case.
+/// Returns `FILE:LINE` of a case.
 pub(in super::super) fn case_place(case: &CaseRun) -> String {
     format!("{}:{}", case_file(case), case.line)
 }

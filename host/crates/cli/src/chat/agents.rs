@@ -1,14 +1,15 @@
-//! The subagents that run, each a line below the conversation: state, step, last tool, cost.
+//! Shows the running subagents below the conversation, each in a line with its state, step, last
+//! tool and cost.
 //!
 //! The module must not know the terminal. Start from [`RunningAgents::take_event`].
 
 use super::super::render::{DIM, GOOD, PLUGIN, WARN, format_dollars, one_line, style_text};
 use rind_lib::event::{Event, Stamped};
 
-/// Maximum number of lines of subagents; the others are counted.
+/// Maximum number of lines for subagents; further subagents are only counted.
 const MAX_LINES: usize = 8;
 
-/// Longest task or arguments in a line, in characters.
+/// Maximum length of a preset, task or tool in a line, in characters.
 const WIDTH: usize = 48;
 
 /// A subagent that runs.
@@ -18,10 +19,10 @@ struct AgentLine {
     preset: Option<String>,
     task: String,
     step: u32,
-    /// Tool that ran last, with its arguments.
+    /// Name of the tool whose call started last.
     tool: Option<String>,
     cost_usd: f64,
-    /// Whether a call of it was refused by the policy.
+    /// Whether the policy refused a call of the subagent.
     is_refused: bool,
 }
 
@@ -54,7 +55,7 @@ impl RunningAgents {
         }
     }
 
-    /// Returns a row for each.
+    /// Returns a row for each subagent, and a row that counts those beyond [`MAX_LINES`].
     pub(super) fn rows(&self) -> Vec<String> {
         let mut rows: Vec<String> = self.0.iter().take(MAX_LINES).map(AgentLine::row).collect();
         if let Some(n_more @ 1..) = self.0.len().checked_sub(MAX_LINES) {
@@ -77,7 +78,7 @@ impl AgentLine {
         }
     }
 
-    /// Returns the row.
+    /// Returns the row of the subagent.
     ///
     /// For example:
     ///

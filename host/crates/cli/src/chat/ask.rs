@@ -1,6 +1,6 @@
-//! A question that replaces the editor until it is answered.
+//! Shows a question in place of the editor until it is answered.
 //!
-//! Owns the rows of the question, the moment from which keys answer it, and the meaning of a typed
+//! Owns the rows of the question, the time from which keys answer it, and the meaning of a typed
 //! line. It must not know the keys. Start from [`OpenQuestion`].
 
 use tokio::time::Instant;
@@ -12,27 +12,27 @@ use super::super::render::{DIM, WARN, style_text};
 use super::super::terminal::{QUIET, TerminalSize};
 use rind_lib::tool::approval::ApprovalAnswer;
 
-/// Placeholder for the answers until keys are accepted.
+/// Row that is shown in place of the possible answers until keys are accepted.
 const NOT_YET: &str = "  answers in a moment; keys are ignored until then";
 
-/// Minimum height of a screen that reserves a second row for the typed answer.
+/// Minimum number of rows of a terminal on which a second row is reserved for the typed answer.
 const MIN_SPARE_ROWS: usize = 12;
 
 pub(super) struct OpenQuestion {
     asked: TerminalQuestion,
     screen: QuestionScreen,
     hint: Option<&'static str>,
-    /// First row of the open page; `None` shows the question itself.
+    /// Index of the first row of the open page; `None` if the question itself is shown.
     page: Option<usize>,
     /// Time from which key presses are accepted; `None` until the question is drawn.
     opens: Option<Instant>,
     /// Whether key presses are accepted.
     is_open: bool,
-    /// Whether the whole question was on the screen, page by page.
+    /// Whether the pages were read to the end, so that the complete question was on the screen.
     is_seen: bool,
 }
 
-/// Effect of a line.
+/// Effect of a typed line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LineEffect {
     /// The line requested another page, so there is no answer yet.
@@ -42,7 +42,7 @@ pub(super) enum LineEffect {
     Answered(String),
 }
 
-/// Size of the terminal, and the rows that the typed line takes.
+/// Size of the terminal, and the number of rows that the typed answer takes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TerminalRoom {
     pub(super) size: TerminalSize,
@@ -72,17 +72,19 @@ impl OpenQuestion {
         }
     }
 
-    /// Returns when the asker has dropped the receiver of the answer.
+    /// Waits until the asker drops the receiver of the answer.
     pub(super) async fn note_withdrawn(&mut self) {
         self.asked.answer.closed().await;
     }
 
-    /// Returns the time at which it is to be drawn again, as it can be answered then.
+    /// Returns the time at which the question must be redrawn, because keys are accepted from then
+    /// on; `None` if they already are or if the question was not drawn yet.
     pub(super) fn opens(&self) -> Option<Instant> {
         self.opens.filter(|_| !self.is_open)
     }
 
-    /// Records that it is about to be drawn: from when it is due on, with the answers.
+    /// Records that the question is about to be drawn. If the time in `opens` has come, keys are
+    /// accepted from now on, and the drawn rows show the possible answers.
     pub(super) fn draws_at(&mut self, now: Instant) {
         self.is_open |= self.opens.is_some_and(|opens| opens <= now);
     }
@@ -95,8 +97,8 @@ impl OpenQuestion {
         self.opens.get_or_insert(now + QUIET);
     }
 
-    /// Whether a key belongs to the answer. A key that is pressed too soon was meant for something
-    /// else, and restarts the wait.
+    /// Whether a key belongs to the answer. A key that is pressed before keys are accepted was
+    /// meant for something else, and restarts the wait.
     pub(super) fn takes_key(&mut self, now: Instant) -> bool {
         if !self.is_open && self.opens.is_some() {
             self.opens = Some(now + QUIET);
@@ -130,12 +132,12 @@ impl OpenQuestion {
         rows
     }
 
-    /// Returns the question in its form for the scrollback.
+    /// Returns the rows of the question that stay in the scrollback.
     pub(super) fn kept_rows(&self, size: TerminalSize) -> Vec<String> {
         self.screen.screen_rows(size).0
     }
 
-    /// Rows for the question itself.
+    /// Returns the number of rows that are left for the question itself.
     fn n_free(&self, room: TerminalRoom) -> usize {
         let n_tail = self.tail_rows(true, room.size).len();
         room.rows_beside(n_tail + usize::from(self.hint.is_some()))
@@ -171,8 +173,8 @@ impl OpenQuestion {
         )
     }
 
-    /// Takes a line. Before a no with a reason is sent, `steer` has the reason: nothing runs
-    /// between the two.
+    /// Handles a typed line. If the answer is a no with a reason, calls `steer` with the reason
+    /// before the answer is sent, so that nothing runs in between.
     pub(super) fn answer_line(
         &mut self,
         line: &str,
@@ -213,7 +215,7 @@ impl OpenQuestion {
                 steer(why);
                 format!("no: {why}")
             }
-            AskedAnswer::Own(word) => (*word).to_owned(),
+            AskedAnswer::Command(word) => (*word).to_owned(),
             AskedAnswer::Person(answer) => match (&self.asked.question, answer) {
                 (AskedQuestion::Person(question), Some(answer)) => question.kind.shown(answer),
                 _ => String::new(),
@@ -223,8 +225,8 @@ impl OpenQuestion {
         LineEffect::Answered(words)
     }
 
-    /// Returns the id of the call that the question is about, if the change that it makes is on the
-    /// screen as a whole.
+    /// Returns the id of the call that the question is about, if the screen shows the complete
+    /// change that the call makes.
     pub(super) fn shown_call(&self, room: TerminalRoom) -> Option<String> {
         let n_free = self.n_free(room);
         let shown = self.screen.fit_question(room.size.columns, n_free);
@@ -236,7 +238,7 @@ impl OpenQuestion {
         }
     }
 
-    /// Leaves the page that is open. Returns whether one was.
+    /// Closes the open page. Returns whether one was open.
     pub(super) fn close_page(&mut self) -> bool {
         self.page.take().is_some()
     }
@@ -246,7 +248,8 @@ impl OpenQuestion {
         self.kept_rows(size).into_iter().next().unwrap_or_default()
     }
 
-    /// Refuses on behalf of a person who leaves the question, for this reason.
+    /// Answers in place of a person who leaves the question: with a no for the reason `why`, or
+    /// with a plugin's default.
     pub(super) fn refuse_question(mut self, why: &str) {
         let answer = self.asked.question.unanswered_reply(why);
         self.send_answer(answer);

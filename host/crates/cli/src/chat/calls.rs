@@ -1,4 +1,4 @@
-//! Tool calls in a chat: the running ones with the last lines of their output, and the ended ones,
+//! Shows tool calls in a chat: running calls with the last lines of their output, and ended calls,
 //! which a person can open in full.
 //!
 //! The module must not know the terminal. Start from [`RunningCall`] and [`EndedCalls`].
@@ -22,13 +22,13 @@ use rind_lib::point::trace::{TraceOutcome, TraceRecord};
 use rind_lib::tool::live::LiveOutputs;
 use rind_lib::tool::preview::preview;
 
-/// Seconds after which a running call shows its time.
+/// Seconds after which a running call shows its elapsed time.
 const CLOCK_AFTER: u64 = 1;
 
 /// Maximum number of ended calls that are kept; the oldest are forgotten first.
 const MAX_ENDED: usize = 200;
 
-/// Maximum total size of their results, in bytes.
+/// Maximum total size of the results of ended calls that are kept, in bytes.
 const MAX_ENDED_BYTES: usize = 16 << 20;
 
 /// A call that runs.
@@ -50,7 +50,7 @@ impl RunningCall {
         }
     }
 
-    /// Returns its line with the time that it runs, and the last lines of its output.
+    /// Returns the line of the call with its elapsed time, and the last lines of its output.
     pub(super) fn rows(&self, live: &LiveOutputs, columns: usize) -> Vec<String> {
         let seconds = self.since.elapsed().as_secs();
         let clock = match seconds {
@@ -65,7 +65,7 @@ impl RunningCall {
     }
 }
 
-/// A line of an output, cut to the width of the screen.
+/// Formats a line of output, cut to the width of the screen.
 pub(super) fn output_row(line: &str, columns: usize) -> String {
     let line = printable_prose(line).replace('\t', "    ");
     let row = format!("  │ {line}");
@@ -88,7 +88,7 @@ pub(super) fn last_rows(end: &CommandEnd<'_>, columns: usize) -> Vec<String> {
     rows
 }
 
-/// Returns the rows of a call that is opened: its arguments, and its whole result.
+/// Returns the rows of a call that the person opened: its arguments, and its complete result.
 pub(super) fn opened_rows(ended: &EndedCall) -> Vec<String> {
     let EndedCall { call, result, .. } = ended;
     let mut rows = Vec::new();
@@ -102,7 +102,7 @@ pub(super) fn opened_rows(ended: &EndedCall) -> Vec<String> {
             format!("{mark}{}", styled_pieces(colors.pieces(line.mark, &text)))
         }));
     }
-    // The result of a tool that reads a file is the file's text.
+    // Color the result of `read_file` like the file that it read.
     let path = call.arguments.get("path").and_then(|path| path.as_str());
     let path = path.filter(|_| call.name == "read_file" && !result.is_error);
     let mut code = path.and_then(CodeHighlighter::of_path);
@@ -134,7 +134,7 @@ pub(super) struct EndedCall {
 }
 
 impl EndedCall {
-    /// Says which plugins changed the result before it was kept, if any did.
+    /// Describes which plugins changed the result before it was stored; `None` if none did.
     pub(super) fn changes_text(&self) -> Option<String> {
         let by = one_line(&self.changed_by.join(", "), 200);
         (!by.is_empty()).then(|| format!("  this result was cut or changed by {by}"))
@@ -147,12 +147,14 @@ pub(super) struct EndedCalls {
     calls: VecDeque<EndedCall>,
     n_bytes: usize,
     n_calls: u32,
-    /// Plugins that changed the result of a call that has not ended yet, with its id.
+    /// Changes to results of calls that have not ended yet: the id of the call, and the plugin that
+    /// changed its result.
     changes: Vec<(String, String)>,
 }
 
 impl EndedCalls {
-    /// Records the outcome of a hook: if it changed a result, its plugin is shown with the call.
+    /// Records the outcome of a hook. If the hook changed a result, its plugin is named when the
+    /// call is opened.
     pub(super) fn note_hook(&mut self, record: &TraceRecord) {
         let is_change = record.point == "post-tool" && record.outcome == TraceOutcome::Changed;
         let changes_result = record.changed.iter().any(|part| *part != "inject");

@@ -1,7 +1,8 @@
-//! An image of the clipboard, by the person's own program for it, and only when they press the key.
+//! Pastes an image from the clipboard when the person presses the key for it. An installed program
+//! such as `wl-paste` reads the clipboard.
 //!
-//! The image becomes a file that lives as long as the chat, and a word that names it in the text being
-//! written, as if its path was pasted. Start from [`paste_image`].
+//! The image is stored in a file until the chat ends, and a word that names the file is inserted
+//! into the text, as if the path had been pasted. Start from [`paste_image`].
 
 use std::io::Write;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use super::lookup::FoundChoices;
 use rind_lib::message::blob::MAX_IMAGE_BYTES;
 use rind_lib::tool::process::foreground::read_program;
 
-/// Longest time for one program.
+/// Timeout of each program.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 const WAYLAND: &[&str] = &["wl-paste", "--no-newline", "--type", "image/png"];
@@ -30,7 +31,8 @@ const X11: &[&str] = &[
 ];
 const MACOS: &[&str] = &["pngpaste", "-"];
 
-/// Asks for the image of the clipboard; the answer comes as [`FoundChoices::Pasted`].
+/// Reads the image of the clipboard in the background. The result arrives as
+/// [`FoundChoices::Pasted`].
 pub(super) fn paste_image(chat: &mut LiveChat) {
     let has = |name: &str| environment::variable(name).is_some();
     let programs = [
@@ -47,7 +49,8 @@ pub(super) fn paste_image(chat: &mut LiveChat) {
     });
 }
 
-/// Takes the image of the clipboard.
+/// Stores the image from the clipboard in a file, and inserts a word that names the file into the
+/// text.
 pub(super) fn take_pasted(chat: &mut LiveChat, read: Result<Vec<u8>, String>) {
     let named = read.and_then(|bytes| {
         let file = keep_image(&bytes).map_err(|error| error.to_string())?;
@@ -68,7 +71,7 @@ pub(super) fn take_pasted(chat: &mut LiveChat, read: Result<Vec<u8>, String>) {
     }
 }
 
-/// Keeps an image as a file that only the person can read.
+/// Writes an image to a temporary file that only the person can read.
 fn keep_image(bytes: &[u8]) -> std::io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new()
         .prefix("rind-clipboard-")

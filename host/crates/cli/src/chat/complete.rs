@@ -1,5 +1,5 @@
-//! Completions of the typed text: names and arguments of commands after `/`, files of the workspace
-//! and resources of MCP servers after `@`.
+//! Completes the typed text: names and arguments of commands after `/`, files of the workspace and
+//! resources of MCP servers after `@`.
 
 use std::path::Path;
 
@@ -12,26 +12,27 @@ use super::resources::ChatResources;
 /// Maximum number of scanned files.
 const MAX_FILES: usize = 50_000;
 
-/// Deepest folder that is looked into.
+/// Maximum depth of scanned folders.
 const MAX_DEPTH: usize = 16;
 
-/// Entries of a folder that are looked at for a command of the shell.
+/// Maximum number of entries of a folder that are read to complete a shell command.
 const MAX_LISTED: usize = 5_000;
 
 /// Maximum number of completions that are shown.
 const MAX_SHOWN: usize = 6;
 
-/// Ends to choose from.
+/// Menu of completions from which the person chooses.
 #[derive(Debug, Default)]
 pub(super) struct CompletionMenu {
     items: Vec<LineCompletion>,
-    /// The marked entry. None is marked where the line means something without one.
+    /// Index of the marked entry; `None` if the line is already complete without an entry.
     chosen: Option<usize>,
     /// Whether the person moved the mark.
     is_moved: bool,
 }
 
-/// The files of a workspace, without those that `.gitignore` leaves out. Reads the disk.
+/// Lists the files of a workspace, without those that `.gitignore` excludes. Blocks while it reads
+/// the disk.
 pub(super) fn list_files(workspace: &Path) -> Vec<String> {
     let walk = WalkBuilder::new(workspace)
         .max_depth(Some(MAX_DEPTH))
@@ -48,8 +49,8 @@ pub(super) fn list_files(workspace: &Path) -> Vec<String> {
     names.collect()
 }
 
-/// Offset and prefix of the file name at the end of a text: the word after an `@` that begins a
-/// word.
+/// Returns the file name that is being typed at the end of a text, after its offset: the rest of a
+/// word that begins with `@`.
 pub(super) fn partial_file(before: &str) -> Option<(usize, &str)> {
     let word = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let begun = before.get(word..)?.strip_prefix('@')?;
@@ -57,7 +58,7 @@ pub(super) fn partial_file(before: &str) -> Option<(usize, &str)> {
 }
 
 impl CompletionMenu {
-    /// Proposes ends for the text before the cursor.
+    /// Proposes completions of the text before the cursor.
     pub(super) fn new(
         before: &str,
         commands: &CommandSet,
@@ -78,8 +79,8 @@ impl CompletionMenu {
         } else {
             Vec::new()
         };
-        // Select no item while the completed word is empty: after `/model ` the line is already a
-        // whole command.
+        // Mark no entry while the completed word is empty: after `/model ` the line is already a
+        // complete command.
         let begun = items.first().and_then(|item| before.get(item.start..));
         let is_open = begun.is_some_and(str::is_empty) && !before.ends_with(['/', '@']);
         Self {
@@ -121,7 +122,7 @@ impl CompletionMenu {
         self.chosen.is_some() && (self.is_moved || !self.items.iter().any(is_exact))
     }
 
-    /// Whether Tab alone decides.
+    /// Whether there is only one entry, so that Tab takes it at once.
     pub(super) fn has_one(&self) -> bool {
         self.items.len() == 1
     }
@@ -130,7 +131,7 @@ impl CompletionMenu {
         self.items.is_empty()
     }
 
-    /// Moves the choice, from the last to the first.
+    /// Moves the mark up or down, and from one end of the menu to the other.
     pub(super) fn move_choice(&mut self, is_up: bool) {
         let n = self.items.len().max(1);
         self.is_moved = true;
@@ -164,7 +165,8 @@ impl CompletionMenu {
     }
 }
 
-/// Files that begin with the last word of a command, which is in the workspace.
+/// Returns the files whose path begins with the last word of a shell command, relative to the
+/// workspace.
 fn shell_files(before: &str, workspace: &Path) -> Vec<LineCompletion> {
     let start = before.rfind([' ', '\t', '!', '=', '>', '<', '|', ';', '&']);
     let start = start.map_or(0, |at| at + 1);
@@ -205,8 +207,8 @@ fn shell_files(before: &str, workspace: &Path) -> Vec<LineCompletion> {
     found
 }
 
-/// Returns the files that match the typed text: first files whose name begins with the text, then
-/// files that contain it.
+/// Returns the files that match the typed text: first those whose path begins with the text, then
+/// those whose name does, then those whose path contains it.
 fn matching_files<'a>(files: &'a [String], begun: &str) -> Vec<&'a str> {
     let begun = begun.to_lowercase();
     let rank = |file: &str| {

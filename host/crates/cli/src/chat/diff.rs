@@ -1,4 +1,4 @@
-//! Changes of files by the built-in tools, as lines with their numbers.
+//! Shows changes of files by the built-in tools as diffs with line numbers.
 //!
 //! A file is read when its tool starts and again when it ends, in the task that runs the tool, so
 //! that the diff shows the actual change on disk. Start from [`ChatDiffs`].
@@ -14,7 +14,7 @@ use super::super::render::style_text;
 use rind_lib::event::{Event, Stamped};
 use rind_lib::lock::lock;
 
-/// Largest file that is compared.
+/// Maximum size of a file that is compared, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Maximum number of rows of a change that are shown.
@@ -31,7 +31,7 @@ pub(super) struct ChatDiffs(Arc<Mutex<KnownContents>>);
 struct KnownContents {
     before: HashMap<String, (PathBuf, String)>,
     changed: HashMap<String, ChangedFile>,
-    /// Calls whose question showed the whole change.
+    /// Ids of calls whose approval question showed the complete change.
     shown: HashSet<String>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct ChangedFile {
 }
 
 impl ChatDiffs {
-    /// Follows the calls of a session.
+    /// Reads a file when the call that writes it starts, and compares the file when the call ends.
     pub(super) fn observe_event(&self, workspace: &Path, stamped: &Stamped) {
         match &stamped.event {
             Event::ToolStart {
@@ -73,12 +73,13 @@ impl ChatDiffs {
         }
     }
 
-    /// Records that the person approved the change of this call and saw all of it.
+    /// Records that the approval question of this call showed its complete change.
     pub(super) fn note_shown(&self, call: String) {
         lock(&self.0).shown.insert(call);
     }
 
-    /// Returns the change of a call, without rows if its question has shown them.
+    /// Removes and returns the change of a call; empty if the approval question has already shown
+    /// it.
     pub(super) fn take_diff(&self, call: &str) -> ChangedFile {
         let mut known = lock(&self.0);
         let changed = known.changed.remove(call).unwrap_or_default();

@@ -13,7 +13,7 @@ use super::editor::{LineEditor, MARK};
 use super::live::LiveChat;
 use super::screen::ScreenRegion;
 
-/// Lines of the output of the person's own command that are shown while it runs.
+/// Maximum number of output lines that are shown while the person's own command runs.
 const N_LIVE_LINES: usize = 10;
 
 impl LiveChat {
@@ -59,7 +59,8 @@ impl LiveChat {
         layout_region(size, above, editor, below, self.question.is_some())
     }
 
-    /// Returns the rows above the editor: the unfinished answer and the waiting texts.
+    /// Returns the rows above the editor: the unfinished answer, the waiting texts, the running `!`
+    /// command and the open search.
     fn above(&self) -> Vec<String> {
         let mut rows = self.view.live();
         rows.push(String::new());
@@ -117,8 +118,8 @@ impl LiveChat {
     }
 }
 
-/// Lays out an editor between the rows above and below it. Rows above that do not fit are left out from the
-/// top, but for those of a question, whose head stays.
+/// Lays out an editor between the rows above and below it. Drops rows from the top if they do not
+/// all fit, but none of a question, whose first row must stay.
 pub(super) fn layout_region(
     size: TerminalSize,
     above: Vec<String>,
@@ -141,7 +142,7 @@ pub(super) fn layout_region(
     ScreenRegion { rows, cursor }
 }
 
-/// Returns the room for a question beside the line that answers it.
+/// Returns the size of the terminal, and the number of rows that the editor of the answer takes.
 pub(super) fn answer_room(size: TerminalSize, answer: &LineEditor) -> TerminalRoom {
     let laid = answer.layout_rows(size.columns, (size.rows / 2).max(1));
     TerminalRoom {

@@ -1,8 +1,8 @@
-//! The text that a person is writing: the position of the cursor, the effect of keys, the layout in
-//! rows.
+//! Edits the text that a person is writing: the position of the cursor, the effect of keys, the
+//! layout in rows.
 //!
-//! A long paste is one character of the text, shown as a note, until the text is taken. It must not
-//! know terminals or turns. Start from [`LineEditor`].
+//! A long paste is one character of the text, shown as a note, until the text is taken. The module
+//! must not know terminals or turns. Start from [`LineEditor`].
 
 use serde::{Deserialize, Serialize};
 use unicode_segmentation::UnicodeSegmentation;
@@ -10,10 +10,10 @@ use unicode_width::UnicodeWidthStr;
 
 use super::super::render::printable_prose;
 
-/// A paste of more lines is shown as a note.
+/// Maximum number of lines of a paste that is shown in full; a longer one is shown as a note.
 const MAX_PASTED_LINES: usize = 8;
 
-/// A paste of more bytes is shown as a note.
+/// Maximum size in bytes of a paste that is shown in full; a larger one is shown as a note.
 const MAX_PASTED_BYTES: usize = 1_000;
 
 /// First placeholder character for pastes, from a private use area of Unicode.
@@ -25,12 +25,13 @@ const MAX_PASTES: u32 = 0xfff;
 /// Maximum number of states that can be undone.
 const MAX_UNDO: usize = 100;
 
-/// Maximum bytes of a text that is inserted as if typed: each key redraws all of it.
+/// Maximum size in bytes of a text that is inserted as if typed, because each key redraws all of
+/// it. A larger text is inserted as a paste.
 const MAX_OWN_BYTES: usize = 64 << 10;
 
 const TAB: &str = "    ";
 
-/// Mark before the first row, and the blanks before the others.
+/// Prefix of the first row, and then the prefix of all other rows.
 pub(super) const MARK: &str = "› ";
 const HANG: &str = "  ";
 
@@ -56,11 +57,11 @@ pub(super) enum EditorPiece {
     Pasted(String),
 }
 
-/// The text in rows.
+/// Layout of the text in rows.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LaidOutText {
     pub(super) rows: Vec<String>,
-    /// Row and column of the cursor.
+    /// Row and column of the cursor, from 0.
     pub(super) cursor: (usize, usize),
 }
 
@@ -158,7 +159,7 @@ impl LineEditor {
         }
     }
 
-    /// Inserts a text before the current one, on lines of its own; the cursor is at the end.
+    /// Inserts pieces before the current text, on lines of their own; the cursor is at the end.
     pub(super) fn insert_before(&mut self, pieces: &[EditorPiece]) {
         self.keep_undo();
         let rest = std::mem::take(&mut self.text);
@@ -184,7 +185,7 @@ impl LineEditor {
         self.put_paste(text);
     }
 
-    /// Replaces the bytes before the cursor from an offset on.
+    /// Replaces the text between the offset `from`, in bytes, and the cursor.
     pub(super) fn complete_word(&mut self, from: usize, text: &str) {
         self.keep_undo();
         if self.text.is_char_boundary(from) && from <= self.at {
@@ -199,8 +200,8 @@ impl LineEditor {
         self.at = self.target_offset(to);
     }
 
-    /// Moves a line up or down, as near to the column as there are letters. Returns whether there
-    /// was such a line.
+    /// Moves the cursor a line up or down, to the same column or to the end of a shorter line.
+    /// Returns whether there is such a line.
     pub(super) fn go_line(&mut self, is_up: bool) -> bool {
         self.is_typing = false;
         let start = self.target_offset(EditTarget::LineStart);
@@ -222,11 +223,12 @@ impl LineEditor {
         true
     }
 
-    /// Deletes up to a target. Deleted words and lines are kept for [`yank`](Self::yank_text).
+    /// Deletes the text between the cursor and a target. Deleted words and lines are kept for
+    /// [`yank`](Self::yank_text).
     pub(super) fn delete_range(&mut self, to: EditTarget) {
         self.keep_undo();
         let mut target = self.target_offset(to);
-        // At the end of a line, delete the line break.
+        // If the cursor is already at the end or start of its line, delete the line break there.
         if target == self.at && to == EditTarget::LineEnd {
             target = self.target_offset(EditTarget::Right);
         } else if target == self.at && to == EditTarget::LineStart {
@@ -255,7 +257,8 @@ impl LineEditor {
         self.is_typing = false;
     }
 
-    /// Lays the text out in rows of at most `columns`, and returns the rows around the cursor.
+    /// Lays the text out in rows of at most `columns` columns, and returns at most `max_rows` rows,
+    /// among them the row of the cursor.
     pub(super) fn layout_rows(&self, columns: usize, max_rows: usize) -> LaidOutText {
         let mut rows = vec![MARK.to_owned()];
         let mut width = MARK.width();
@@ -310,7 +313,7 @@ impl LineEditor {
         }
     }
 
-    /// Returns the paste of a placeholder character.
+    /// Returns the paste for which a placeholder character stands; `None` for other characters.
     fn pasted_text(&self, character: char) -> Option<&str> {
         let number = u32::from(character).checked_sub(FIRST_PASTE)?;
         let paste = self.pastes.get(usize::try_from(number).ok()?);
@@ -342,7 +345,7 @@ impl LineEditor {
         self.at += letter.len_utf8();
     }
 
-    /// Inserts text of the user, which is shown in full whatever its length.
+    /// Inserts text of the user, which is shown in full up to [`MAX_OWN_BYTES`].
     fn put_own(&mut self, text: &str) {
         if text.len() > MAX_OWN_BYTES {
             return self.put_paste(text);
@@ -367,7 +370,7 @@ impl LineEditor {
         self.is_typing = false;
     }
 
-    /// Keeps the state for [`undo`](Self::undo_edit).
+    /// Saves the state for [`undo`](Self::undo_edit).
     fn keep_undo(&mut self) {
         self.is_typing = false;
         if self.undo.last().is_none_or(|(text, _)| *text != self.text) {
@@ -400,7 +403,7 @@ impl LineEditor {
     }
 }
 
-/// A text whose lines end as ours do.
+/// Replaces the line breaks CR LF and CR by LF.
 fn join_lines(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }

@@ -12,7 +12,7 @@ use super::super::render::{printable_prose, warning_text};
 use super::live::LiveChat;
 use rind_lib::tool::process::foreground::run_with_file;
 
-/// Editor where neither variable names one.
+/// Editor if neither `VISUAL` nor `EDITOR` is set.
 const USUAL: &str = "vi";
 
 /// Opens the text being written in `$VISUAL` or `$EDITOR`, and takes over the saved text.

@@ -1,4 +1,4 @@
-//! History of the texts that a person sent, in this chat and in earlier ones, kept in a file.
+//! Keeps the history of the texts that a person sent, in this chat and in earlier ones, in a file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -9,26 +9,27 @@ use serde::{Deserialize, Serialize};
 
 use super::editor::EditorPiece;
 
-/// Name of the file in the folder for data. A line is one text: a JSON string, or an array of pieces
-/// where a part was pasted.
+/// Name of the history file in the data folder. Each line is one text: a JSON string, or an array
+/// of pieces if a part was pasted.
 const FILE: &str = "history";
 
 /// Maximum number of texts that are read.
 const MAX_TEXTS: usize = 1_000;
 
-/// File size at which the file is rewritten with its last texts only.
+/// File size in bytes above which the file is rewritten with its last texts only.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Longest text that is kept.
+/// Maximum size of a text that is kept, in bytes.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
 #[derive(Debug, Default)]
 pub(super) struct ChatHistory {
     path: PathBuf,
     texts: Vec<HistoryText>,
-    /// The shown entry, counted from the last one; `None` is the text being written.
+    /// Index of the shown entry, counted back from the newest; `None` if the text being written is
+    /// shown.
     at: Option<usize>,
-    /// Unsent text of the editor when browsing of the history began.
+    /// Text in the editor, not sent yet, when the person began to browse the history.
     begun: Vec<EditorPiece>,
 }
 
@@ -55,7 +56,8 @@ impl HistoryText {
         }
     }
 
-    /// Whether a typed part contains a text, in letters of either case.
+    /// Whether a typed part contains `text`, which must be in lower case. Ignores the case of the
+    /// part.
     fn has_typed(&self, text: &str) -> bool {
         let has = |own: &str| own.to_lowercase().contains(text);
         match self {
@@ -114,7 +116,8 @@ impl ChatHistory {
         true
     }
 
-    /// Returns the text before the one that is shown; `now` is shown again after the newest.
+    /// Returns the next older text. `now` is the current text of the editor, which
+    /// [`Self::newer_line`] returns after the newest text.
     pub(super) fn older_line(&mut self, now: &[EditorPiece]) -> Option<Vec<EditorPiece>> {
         let at = self.at.map_or(0, |at| at + 1);
         let text = self.texts.len().checked_sub(at + 1)?;
@@ -125,7 +128,7 @@ impl ChatHistory {
         self.texts.get(text).map(HistoryText::pieces)
     }
 
-    /// Returns the text after the one that is shown.
+    /// Returns the next newer text, and after the newest one the text that was not sent yet.
     pub(super) fn newer_line(&mut self) -> Option<Vec<EditorPiece>> {
         let at = self.at?;
         self.at = at.checked_sub(1);
@@ -138,8 +141,8 @@ impl ChatHistory {
         }
     }
 
-    /// Returns the newest text older than `before` that contains these letters, and its index,
-    /// counted from the last text.
+    /// Returns the newest text that contains `letters` in any case, and its index, counted back
+    /// from the newest. Searches only texts older than the index `before`.
     pub(super) fn find_line(
         &self,
         letters: &str,
@@ -152,7 +155,7 @@ impl ChatHistory {
         Some((at, found.pieces()))
     }
 
-    /// Opens the file with mode 0600.
+    /// Opens the file, to append or, if `is_new`, to rewrite it. A created file has mode 0600.
     fn open_file(&self, is_new: bool) -> std::io::Result<File> {
         let mut options = OpenOptions::new();
         options.create(true).mode(0o600);

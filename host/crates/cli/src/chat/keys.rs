@@ -1,15 +1,16 @@
-//! Keys and pastes from the bytes of a terminal in raw mode.
+//! Decodes keys and pastes from the bytes of a terminal in raw mode.
 //!
-//! Owns the decoding and nothing else. `crossterm` decodes only what it reads itself from the
-//! terminal: it drops the answer about the background, and leaves no way to hand unread bytes over
-//! or to stop reading while another program has the terminal. Start from [`KeyDecoder`].
+//! Owns only the decoding. `crossterm` is not used, because it decodes only bytes that it reads
+//! from the terminal itself: it drops the answer about the background, and has no way to pass on
+//! unread bytes or to stop reading while another program has the terminal. Start from
+//! [`KeyDecoder`].
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeyInput {
     Key(TypedKey),
     /// Text of one bracketed paste, unchanged.
     Paste(String),
-    /// Whether the terminal is in front from now on.
+    /// Whether the terminal has the focus from now on.
     Focus(bool),
     /// Answer to [`ASK_LOOKS`]: whether the background is light.
     Background(bool),
@@ -58,7 +59,7 @@ impl TypedKey {
         }
     }
 
-    /// The key with the modifiers as `xterm` counts them: one more than the sum of shift 1, alt 2
+    /// Returns the key with modifiers in the encoding of `xterm`: 1 plus the sum of shift 1, alt 2
     /// and control 4.
     fn with_modifiers(self, modifiers: u32) -> Self {
         let bits = modifiers.saturating_sub(1);
@@ -71,30 +72,30 @@ impl TypedKey {
     }
 }
 
-/// Asks for the color of the background, and then for something that every terminal answers: if
-/// only the second answer arrives, the terminal does not report its background.
+/// Query for the color of the background, followed by a query that every terminal answers: if only
+/// the second answer arrives, the terminal does not report its background.
 pub(super) const ASK_LOOKS: &str = "\x1b]11;?\x1b\\\x1b[c";
 
 const ESC: u8 = 0x1b;
 const PASTE_END: &[u8] = b"\x1b[201~";
 
-/// Longest control sequence. Terminals send no longer ones.
+/// Maximum length of a control sequence, in bytes. Terminals send no longer ones.
 const MAX_SEQUENCE_BYTES: usize = 64;
 
-/// Bytes that are not a whole key yet.
+/// Decodes the bytes of a terminal, and keeps those that are not a complete key yet.
 #[derive(Debug, Default)]
 pub(super) struct KeyDecoder {
     pending: Vec<u8>,
     paste: Option<Vec<u8>>,
-    /// Whether an answer to [`ASK_LOOKS`] may come. Without one the same bytes are keys.
+    /// Whether answers to [`ASK_LOOKS`] are expected. Otherwise the same bytes are decoded as keys.
     is_asked: bool,
 }
 
-/// Start of the pending bytes.
+/// Input at the start of the pending bytes.
 enum SequenceBegin {
     /// A complete key sequence of this many bytes; `None` if the sequence has no meaning here.
     Whole(Option<TypedKey>, usize),
-    /// The mark before a paste.
+    /// Start mark of a paste, of this many bytes.
     Paste(usize),
     /// Report of the terminal, of this many bytes.
     Told(KeyInput, usize),
@@ -102,7 +103,7 @@ enum SequenceBegin {
 }
 
 impl KeyDecoder {
-    /// Takes the bytes that were read, and returns the complete inputs.
+    /// Adds bytes that were read, and returns the inputs that are now complete.
     pub(super) fn feed_bytes(&mut self, bytes: &[u8]) -> Vec<KeyInput> {
         self.pending.extend_from_slice(bytes);
         let mut inputs = Vec::new();
@@ -233,7 +234,7 @@ fn read_wide(bytes: &[u8]) -> SequenceBegin {
     }
 }
 
-/// An answer after `ESC ]`, such as `11;rgb:1e1e/1e1e/1e1e`, up to a bell or `ESC \`.
+/// Decodes an answer after `ESC ]`, such as `11;rgb:1e1e/1e1e/1e1e`, up to a bell or `ESC \`.
 fn read_answer(rest: &[u8]) -> SequenceBegin {
     let Some(end) = rest.iter().position(|byte| matches!(*byte, 0x07 | ESC)) else {
         return match rest.len() > MAX_SEQUENCE_BYTES {
@@ -256,8 +257,8 @@ fn read_answer(rest: &[u8]) -> SequenceBegin {
     }
 }
 
-/// Whether a color is nearer to white than to black for the eye, as `rgb:RRRR/GGGG/BBBB` with one to
-/// four digits for each part.
+/// Whether a color looks nearer to white than to black. Its format is `rgb:RRRR/GGGG/BBBB` with one
+/// to four digits for each part.
 fn is_light_color(color: &str) -> Option<bool> {
     let (_, parts) = color.split_once(':')?;
     let part = |text: &str| {
@@ -276,7 +277,7 @@ fn is_light_color(color: &str) -> Option<bool> {
     }
 }
 
-/// A sequence after `ESC [`.
+/// Decodes a sequence after `ESC [`.
 fn read_control(rest: &[u8]) -> SequenceBegin {
     let Some(end) = rest.iter().position(|byte| (0x40..=0x7e).contains(byte)) else {
         return match rest.len() > MAX_SEQUENCE_BYTES {
@@ -328,7 +329,7 @@ fn cursor_key(last: u8) -> Option<TypedKey> {
     }))
 }
 
-/// The key of a Unicode code point, as terminals send it with modifiers.
+/// Returns the key of a Unicode code point, which terminals send for a key with modifiers.
 fn of_code(code: u32) -> Option<TypedKey> {
     Some(TypedKey::plain_key(match code {
         13 => KeyCode::Enter,

@@ -1,4 +1,4 @@
-//! The end of a chat: restores the terminal, closes the session in order, and loses no typed text.
+//! Ends a chat: restores the terminal, closes the session in order, and loses no typed text.
 
 use super::super::exit_code::ExitStatus;
 use super::super::render::{self, WARN, printable_text, style_text};
@@ -65,7 +65,7 @@ fn farewell(chat: &LiveChat) -> String {
     super::farewell_line(&chat.id, chat.view.status.cost_usd)
 }
 
-/// Ends the screen; a text that was typed and not sent stays visible on it.
+/// Ends the drawing and restores the terminal. A text that was typed but not sent stays visible.
 fn end_screen(chat: &mut LiveChat) {
     let Some(redirected) = chat.redirected.take() else {
         return;

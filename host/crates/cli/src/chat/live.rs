@@ -1,6 +1,6 @@
-//! The chat at a terminal: waits for keys, events and questions, and redraws after each.
+//! Runs the chat at a terminal: waits for keys, events and questions, and redraws after each.
 //!
-//! A key is drawn at once; output of the model at most every [`FRAME`]. `press` maps keys to
+//! A key is drawn at once; output of the model at most once per [`FRAME`]. `press` maps keys to
 //! actions, `waiting` handles texts that are sent while a turn runs, `leave` ends the chat. Start
 //! from [`run_live`].
 
@@ -63,13 +63,13 @@ use rind_operator::setup::OperatorSetup;
 /// screen within 10 ms: the timer rounds up to a millisecond, and an update takes about one.
 const FRAME: Duration = Duration::from_millis(5);
 
-/// Interval at which the seconds of a wait are counted.
+/// Interval at which the elapsed seconds of a wait are redrawn.
 const TICK: Duration = Duration::from_millis(250);
 
 /// Maximum number of events that are handled before other sources get their turn.
 const MAX_EVENTS: usize = 256;
 
-/// Messages of a resumed session that are shown.
+/// Maximum number of messages of a resumed session that are shown.
 const MAX_EARLIER: usize = 12;
 
 pub(super) struct LiveChat {
@@ -77,7 +77,7 @@ pub(super) struct LiveChat {
     pub(super) screen: ChatScreen,
     pub(super) view: ChatView,
     pub(super) editor: LineEditor,
-    /// The line that answers a question.
+    /// Editor of the answer to the open question.
     pub(super) answer: LineEditor,
     pub(super) history: ChatHistory,
     pub(super) worker: ChatWorker,
@@ -86,61 +86,61 @@ pub(super) struct LiveChat {
     pub(super) approvals: Arc<SessionApprovals>,
     pub(super) question: Option<OpenQuestion>,
     pub(super) last_key: Instant,
-    /// Time at which the last question went away.
+    /// Time at which the last question was closed.
     pub(super) closed: Option<Instant>,
-    /// Texts that wait for the turn, by their numbers.
+    /// Texts that wait in the queue of the running turn, by their numbers in the queue.
     pub(super) waiting: HashMap<u64, TypedLine>,
-    /// Time of the Ctrl-C that ended the turn.
+    /// Time at which a key last interrupted a turn or a command, or Ctrl-C cleared the text.
     pub(super) interrupted: Option<Instant>,
-    /// Whether the Ctrl-C cleared a text that is not kept in the history.
+    /// Whether the last Ctrl-C cleared a text that is not kept in the history.
     pub(super) is_dropped: bool,
     /// Time of a Ctrl-C on an empty line: a second Ctrl-C soon after it quits.
     pub(super) quitting: Option<Instant>,
     pub(super) menu: CompletionMenu,
-    /// The open list of models or sessions.
+    /// The open list of models, sessions or tool calls.
     pub(super) picker: Option<ChatPicker>,
     /// The open search of the history.
     pub(super) search: Option<HistorySearch>,
     pub(super) shell: ChatShell,
-    /// Images of the clipboard, which are removed with the chat.
+    /// Temporary files with images from the clipboard, which are removed when the chat ends.
     pub(super) pasted: Vec<tempfile::NamedTempFile>,
-    /// Files of the workspace, as of the last search.
+    /// Files of the workspace, which are listed again when `looked` is too old.
     pub(super) files: Vec<String>,
     pub(super) looked: Option<Instant>,
-    /// Resources of MCP servers.
+    /// Resources of MCP servers that a text can name.
     pub(super) resources: ChatResources,
-    /// Whether the server was asked for its models.
+    /// Whether the provider's server was asked which models it has.
     pub(super) has_asked_models: bool,
     /// Name of the model that the person chose in this chat, as typed.
     pub(super) chosen_model: Option<String>,
-    /// Name of a chosen model that the server may not have.
+    /// Name of the chosen model, until the list of the server shows whether it exists.
     pub(super) unchecked_model: Option<String>,
     found: UnboundedReceiver<FoundChoices>,
     pub(super) finder: UnboundedSender<FoundChoices>,
     /// Mode of approval.
     pub(super) switch: ModeSwitch,
-    /// Whether Shift-Tab reaches the mode that asks nothing.
+    /// Whether Shift-Tab also reaches the mode `full`, in which nothing is asked.
     pub(super) has_full_mode: bool,
     /// Whether the last turn began in plan mode.
     is_planning: bool,
-    /// The answer to the question about a plan.
+    /// Receiver of the answer to the question whether to carry out a plan.
     pub(super) plan: Option<oneshot::Receiver<AskedAnswer>>,
     /// Id of the session.
     pub(super) id: Arc<str>,
-    /// Whether the session had turns before.
+    /// Whether the session had turns before this chat.
     pub(super) is_resumed: bool,
-    /// Reason for which the chat is to end.
+    /// Requested way to leave; the chat ends once this is set.
     pub(super) leaving: Option<ChatExit>,
     pub(super) setup: OperatorSetup,
     pub(super) asked: VecDeque<TerminalQuestion>,
     pub(super) events: UnboundedReceiver<Stamped>,
     pub(super) questions: UnboundedReceiver<TerminalQuestion>,
-    /// Lines that other parts of the program write.
+    /// Text that other parts of the program print during the chat.
     pub(super) written: UnboundedReceiver<String>,
     pub(super) redirected: Option<RedirectedOutput>,
     /// Telemetry of the session, sent at the end.
     pub(super) telemetry: Option<Telemetry>,
-    /// Programs that follow the session.
+    /// Programs that receive the events of the session.
     pub(super) programs: FollowingPrograms,
     pub(super) signals: ChatSignals,
     pub(super) last_draw: Instant,
@@ -149,21 +149,22 @@ pub(super) struct LiveChat {
 
 pub(super) struct ChatSignals {
     resized: Signal,
-    /// Ctrl-C in a program that has the terminal for a while: no key sends it here.
+    /// SIGINT from Ctrl-C in another program that has the terminal for a while. In raw mode Ctrl-C
+    /// is a key and sends no signal.
     pub(super) interrupted: Signal,
-    /// `kill`, and the end of the terminal.
+    /// Signals of `kill`, of `Ctrl-\` and of a closed terminal.
     pub(super) ended: AnySignal,
 }
 
-/// Way out of a chat.
+/// Next step after a chat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ChatExit {
     Quit(ExitStatus),
-    /// Another session, by its full id.
+    /// Continue another session, by its full id.
     Resume(String),
-    /// A new session, which asks this model.
+    /// Begin a new session, with this model if there is one.
     New(Option<String>),
-    /// The same session, with settings, plugins and skills that are read again.
+    /// Continue the session with this id, after settings, plugins and skills were read again.
     Reload(String),
 }
 
@@ -179,10 +180,10 @@ enum ChatOccurrence {
     Found(FoundChoices),
     Planned(Option<AskedAnswer>),
     Resized,
-    /// The hint that the next Ctrl-C quits has become untrue.
+    /// The time in which the next Ctrl-C would quit has passed, so the hint about it must go.
     Faded,
     Ended,
-    /// A frame is due, or a second has passed.
+    /// A redraw is due: a frame, a tick of the clock, or a question whose wait is over.
     Draw,
 }
 
@@ -362,7 +363,7 @@ impl LiveChat {
         }
     }
 
-    /// Whether a time on the screen continues.
+    /// Whether the screen shows an elapsed time that must be redrawn.
     fn has_clock(&self) -> bool {
         self.worker.is_running() || self.shell.running().is_some() || self.view.status.has_clock()
     }

@@ -1,7 +1,7 @@
-//! Searches that run while the keys stay responsive: files and models to complete, models and
-//! sessions to choose from.
+//! Runs searches in the background, so that keys stay responsive: files and models to complete,
+//! models and sessions to choose from.
 //!
-//! Everything here runs on other threads and tasks; its results come back as [`FoundChoices`].
+//! The searches run on other threads and tasks; their results come back as [`FoundChoices`].
 
 use super::clipboard;
 use super::slash;
@@ -21,7 +21,7 @@ use rind_lib::host::{ListedResource, PartialText};
 use rind_lib::session::SessionStore;
 use rind_mcp::origin_of;
 
-/// Time after which the files of the workspace are looked for again.
+/// Age from which on the list of the workspace's files is read again.
 const STALE: Duration = Duration::from_secs(5);
 
 /// Maximum wait for a server to list its models.
@@ -34,7 +34,7 @@ const MAX_SESSIONS: usize = 500;
 const MODEL: &str = "model";
 const RESUME: &str = "resume";
 
-/// Name of the list of tool calls, whose choice runs no command.
+/// Name of the list of tool calls. A choice opens the call and runs no command.
 const CALLS: &str = "calls";
 
 /// Result of a search.
@@ -42,7 +42,7 @@ pub(super) enum FoundChoices {
     Files(Vec<String>),
     /// Resources of this MCP server, or the reason why there are none.
     Resources(String, Result<Vec<ListedResource>, String>),
-    /// Ends of this text before the cursor, by an MCP server.
+    /// Completions of this text, which was before the cursor, by an MCP server.
     Completed(String, Result<Vec<LineCompletion>, String>),
     /// Names of the models, or the reason why there are none.
     Models(Result<Vec<String>, String>),
@@ -90,8 +90,8 @@ impl LiveChat {
         });
     }
 
-    /// Asks an MCP server to complete an argument of its prompt, or an address of its templates.
-    /// Returns whether a server was asked.
+    /// Asks an MCP server to complete an argument of one of its prompts, or the URI of one of its
+    /// resources. Returns whether a server was asked.
     pub(super) fn complete_at_server(&mut self) -> bool {
         let before = self.editor.before().to_owned();
         let commands = self.worker.commands();
@@ -192,7 +192,8 @@ impl LiveChat {
         self.ask_models();
     }
 
-    /// Opens the list for a command that was typed without an argument. Returns whether it has one.
+    /// Opens the list of choices for a command that was typed without an argument. Returns false if
+    /// the command has no such list.
     pub(super) fn open_picker(&mut self, line: &str) -> bool {
         match line.trim_end().strip_prefix('/') {
             Some(MODEL) => {

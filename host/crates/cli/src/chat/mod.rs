@@ -56,7 +56,7 @@ use rind_lib::host::Session;
 use rind_lib::session::{SessionHead, SessionStore};
 use rind_operator::settings::SessionChoice;
 
-/// Maximum number of templates that cannot be used and are named at the start.
+/// Maximum number of unusable templates that are named at the start.
 const MAX_FAULTS: usize = 5;
 
 /// Maximum number of sessions that are offered for continuing.
@@ -79,7 +79,7 @@ pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
         (false, other) => other.map(str::to_owned),
     };
     let (mut resume, mut prompt, mut args) = (resume, args.prompt.clone(), args);
-    // The modes that were chosen hold in the next session of this chat too.
+    // Keep the chosen approval mode for the next session of this chat.
     let mut mode = None;
     let mut programs = FollowingPrograms::open_programs(args.open.events.as_deref(), None)?;
     loop {
@@ -141,20 +141,21 @@ fn farewell_line(id: &str, cost_usd: f64) -> String {
     format!("session {id}{cost} · to continue: rind -c, or rind -r {id}")
 }
 
-/// Turn that was interrupted when the program ended.
+/// Note about the turn that was interrupted when the program ended.
 struct InterruptedNote {
     /// Line that describes the interrupted turn.
     text: String,
-    /// Whether the turn continues without input of the user.
+    /// Whether the turn continues by itself, without input of the user.
     continues: bool,
 }
 
-/// Shows the turn that was interrupted when the program ended, and whether it continues by itself.
-/// `stop` is the key that stops it.
+/// Describes the turn that was interrupted when the program ended, and whether it continues by
+/// itself; `None` if there is none. `stop` is the key that stops it.
 ///
-/// The person did not end that turn: an interrupt ends a turn in order. A first prompt of the person
-/// takes the place of the rest, and a turn that was cut off again waits, as it may be what ends the
-/// program.
+/// The person did not end that turn: an interrupt by the person ends a turn in order. A first
+/// prompt of the person replaces the rest of the turn. A turn that was interrupted again after it
+/// had been continued does not continue by itself, because that turn may be the cause for the end
+/// of the program.
 fn interrupted_note(session: &Session, has_prompt: bool, stop: &str) -> Option<InterruptedNote> {
     let interrupted = session.interrupted()?;
     let turn = interrupted.turn;
@@ -182,7 +183,7 @@ fn warn_of_faults(commands: &CommandSet) {
     }
 }
 
-/// Chats in a session that is open, to its end.
+/// Runs the chat in an open session, until the chat ends.
 pub(super) async fn in_session(
     opened: open::OpenedSession,
     commands: Arc<CommandSet>,
@@ -198,7 +199,7 @@ pub(super) async fn in_session(
     };
     Ok(match left {
         ChatExit::Quit(exit) => exit,
-        // The plugin under development is replaced in this session only.
+        // Do not switch sessions: the plugin under development is replaced in this session only.
         ChatExit::Resume(id) | ChatExit::Reload(id) => {
             render::print_note(&format!(
                 "a chat with a plugin under development cannot switch to another session; to chat there: rind chat --resume {id}"
@@ -230,7 +231,7 @@ async fn pick_session(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Opt
     if rows.is_empty() {
         bail_usage!("there is no session yet; `rind chat` begins one");
     }
-    // Sessions of this folder come first; the others are shown with theirs.
+    // Sessions of this folder come first; other sessions are shown with their folder.
     rows.sort_by_key(|row| !render::session::is_of_folder(row, &paths.workspace));
     let find = |text: &str| -> Vec<&SessionHead> {
         let text = text.to_lowercase();
@@ -247,7 +248,8 @@ async fn pick_session(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Opt
         let found = find(&wanted);
         match ask_session(&found, &paths.workspace, &wanted, missed.as_deref()).await {
             Some(PickedSession::Of(id)) => return Ok(Some(id)),
-            // The list stays, so that its numbers continue to name the sessions on the screen.
+            // If no session matches, keep the list: its numbers still name the sessions on the
+            // screen.
             Some(PickedSession::Search(text)) if find(&text).is_empty() => missed = Some(text),
             Some(PickedSession::Search(text)) => (wanted, missed) = (text, None),
             Some(PickedSession::None) | None => return Ok(None),
@@ -263,9 +265,10 @@ enum PickedSession {
     Search(String),
 }
 
-/// Asks for one of these sessions, the first of which are shown with their age and length.
+/// Asks for one of the sessions, and lists the first ones with their age and length.
 ///
-/// `found` are those that have the text `wanted`; no session has `missed`, the text that was searched last.
+/// `found` are the sessions that contain the text `wanted`. `missed` is the text that was searched
+/// last, if no session contains it.
 async fn ask_session(
     found: &[&SessionHead],
     workspace: &Path,

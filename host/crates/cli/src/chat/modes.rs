@@ -1,8 +1,8 @@
-//! Modes of approval in a chat: Shift-Tab, and the question whether a plan is carried out.
+//! Switches between approval modes in a chat, and asks whether to carry out a plan.
 
 use tokio::sync::oneshot;
 
-use super::super::approve::{AskedAnswer, AskedQuestion, NO, OwnQuestion, TerminalQuestion};
+use super::super::approve::{AskedAnswer, AskedQuestion, CommandQuestion, NO, TerminalQuestion};
 use super::super::question::{QuestionLine, QuestionScreen};
 use super::super::render::{DIM, WARN, style_text};
 use super::live::LiveChat;
@@ -13,7 +13,7 @@ use rind_lib::tool::policy::{ApprovalMode, CARRY_OUT_PLAN};
 const YES: &str = "yes";
 const ACCEPT: &str = "accept";
 
-/// Switches to the next mode.
+/// Switches to the next approval mode.
 pub(super) fn switch_mode(chat: &mut LiveChat) {
     let next = chat.switch.mode().next(chat.has_full_mode);
     chat.switch.set(next);
@@ -21,7 +21,7 @@ pub(super) fn switch_mode(chat: &mut LiveChat) {
     chat.view.say_line(style_text(DIM, words));
 }
 
-/// Asks whether the plan of the turn that has just ended is carried out.
+/// Asks whether to carry out the plan of the turn that has just ended.
 pub(super) fn ask_about_plan(chat: &mut LiveChat) {
     let (answer, answered) = oneshot::channel();
     let head = QuestionLine::new("")
@@ -37,7 +37,7 @@ pub(super) fn ask_about_plan(chat: &mut LiveChat) {
         keys: "[y]es, [a]ccept edits, or [n]o".to_owned(),
         ..QuestionScreen::default()
     };
-    let question = AskedQuestion::Own(OwnQuestion {
+    let question = AskedQuestion::Command(CommandQuestion {
         screen,
         words: vec![YES, ACCEPT, NO],
     });
@@ -45,12 +45,12 @@ pub(super) fn ask_about_plan(chat: &mut LiveChat) {
     chat.plan = Some(answered);
 }
 
-/// Carries out the plan if the person approved it.
+/// Carries out the plan, in the chosen approval mode, if the person approved it.
 pub(super) fn plan_answered(chat: &mut LiveChat, answer: Option<AskedAnswer>) {
     chat.plan = None;
     let mode = match answer {
-        Some(AskedAnswer::Own(YES)) => ApprovalMode::Ask,
-        Some(AskedAnswer::Own(ACCEPT)) => ApprovalMode::AcceptEdits,
+        Some(AskedAnswer::Command(YES)) => ApprovalMode::Ask,
+        Some(AskedAnswer::Command(ACCEPT)) => ApprovalMode::AcceptEdits,
         _ => return,
     };
     if chat.worker.is_running() || chat.leaving.is_some() {

@@ -7,7 +7,7 @@
 use super::tty;
 use rind_operator::chat::ChatNotify;
 
-/// Reason to call the person.
+/// Reason to notify the person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotifyReason {
     TurnEnded,
@@ -42,10 +42,10 @@ impl ChatNotifier {
         self.is_in_front = is_in_front;
     }
 
-    /// Calls the person, unless the terminal is in front.
+    /// Notifies the person, unless the terminal has the focus.
     pub(super) fn notify(&self, reason: NotifyReason) {
         if let Some(signal) = self.signal(reason) {
-            // The chat notices by itself when the terminal is gone.
+            // Ignore the error: the chat notices by itself that the terminal is gone.
             let _ = tty::put_text(&signal);
         }
     }

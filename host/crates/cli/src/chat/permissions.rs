@@ -3,10 +3,11 @@
 use super::super::render::{BOLD, DIM, WARN, one_line, style_text};
 use rind_lib::tool::approval::SessionApprovals;
 
-/// Longest part of calls that is shown, in characters.
+/// Maximum length of the text that describes the approved calls, in characters.
 const WIDTH: usize = 400;
 
-/// Lists the approvals of the session, or revokes one. Returns lines for the person.
+/// Lists the approvals of the session, or revokes the one with this number. Returns lines for the
+/// person.
 pub(super) fn permissions_command(approvals: &SessionApprovals, number: &str) -> Vec<String> {
     let approved = approvals.approved();
     if number.is_empty() {

@@ -1,25 +1,26 @@
-//! A list above the editor from which a person chooses one entry: models, sessions, tool calls.
+//! Shows a list above the editor, from which a person chooses one entry: a model, a session, a tool
+//! call.
 //!
-//! Typed letters narrow the list. The module must not know the meaning of an entry, which mostly is
-//! the argument of a slash command. Start from [`ChatPicker`].
+//! Typed letters narrow the list. The module must not know the meaning of an entry, which in most
+//! lists is the argument of a slash command. Start from [`ChatPicker`].
 
 use super::super::render::{BOLD, DIM, one_line, style_text};
 use super::editor::LineEditor;
 use super::keys::{KeyCode, KeyInput, TypedKey};
 
-/// Entries that are shown at once, on a screen with room for them.
+/// Maximum number of entries that are shown at once.
 const MAX_SHOWN: usize = 10;
 
-/// Rows of the screen that the list leaves to others.
+/// Number of rows of the screen that the list leaves free.
 const SPARE_ROWS: usize = 6;
 
-/// Longest part of an entry that is shown, in characters.
+/// Maximum length of an entry that is shown, in characters.
 const WIDTH: usize = 200;
 
 /// An entry to choose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PickerEntry {
-    /// Argument of the command that the choice runs.
+    /// Argument of the command that the choice runs, or the number of a tool call.
     pub(super) value: String,
     /// Short description.
     pub(super) about: String,
@@ -29,7 +30,7 @@ pub(super) struct ChatPicker {
     title: &'static str,
     /// Name of the command that the choice runs.
     pub(super) command: &'static str,
-    /// `None` until the entries are known.
+    /// Entries of the list; `None` until they are known.
     entries: Option<Vec<PickerEntry>>,
     /// Text that is shown if there are no entries.
     why_empty: String,
@@ -42,7 +43,7 @@ pub(super) struct ChatPicker {
 pub(super) enum PickerEffect {
     Stays,
     Closed,
-    /// This entry was chosen.
+    /// The entry with this value was chosen.
     Chosen(String),
 }
 
@@ -58,20 +59,20 @@ impl ChatPicker {
         }
     }
 
-    /// Sets the entries; `why_empty` is shown where there are none.
+    /// Sets the entries; `why_empty` is shown if there are none.
     pub(super) fn fill(&mut self, entries: Vec<PickerEntry>, why_empty: impl Into<String>) {
         self.entries = Some(entries);
         self.why_empty = why_empty.into();
         self.chosen = 0;
     }
 
-    /// Chooses the entry with this value, if there is one.
+    /// Marks the entry with this value, or the first entry if there is none.
     pub(super) fn choose_value(&mut self, value: &str) {
         let at = self.found().iter().position(|entry| entry.value == value);
         self.chosen = at.unwrap_or(0);
     }
 
-    /// Entries that contain every typed word, in letters of either case.
+    /// Returns the entries that contain every typed word, ignoring case.
     fn found(&self) -> Vec<&PickerEntry> {
         let query = self.query.whole().to_lowercase();
         let words: Vec<&str> = query.split_whitespace().collect();
@@ -124,7 +125,7 @@ impl ChatPicker {
         }
     }
 
-    /// Returns the rows of the list on a screen with so many rows.
+    /// Returns the rows of the list on a screen with `n_rows` rows.
     pub(super) fn rows(&self, n_rows: usize) -> Vec<String> {
         let found = self.found();
         let mut rows = vec![style_text(BOLD, self.title)];

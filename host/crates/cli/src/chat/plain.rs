@@ -1,8 +1,8 @@
-//! The chat in lines: for screen readers, simple terminals and pipes. Nothing on the screen changes
-//! once it is written.
+//! Runs the chat in lines, for screen readers, simple terminals and pipes. Nothing on the screen
+//! changes once it is written.
 //!
-//! At a terminal a line that is typed while a turn runs steers it; from a pipe each line waits
-//! until the turn before has ended.
+//! At a terminal a line that is typed while a turn runs steers the turn; from a pipe each line
+//! waits until the previous turn has ended.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ use rind_operator::model;
 use rind_operator::settings::ModelSelection;
 use rind_operator::setup::OperatorSetup;
 
-/// Time in which a second Ctrl-C quits.
+/// Maximum time between two Ctrl-C of which the second quits.
 const TWICE: Duration = Duration::from_secs(1);
 
 struct PlainChat {
@@ -55,7 +55,7 @@ struct PlainChat {
     chosen_model: Option<String>,
     worker: ChatWorker,
     steering: SteerHandle,
-    /// Resources of MCP servers.
+    /// Resources of MCP servers that a text can name.
     materials: SessionMaterials,
     approvals: Arc<SessionApprovals>,
     setup: OperatorSetup,
@@ -67,11 +67,11 @@ struct PlainChat {
     interrupts: Signal,
     ended: AnySignal,
     interrupted: Option<Instant>,
-    /// Whether a person types, and no pipe.
+    /// Whether a person types the input, so that it does not come from a pipe.
     is_typed: bool,
     /// Whether there is no more input.
     is_over: bool,
-    /// End of the last turn.
+    /// Exit status of the last turn.
     last: ExitStatus,
     leaving: Option<ChatExit>,
 }
@@ -202,7 +202,8 @@ impl PlainChat {
         });
     }
 
-    /// Finds the resources that a text names; `None`, after saying why, if it cannot be sent.
+    /// Finds the resources that a text names. If the text cannot be sent, prints why and returns
+    /// `None`.
     fn find_resources(&self, text: &str) -> Option<Vec<ResourceMention>> {
         let is_running = self.worker.is_running();
         let found = find_in_line(text, &self.materials, self.is_typed, is_running);
@@ -210,8 +211,8 @@ impl PlainChat {
         found.inspect_err(warn).ok()
     }
 
-    /// Reads the images that a text names, and lists them. Only for typed input: piped text may
-    /// come from anyone.
+    /// Reads the images that a text names, and prints a line about each. Reads none if the text
+    /// comes from a pipe, because anyone may have written it.
     fn find_images(&self, text: &str) -> Vec<Attachment> {
         if !self.is_typed {
             return Vec::new();
@@ -310,7 +311,8 @@ impl PlainChat {
         }
     }
 
-    /// Begins a turn with the texts typed while something ran, or else waits for a line.
+    /// Begins a turn with the texts that were typed while something ran. Without such texts, shows
+    /// the prompt, or leaves if there is no more input.
     fn go_on(&mut self) {
         if self.leaving.is_some() || self.worker.is_running() {
             return;
@@ -403,8 +405,8 @@ impl PlainChat {
         }
     }
 
-    /// Asks in lines, until there is an answer, the input ends or the asker is gone. Programs still
-    /// receive events meanwhile.
+    /// Asks a question in lines, until there is an answer, the input ends or the asker is gone.
+    /// Programs that follow the chat still receive events meanwhile.
     async fn ask_person(&mut self, asked: TerminalQuestion, programs: &mut FollowingPrograms) {
         self.renderer.pause_wait();
         // Lines typed before the question go to the model: they cannot answer a question that was
@@ -511,7 +513,7 @@ impl PlainChat {
         let _ = asked.answer.send(answer);
     }
 
-    /// Shows an event, and passes it to telemetry and programs.
+    /// Shows an event, and passes it to telemetry and to the programs that follow the chat.
     fn show_event(&mut self, event: &Stamped, programs: &mut FollowingPrograms) {
         if let Event::RequestEnd { cost_usd, .. } = &event.event {
             self.cost_usd += cost_usd.unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! Effects of keys in a chat.
+//! Handles the keys of a chat.
 
 use super::clipboard;
 use super::external;
@@ -22,13 +22,14 @@ use super::live::{ChatExit, LiveChat};
 use super::slash::is_command;
 use rind_lib::point::payload::Source;
 
-/// Time in which a second Ctrl-C quits.
+/// Maximum time between two Ctrl-C of which the second quits.
 const TWICE: Duration = Duration::from_secs(1);
 
-/// Time in which a second Ctrl-C on an empty line quits: enough to read that it will.
+/// Maximum time between two Ctrl-C on an empty line of which the second quits: long enough to read
+/// the hint about it.
 pub(super) const QUITS: Duration = Duration::from_secs(2);
 
-/// Texts that answer a question or page through it, and mean nothing as a message.
+/// Words that answer a question or page through it, and that mean nothing as a message.
 const ANSWERS: [&str; 9] = ["y", "yes", "n", "no", "a", "always", "v", "view", "q"];
 
 impl LiveChat {
@@ -138,7 +139,7 @@ impl LiveChat {
         self.propose_completions();
     }
 
-    /// Proposes files for a command of the shell, or completes the only one.
+    /// Proposes files for the last word of a shell command, or completes the word if only one fits.
     fn complete_shell(&mut self) {
         self.menu = CompletionMenu::of_shell(self.editor.before(), &self.setup.paths.workspace);
         if self.menu.has_one() {
@@ -146,7 +147,8 @@ impl LiveChat {
         }
     }
 
-    /// Takes the marked entry. A built-in command that needs nothing more runs at once.
+    /// Completes the text with the marked entry. If the result is a complete built-in command, runs
+    /// it at once.
     fn take_entry(&mut self) {
         self.complete_line();
         let line = self.editor.whole();
@@ -163,7 +165,8 @@ impl LiveChat {
         }
     }
 
-    /// Keeps the keys typed while the chat was about to end.
+    /// Adds keys to the text that are typed while the chat is about to end, so that they are not
+    /// lost.
     pub(super) fn keep_typed(&mut self, input: KeyInput) {
         match input {
             KeyInput::Paste(text) => self.editor.paste_text(&text),
@@ -191,7 +194,8 @@ impl LiveChat {
         self.propose_completions();
     }
 
-    /// Whether Enter would send a text typed for a question that closed meanwhile.
+    /// Whether an Enter was probably meant for a question that has just closed: the text is a mere
+    /// answer.
     fn is_late_answer(&self) -> bool {
         let is_recent = self.closed.is_some_and(|at| at.elapsed() < QUIET);
         is_recent && is_mere_answer(&self.editor.whole())
@@ -258,7 +262,8 @@ impl LiveChat {
         }
     }
 
-    /// Esc and Ctrl-D: answers with no, and ends the turn or the command that asks.
+    /// Handles Esc and Ctrl-D in a question: answers with no, and ends the turn or the command that
+    /// asks.
     fn decline_question(&mut self) {
         let size = self.screen.size();
         let Some(question) = self.question.take() else {
@@ -274,7 +279,7 @@ impl LiveChat {
         self.close_question();
     }
 
-    /// Closes the question. An unfinished answer goes into the editor.
+    /// Closes the question. Moves an unfinished answer into the editor.
     pub(super) fn close_question(&mut self) {
         self.question = None;
         self.closed = Some(Instant::now());
@@ -319,7 +324,7 @@ impl LiveChat {
         self.send_line(false);
     }
 
-    /// Ctrl-C: ends the turn, clears the line, or quits.
+    /// Handles Ctrl-C: ends the turn or command, clears the text, or quits.
     fn interrupt_job(&mut self) {
         let is_second = self.interrupted.is_some_and(|at| at.elapsed() < TWICE);
         if self.worker.is_running() {
@@ -352,7 +357,8 @@ impl LiveChat {
         self.quitting.is_some_and(|at| at.elapsed() < QUITS)
     }
 
-    /// Interrupts the turn. Returns whether a turn ran that was not already interrupted.
+    /// Interrupts the running turn or command. Returns false if nothing runs or if it was already
+    /// interrupted.
     fn stop_turn(&mut self) -> bool {
         let is_new = self.worker.interrupt();
         if is_new {
@@ -362,8 +368,8 @@ impl LiveChat {
         is_new
     }
 
-    /// Moves a line up, moves the last queued text back into the editor, or goes to an older text
-    /// of the history.
+    /// Moves the cursor a line up, moves the last queued text back into the editor, or goes to an
+    /// older text of the history.
     fn take_older(&mut self) {
         if self.editor.go_line(true) {
             return;
@@ -378,7 +384,7 @@ impl LiveChat {
     }
 }
 
-/// Whether a text could only be an answer: one of the words, a number, or empty.
+/// Whether a text is at most an answer: one of [`ANSWERS`], a number, or empty.
 pub(super) fn is_mere_answer(text: &str) -> bool {
     let text = text.trim().to_lowercase();
     ANSWERS.contains(&&*text) || text.chars().all(|letter| letter.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! Lines of standard input, read ahead of the chat in lines.
+//! Reads lines of standard input ahead, for the chat in lines.
 
 use std::io::BufRead;
 
@@ -7,7 +7,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use super::super::render;
 use super::super::render::hold::at_once;
 
-/// Lines that are read ahead.
+/// Maximum number of lines that are read ahead.
 const MAX_AHEAD: usize = 64;
 
 /// Reads standard input on a thread of its own, so that a blocked read does not delay the exit.
@@ -30,7 +30,7 @@ pub(super) fn read_lines() -> Receiver<String> {
     lines
 }
 
-/// Reports that a typed line was ignored, because it answers no question.
+/// Reports that a line was ignored, because it was typed before the question appeared.
 pub(super) fn report_ignored(line: &str) {
     let line = render::one_line(line, 400);
     at_once(format_args!(

@@ -5,20 +5,20 @@ use super::editor::LineEditor;
 use super::keys::{KeyCode, KeyInput, TypedKey};
 use super::live::LiveChat;
 
-/// Longest part of the letters that is shown, in characters.
+/// Maximum length of the typed letters that are shown, in characters.
 const WIDTH: usize = 60;
 
 /// An open search.
 pub(super) struct HistorySearch {
     letters: String,
-    /// Place of the text that is shown, counted from the last one.
+    /// Index of the text that is shown, counted back from the newest.
     at: Option<usize>,
     /// State of the editor before the search.
     before: LineEditor,
     is_failed: bool,
 }
 
-/// Opens the search, or shows the next older match.
+/// Opens the search, or in an open search shows the next older match.
 pub(super) fn search_history(chat: &mut LiveChat) {
     if let Some(search) = &chat.search {
         let (letters, at) = (search.letters.clone(), search.at);
@@ -32,7 +32,8 @@ pub(super) fn search_history(chat: &mut LiveChat) {
     });
 }
 
-/// Takes a key of an open search. Returns whether the key is used up.
+/// Handles a key in an open search. Returns false if there is no search, or if the key must also be
+/// handled as usual.
 pub(super) fn press_in_search(chat: &mut LiveChat, input: &KeyInput) -> bool {
     let Some(search) = &chat.search else {
         return false;
@@ -99,7 +100,7 @@ fn find_in_history(chat: &mut LiveChat, letters: String, before: Option<usize>) 
     }
 }
 
-/// Returns the row of an open search.
+/// Returns the row that shows an open search.
 pub(super) fn search_row(chat: &LiveChat) -> Option<String> {
     let search = chat.search.as_ref()?;
     let letters = one_line(&search.letters, WIDTH);

@@ -1,4 +1,5 @@
-//! Resources of MCP servers in a chat: those that can be named, and the text that waits for one.
+//! Keeps the resources of MCP servers that a text in a chat can name, and the text that waits for
+//! its resources.
 
 use std::collections::HashMap;
 
@@ -13,7 +14,7 @@ const MAX_PROPOSED: usize = 50;
 /// Resources of the servers of a session.
 pub(super) struct ChatResources {
     pub(super) materials: SessionMaterials,
-    /// Resources by server; empty while they are being listed.
+    /// Resources by the name of their server. A list is empty while the server is asked for it.
     listed: HashMap<String, Vec<ListedResource>>,
     /// The text that is sent once its resources have been fetched.
     pub(super) unsent: Option<TypedLine>,
@@ -33,7 +34,8 @@ impl ChatResources {
         server_names(&self.materials)
     }
 
-    /// Returns the server that the word at the cursor names, if its resources were not listed yet.
+    /// Returns the server that the word at the cursor names, if its resources are not listed yet,
+    /// and marks them as being listed.
     pub(super) fn begin_listing(&mut self, begun: &str) -> Option<String> {
         let (server, _) = begun.split_once(':')?;
         let is_new = !self.listed.contains_key(server);
@@ -54,7 +56,8 @@ impl ChatResources {
         self.listed.clear();
     }
 
-    /// Proposes ends for a word after `@` that begins `start` bytes into its line.
+    /// Proposes completions for the rest of a word after `@`. The rest begins at byte `start` of
+    /// the text.
     pub(super) fn complete_word(&self, begun: &str, start: usize) -> Vec<LineCompletion> {
         let Some((server, begun)) = begun.split_once(':') else {
             let servers = self.servers().into_iter();

@@ -1,9 +1,9 @@
-//! The screen of a chat: finished lines go into the terminal's own scrollback, and below them
-//! stands a region that is redrawn.
+//! Draws the screen of a chat: finished lines go into the terminal's own scrollback, and a region
+//! below them is redrawn.
 //!
 //! Owns which rows of the terminal belong to the region. Each change is one write in a synchronized
-//! update, so that no intermediate state is visible. It must not know the meaning of the rows.
-//! Start from [`ChatScreen::draw_region`].
+//! update, so that no intermediate state is visible. The module must not know the meaning of the
+//! rows. Start from [`ChatScreen::draw_region`].
 
 use std::fmt::Write;
 
@@ -15,11 +15,11 @@ use super::tty;
 const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
 const END: &str = "\x1b[?2026l";
 
-/// The rows below the finished lines.
+/// Rows below the finished lines, which are redrawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ScreenRegion {
     pub(super) rows: Vec<String>,
-    /// Row and column of the cursor; `None` hides it.
+    /// Row and column of the cursor, from 0; `None` hides it.
     pub(super) cursor: Option<(usize, usize)>,
 }
 
@@ -47,7 +47,7 @@ impl ChatScreen {
         self.size
     }
 
-    /// Takes a new size. The region is redrawn below the existing output.
+    /// Sets the new size of the terminal. The region is redrawn below the existing output.
     pub(super) fn resize_screen(&mut self, size: TerminalSize) {
         self.size = size;
         // A terminal that shrank has scrolled rows of the region out of reach.
@@ -55,12 +55,12 @@ impl ChatScreen {
         self.drawn = None;
     }
 
-    /// Forgets the region: another program has written to the terminal.
+    /// Forgets the drawn region, because another program has written to the terminal.
     pub(super) fn forget_region(&mut self) {
         (self.drawn, self.at) = (None, 0);
     }
 
-    /// Writes finished lines above the region, and the current region.
+    /// Writes finished lines above the region, and draws the region.
     pub(super) fn draw_region(
         &mut self,
         finished: &[String],
@@ -79,7 +79,7 @@ impl ChatScreen {
         tty::put_text("\x1b[?25h")
     }
 
-    /// Returns the bytes that update the terminal from the drawn to the wanted state.
+    /// Returns the bytes that change the terminal from the region that was drawn last to this one.
     pub(super) fn update_region(
         &mut self,
         finished: &[String],
@@ -165,7 +165,8 @@ fn move_up(text: &mut String, n_rows: usize) {
     }
 }
 
-/// The beginning of a row that fits into so many columns, with all of its styles.
+/// Returns the beginning of a row that fits into this number of columns. Keeps all style sequences,
+/// even those after it.
 pub(super) fn clip_row(row: &str, columns: usize) -> String {
     let mut clipped = String::with_capacity(row.len());
     let mut width = 0;

@@ -1,8 +1,9 @@
-//! Commands of the person's own: the model sees the output of `!COMMAND` with the next input, and
+//! Runs the person's own commands: the model sees the output of `!COMMAND` with the next input, and
 //! never that of `!!COMMAND`.
 //!
-//! Commands run in the person's own shell, or confined like those of `bash` where the settings say so,
-//! and are ended with all their processes. No policy and no hook judges them: only the person can type one.
+//! Commands run in the person's own shell, or confined like those of `bash` if the settings say so.
+//! Ending a command ends all its processes. No policy and no hook judges these commands, because
+//! only the person can type one.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use rind_lib::tool::live::LiveOutputs;
 use rind_lib::tool::workspace::Workspace;
 use rind_lib::tool::{Tool, ToolCtx};
 
-/// Maximum bytes of an output that are sent to the model.
+/// Maximum size of a command's output that is sent to the model, in bytes.
 const MAX_TOLD_BYTES: usize = 32 << 10;
 
 /// Call id under which the running command is shown.
@@ -65,7 +66,7 @@ impl ChatShell {
     /// Runs a line that begins with `!`.
     ///
     /// # Errors
-    /// It cannot be run, for this reason.
+    /// The reason why the command cannot be run.
     pub(super) fn run_line(&mut self, line: &str) -> Result<(), String> {
         let line = line.strip_prefix('!').unwrap_or(line);
         let (command, is_told) = match line.strip_prefix('!') {
@@ -126,7 +127,7 @@ impl ChatShell {
         running.map(|running| running.cancel.cancel()).is_some()
     }
 
-    /// Waits for the end of a command.
+    /// Waits until the running command ends, and queues its output for the model.
     pub(super) async fn wait_ended(&mut self) -> ShellResult {
         let Some(ran) = self.ran.recv().await else {
             return std::future::pending().await;

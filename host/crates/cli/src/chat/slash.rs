@@ -1,4 +1,4 @@
-//! Slash commands in a chat: those of the registry, and those that only a chat has.
+//! Runs slash commands in a chat: those of the registry, and those that only a chat has.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
@@ -36,8 +36,8 @@ pub(super) fn is_command(line: &str) -> bool {
     !line.contains('\n') && split_command(line).is_some()
 }
 
-/// Returns the number after `/permissions`. The command concerns this session, so the registry does
-/// not know it.
+/// Returns the number after `/permissions`. The registry does not know the command with a number,
+/// because it concerns only this session.
 pub(super) fn permission_number(line: &str) -> Option<&str> {
     let number = line.strip_prefix("/permissions ")?.trim();
     (!number.is_empty()).then_some(number)
@@ -127,7 +127,7 @@ pub(super) fn finish_command(chat: &mut LiveChat, outcome: anyhow::Result<Comman
     }
 }
 
-/// Puts a text into the clipboard, with the sequence OSC 52 that most terminals obey.
+/// Copies a text to the clipboard with the sequence OSC 52, which most terminals support.
 fn copy_text(chat: &mut LiveChat, text: &str) {
     let encoded = BASE64_STANDARD.encode(text);
     let n = format_count(text.lines().count() as u64, "line");

@@ -1,5 +1,5 @@
-//! The status line below the editor: the model, the share of its window in use, the cost of the
-//! session, plugins that hold text back, and status texts of plugins.
+//! Builds the status line below the editor: the model, the share of its context window in use, the
+//! cost of the session, plugins that hold text back, and status texts of plugins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use rind_lib::tool::policy::{ApprovalMode, ModeSwitch};
 /// Maximum number of commands in the background that the status line names.
 const MAX_NAMED: usize = 2;
 
-/// Tokens of a conversation from which on it is made shorter, which follow the window of the model:
-/// that is asked of some servers with the first request only.
+/// Computes the number of tokens above which a conversation is compacted. It depends on the context
+/// window of the model, which some servers report only with the first request.
 #[derive(Clone, Default)]
 pub(super) struct ContextWindow {
     provider: Option<Arc<dyn Provider>>,
@@ -43,7 +43,7 @@ pub(super) struct ChatStatus {
     model: String,
     /// Name of the model in requests.
     asked: String,
-    /// Tokens of the last request and its answer.
+    /// Number of tokens of the last request and its answer.
     n_tokens: u64,
     window: ContextWindow,
     pub(super) cost_usd: f64,
@@ -51,13 +51,13 @@ pub(super) struct ChatStatus {
     pub(super) n_turns: u64,
     /// Mode of approval.
     switch: ModeSwitch,
-    /// Whether calls are only described.
+    /// Whether tool calls are only described, but not run.
     is_dry_run: bool,
-    /// Plugins that held the last answer back.
+    /// Plugins that held back text of the model in the last turn.
     holding: BTreeSet<String>,
     n_left_out: usize,
     n_skills_left_out: usize,
-    /// Status lines that plugins set, by plugin.
+    /// Status texts that plugins set, by plugin.
     lines: BTreeMap<String, String>,
     /// Active skills, oldest first.
     skills: Vec<String>,
@@ -74,24 +74,24 @@ impl ChatStatus {
         }
     }
 
-    /// Shows the mode of approval too.
+    /// Adds the approval mode to the line.
     pub(super) fn with_mode(mut self, switch: ModeSwitch, is_dry_run: bool) -> Self {
         (self.switch, self.is_dry_run) = (switch, is_dry_run);
         self
     }
 
-    /// Shows these commands with the time that they run.
+    /// Adds the background commands to the line, each with its elapsed time.
     pub(super) fn with_background(mut self, background: BackgroundCommands) -> Self {
         self.background = background;
         self
     }
 
-    /// Whether the line shows a clock.
+    /// Whether the line shows an elapsed time.
     pub(super) fn has_clock(&self) -> bool {
         !self.background.running().is_empty()
     }
 
-    /// Describes the commands in the background; empty without any.
+    /// Describes the commands in the background; empty if none runs.
     fn background_text(&self) -> String {
         let running = self.background.running();
         let word = |command: &Arc<BackgroundCommand>| {
@@ -105,7 +105,7 @@ impl ChatStatus {
         }
     }
 
-    /// Describes the mode briefly.
+    /// Describes the approval mode briefly.
     pub(super) fn mode_text(&self) -> String {
         let dry_run = if self.is_dry_run { " · dry run" } else { "" };
         match self.switch.mode() {
@@ -181,7 +181,7 @@ impl ChatStatus {
             );
         }
         words.extend(format_dollars(self.cost_usd));
-        // The mode comes early: a narrow screen must not cut it.
+        // The mode comes early in the line, so that a narrow screen does not cut it.
         let style = match (self.switch.mode(), self.is_dry_run) {
             (ApprovalMode::Ask, false) => DIM,
             _ => WARN,
@@ -222,7 +222,7 @@ impl ChatStatus {
     }
 }
 
-/// A number of tokens in few letters.
+/// Formats a number of tokens briefly, such as `12k`.
 fn short_number(n: u64) -> String {
     match n {
         n if n < 1_000 => n.to_string(),

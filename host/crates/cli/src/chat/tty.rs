@@ -1,4 +1,5 @@
-//! The terminal of a chat: raw mode, its input, its size, and the restoring of its earlier state.
+//! Controls the terminal of a chat: raw mode, the input, the size, and the restoring of the earlier
+//! state.
 //!
 //! The module must not know the contents of the screen. Start from [`RawTerminal`].
 
@@ -25,11 +26,11 @@ const ENTER: &str = "\x1b[?2004h\x1b[>4;1m\x1b[?1004h";
 /// Switches all modes of `ENTER` off, shows the cursor, resets attributes and ends an open update.
 const LEAVE: &str = "\x1b[?1004l\x1b[?2004l\x1b[>4;0m\x1b[?25h\x1b[0m\x1b[?2026l";
 
-/// Maximum time that the terminal may take to report its background before the chat begins. A later
-/// answer holds from then on.
+/// Maximum wait for the terminal to report its background before the chat begins. A later answer
+/// takes effect when it arrives.
 const ANSWER_WAIT: Duration = Duration::from_millis(100);
 
-/// Longest time that the reader waits before it looks whether it is still wanted.
+/// Maximum time that the reader waits for input before it checks whether to pause or stop.
 const PATIENCE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
@@ -49,14 +50,13 @@ pub(super) struct RawTerminal {
 struct KeyReader {
     decoder: KeyDecoder,
     read: UnboundedReceiver<Vec<u8>>,
-    /// Inputs that arrived while the program waited for an answer of the terminal.
+    /// Inputs that arrived while the terminal was asked for its background.
     early: Vec<KeyInput>,
-    /// Time of the last escape byte, which may be the key or the start of a sequence.
+    /// Time of the last escape byte, which may be the Escape key or the start of a sequence.
     undecided: Option<Instant>,
 }
 
-/// Right to read the terminal: held by the thread, or by a program that has the terminal for a
-/// while.
+/// Coordinates who reads the terminal: the reader thread, or for a while another program.
 #[derive(Default)]
 struct ReadTurn {
     is_paused: AtomicBool,
@@ -64,7 +64,8 @@ struct ReadTurn {
 }
 
 impl RawTerminal {
-    /// Takes the terminal. If it is to be asked for its background, waits a moment for the answer.
+    /// Puts the terminal into raw mode and begins to read. If `asks_looks`, also asks for the
+    /// background and waits a moment for the answer.
     pub(super) fn open_terminal(asks_looks: bool) -> std::io::Result<Self> {
         let before = tcgetattr(std::io::stdin())?;
         let (sender, read) = mpsc::unbounded_channel();
@@ -105,7 +106,7 @@ impl RawTerminal {
         }
     }
 
-    /// Returns a function that does the same from anywhere, for a panic.
+    /// Returns a function that restores the terminal's earlier state, for a panic hook.
     pub(super) fn restorer(&self) -> impl Fn() + Send + Sync + 'static {
         let before = self.before.clone();
         move || restore_terminal(&before)
@@ -126,7 +127,7 @@ impl RawTerminal {
         })
     }
 
-    /// Returns unread input, without waiting.
+    /// Pauses the reader thread, and returns all unread input without waiting.
     pub(super) fn rest_inputs(&mut self) -> Vec<KeyInput> {
         self.turn.is_paused.store(true, Ordering::Release);
         let reading = lock(&self.turn.reading);
@@ -207,7 +208,8 @@ impl KeyReader {
     }
 }
 
-/// Reads until the receiver is dropped or the terminal is gone.
+/// Reads bytes and sends them until the receiver is dropped or the terminal is gone. Waits while
+/// reading is paused.
 fn read_keys(turn: &ReadTurn, keys: &UnboundedSender<Vec<u8>>) {
     while !keys.is_closed() {
         if turn.is_paused.load(Ordering::Acquire) {
@@ -253,7 +255,7 @@ fn restore_terminal(before: &Termios) {
     let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, before);
 }
 
-/// Current size of the output terminal.
+/// Returns the size of the terminal, or 80 columns and 24 rows if it is unknown.
 pub(super) fn terminal_size() -> TerminalSize {
     let told = tcgetwinsize(std::io::stdout()).ok();
     let told = told.filter(|size| size.ws_col > 0 && size.ws_row > 0);
@@ -269,7 +271,7 @@ pub(super) fn terminal_size() -> TerminalSize {
     )
 }
 
-/// Writes to the terminal in one piece.
+/// Writes a text to the terminal in one piece.
 pub(super) fn put_text(text: &str) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes())?;

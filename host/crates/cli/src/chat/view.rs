@@ -1,5 +1,5 @@
-//! Turns events of a session into finished lines, and into the state that stands below them while a
-//! turn runs.
+//! Turns the events of a session into finished lines, and into the rows that are redrawn below them
+//! while a turn runs.
 //!
 //! The module must not know the terminal. Start from [`ChatView::take_event`].
 
@@ -35,10 +35,10 @@ fn has_failed(messages: &[Message], call: &str) -> bool {
 /// Maximum number of rows of a call that are shown when it is opened.
 const MAX_OPENED_LINES: usize = 400;
 
-/// Time without a change before the reason for the wait is shown.
+/// Time in milliseconds that a wait must last before its reason is shown.
 const PATIENCE_MS: u128 = 400;
 
-/// Kind of the last finished line, for the blank row between two kinds.
+/// Kind of the last finished line. A blank row separates lines of different kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ViewLineKind {
     /// Text of the model.
@@ -56,15 +56,15 @@ pub(super) struct ChatView {
     kind: ViewLineKind,
     plain: PlainView,
     stream: AnswerStream,
-    /// Answers of this turn that were shown, for comparison with its output.
+    /// Answers of this turn that were shown, to compare them with the turn's output.
     answers: Vec<String>,
-    /// The last text of this turn that went into the scrollback as an answer, whole or begun.
+    /// Last text of this turn that went into the scrollback as an answer, complete or not.
     flushed: String,
-    /// The current wait, and since when.
+    /// Reason for the current wait, and the time at which the wait began.
     waiting: Option<(String, Instant)>,
     /// The calls that run.
     calls: HashMap<TurnPart, RunningCall>,
-    /// Outputs of these calls.
+    /// Outputs of the running calls.
     live: LiveOutputs,
     /// The subagents that run.
     agents: RunningAgents,
@@ -73,9 +73,10 @@ pub(super) struct ChatView {
     /// Number of the call that was opened last, and the number of its lines already shown, if there
     /// are more.
     opened: Option<(String, usize)>,
-    /// The calls that ended, to be opened.
+    /// Ended calls, which the person can open.
     pub(super) ended: EndedCalls,
-    /// Whether the message of the input is still to come; it was shown when it was typed.
+    /// Whether the next message of the user is the input of the turn, which was shown when it was
+    /// typed.
     is_input_due: bool,
     pub(super) status: ChatStatus,
     diffs: ChatDiffs,
@@ -101,7 +102,7 @@ impl ChatView {
         self.columns = columns;
     }
 
-    /// Takes the lines that are finished since the last time.
+    /// Removes and returns the lines that were finished since the last call.
     pub(super) fn take_finished(&mut self) -> Vec<String> {
         std::mem::take(&mut self.finished)
     }
@@ -111,7 +112,7 @@ impl ChatView {
         self.put_line(&line.into());
     }
 
-    /// Puts a blank row before another kind of lines.
+    /// Adds a blank row if the last line is of another kind than the next.
     fn begin_kind(&mut self, kind: ViewLineKind) {
         let before = std::mem::replace(&mut self.kind, kind);
         if before != kind {
@@ -167,7 +168,8 @@ impl ChatView {
         }
     }
 
-    /// Returns the rows of the unfinished answer and of the current wait.
+    /// Returns the rows that are redrawn: the unfinished answer, running calls and subagents, and
+    /// the current wait.
     pub(super) fn live(&self) -> Vec<String> {
         let mut rows = self.stream.tail_rows(self.columns);
         if rows.first().is_some_and(|row| !row.is_empty()) && self.kind != ViewLineKind::Answer {
@@ -238,8 +240,8 @@ impl ChatView {
         }
     }
 
-    /// Takes an event of the main agent about its answer. Returns whether the event is handled
-    /// completely.
+    /// Updates the answer and the wait from an event of the main agent. Returns true if the event
+    /// needs no further handling.
     fn take_own(&mut self, event: &Event) -> bool {
         match event {
             Event::TurnStart { .. } => {
@@ -336,7 +338,7 @@ impl ChatView {
         }
     }
 
-    /// Records that a question showed the whole change of this call.
+    /// Records that the approval question of this call showed its complete change.
     pub(super) fn note_shown(&self, call: String) {
         self.diffs.note_shown(call);
     }
@@ -346,7 +348,7 @@ impl ChatView {
         let end = StepsEnd::end_of_call(result, &text, duration_ms, None);
         let mark = if result.is_error { "✗" } else { "·" };
         let what = style_text(end.style, format_args!("{mark} {}", end.what));
-        // Show the last lines of a command: its end explains the failure.
+        // For a command, show how it ended: its last lines explain the failure.
         let command = CommandEnd::of_result(result, &text);
         let ending = command.as_ref().filter(|end| end.is_failure(result));
         let why = one_line(ending.map_or(end.why, |end| end.ending), WHY_WIDTH);
@@ -379,8 +381,8 @@ impl ChatView {
         }
     }
 
-    /// Shows an ended call in full, by its number. A long one is shown in parts: the next one each time
-    /// that it is opened again.
+    /// Shows an ended call in full, by its number. A long call is shown in parts: opening it again
+    /// shows the next part.
     pub(super) fn open_call(&mut self, number: &str) {
         let Some(ended) = self.ended.find_call(number) else {
             return;
@@ -412,7 +414,7 @@ impl ChatView {
         }
     }
 
-    /// Returns the number of the call that was opened last and has lines left.
+    /// Returns the number of the call that was opened last, if it has rows that were not shown yet.
     pub(super) fn opened_call(&self) -> Option<&str> {
         self.opened.as_ref().map(|(number, _)| number.as_str())
     }
@@ -466,7 +468,7 @@ impl ChatView {
         }
     }
 
-    /// The part of the output that was not shown while it was written.
+    /// Returns the part of the turn's output that was not shown while the model wrote it.
     fn unshown_output<'a>(&self, output: &'a str) -> &'a str {
         // An answer before a steering text was shown and is not part of the output. Drop shown
         // answers, the oldest first, until the remaining ones are a prefix of the output.

@@ -1,7 +1,7 @@
-//! Texts that are sent: as a turn, or to the running turn, in whose queue they wait.
+//! Sends typed texts: as a new turn, or to the running turn, in whose queue they wait.
 //!
-//! A text waits together with the output of `!` commands that the model has not seen yet. When it
-//! is taken back, the two are separated: the editor and the history get the typed text only.
+//! A text waits together with the output of `!` commands that the model has not seen yet. When a
+//! text is taken back, the two are separated: the editor and the history get the typed text only.
 
 use super::super::attach;
 use super::super::render::{DIM, one_line, style_text, warning_text};
@@ -15,7 +15,7 @@ use rind_lib::point::payload::{Source, StopReason};
 
 pub(super) struct TypedLine {
     pub(super) text: String,
-    /// The text with long pastes as notes: images are searched in typed words only.
+    /// Text with notes in place of long pastes, because only typed words can name images.
     noted: String,
     /// Pieces of the text, to restore it in the editor.
     pieces: Vec<EditorPiece>,
@@ -31,7 +31,7 @@ impl TypedLine {
 }
 
 impl LiveChat {
-    /// Sends the text of the editor: as a turn, or to the running one.
+    /// Sends the text of the editor: as a new turn, or to the running one.
     pub(super) fn send_line(&mut self, is_follow_up: bool) {
         let (text, noted) = (self.editor.whole(), self.editor.noted());
         let pieces = self.editor.pieces();
@@ -114,7 +114,7 @@ impl LiveChat {
         Some(found)
     }
 
-    /// Puts a text whose resources could not be had back into the editor, and says why.
+    /// Puts a text whose resources could not be fetched back into the editor, and says why.
     pub(super) fn withdraw_unsent(&mut self, why: &str) {
         self.view
             .say_line(warning_text(&format!("not sent: {why}")));
@@ -124,8 +124,8 @@ impl LiveChat {
         }
     }
 
-    /// Reads the images that a text names, and lists them. Also lists names inside a paste, without
-    /// reading those.
+    /// Reads the images that a text names, and shows a line about each. Also shows names of images
+    /// inside a paste, which are not read, and names of missing files.
     fn find_images(&mut self, noted: &str, text: &str) -> Vec<Attachment> {
         let mut images = Vec::new();
         for named in attach::attach_mentioned(noted, &self.setup.paths.workspace) {
@@ -141,8 +141,8 @@ impl LiveChat {
         images
     }
 
-    /// Sends the texts that arrived too late for the turn, or hands them back if the turn was
-    /// blocked, failed or reached its maximum of steps.
+    /// Sends the texts that arrived too late for the turn. If the turn was blocked, failed or
+    /// reached its maximum of steps, puts them back into the editor.
     pub(super) fn turn_ended(&mut self, outcome: &TurnOutcome) {
         // An interrupt has put the waiting texts back into the editor; later ones start the next
         // turn.
@@ -167,7 +167,7 @@ impl LiveChat {
         let noted: Vec<&str> = waiting.iter().map(|typed| typed.noted.as_str()).collect();
         let images = self.find_images(&noted.join("\n\n"), &text);
         let whole: Vec<String> = waiting.iter().map(TypedLine::whole).collect();
-        // A text that names a resource does not wait: it is not taken while something runs.
+        // There are no resources to fetch: a text that names one is refused while something runs.
         self.begin_turn(whole.join("\n\n"), images, Vec::new());
     }
 
@@ -216,7 +216,7 @@ impl LiveChat {
             .collect()
     }
 
-    /// Takes a text back; `None` when the turn has it.
+    /// Takes a text back from the queue; `None` if the turn has already taken it.
     fn take_back(&mut self, number: u64) -> Option<TypedLine> {
         let input = self.steering.take_back(number);
         let typed = self.waiting.remove(&number);

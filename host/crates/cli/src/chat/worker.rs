@@ -17,7 +17,7 @@ use rind_lib::host::Session;
 use rind_lib::message::Attachment;
 use rind_lib::provider::Selected;
 
-/// Work on the session.
+/// Job for the task that owns the session.
 enum ChatJob {
     Turn(ChatPrompt, CancellationToken),
     Continue(CancellationToken),
@@ -28,7 +28,7 @@ enum ChatJob {
     Close,
 }
 
-/// Work that can be ended.
+/// Kind of a job that can be interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChatJobKind {
     Turn,
@@ -48,33 +48,33 @@ pub(super) struct ChatPrompt {
 
 pub(super) enum ChatJobDone {
     Turn(Result<TurnOutcome, Error>),
-    /// The text was not sent, for this reason.
+    /// The text was not sent, for this reason, for example because a resource could not be fetched.
     Unsent(String),
     Command(anyhow::Result<CommandCallResult>),
-    /// Outcome of a command that ran without the session.
+    /// Outcome of a command that ran without the session, beside a running job.
     Aside(anyhow::Result<CommandCallResult>),
     Closed(Result<(), Error>),
 }
 
-/// The way to the task.
+/// Handle of the task that owns the session.
 pub(super) struct ChatWorker {
     commands: Arc<CommandSet>,
     jobs: UnboundedSender<ChatJob>,
     ended: UnboundedSender<ChatJobDone>,
     done: UnboundedReceiver<ChatJobDone>,
-    /// The task; `None` once it has ended.
+    /// The task that owns the session; `None` once it has ended.
     task: Option<JoinHandle<()>>,
-    /// Turn or command that runs; the token ends it.
+    /// Running turn or command, and the token that interrupts it.
     running: Option<(ChatJobKind, CancellationToken)>,
     events: BesideSession,
 }
 
-/// Channel to the observers, while a turn has the session.
+/// Channel to the observers of the session, usable while a turn has the session.
 #[derive(Clone)]
 struct BesideSession {
     events: Events,
     jobs: UnboundedSender<ChatJob>,
-    /// Whether the event that the session is open was emitted; it comes before all others.
+    /// Whether the event that opens the session was emitted, which must come before all others.
     is_open: Arc<AtomicBool>,
 }
 
@@ -118,7 +118,7 @@ impl ChatWorker {
         self.running.is_some()
     }
 
-    /// Whether a turn runs, and no command.
+    /// Whether a turn is the job that runs.
     pub(super) fn is_turn(&self) -> bool {
         matches!(self.running, Some((ChatJobKind::Turn, _)))
     }
@@ -135,7 +135,7 @@ impl ChatWorker {
         let _ = self.jobs.send(ChatJob::Continue(cancel));
     }
 
-    /// Runs a command: with the session if it is free, else without it.
+    /// Runs a command: with the session if no job runs, and otherwise without it.
     pub(super) fn start_command(&mut self, call: CommandCall) {
         if !self.is_running() {
             let cancel = self.begin_job(ChatJobKind::Command);
@@ -170,7 +170,8 @@ impl ChatWorker {
         cancel
     }
 
-    /// Interrupts the turn. Returns whether a turn runs that was not already interrupted.
+    /// Interrupts the running turn or command. Returns false if nothing runs or if it was already
+    /// interrupted.
     pub(super) fn interrupt(&self) -> bool {
         match &self.running {
             Some((_, running)) if !running.is_cancelled() => {
@@ -181,7 +182,7 @@ impl ChatWorker {
         }
     }
 
-    /// Ends the turn, and then the session.
+    /// Interrupts the running turn or command, and then closes the session.
     pub(super) fn close_worker(&self) {
         self.interrupt();
         let _ = self.jobs.send(ChatJob::Close);
@@ -249,7 +250,7 @@ async fn work_on_session(
     }
 }
 
-/// Runs a turn once the resources that its text names are fetched.
+/// Fetches the resources that the text of a prompt names, and then runs its turn.
 async fn run_prompt(
     session: &mut Session,
     prompt: ChatPrompt,

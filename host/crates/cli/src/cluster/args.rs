@@ -32,10 +32,10 @@ pub(crate) struct NatsArgs {
     /// File with root certificates; requires TLS
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
-    /// Number of servers that keep each message: 1, 3 or 5; holds when the streams are created
+    /// Number of servers that keep each message: 1, 3 or 5; used when the streams are created
     #[arg(long, value_name = "N", default_value_t = 1)]
     replicas: usize,
-    /// `sync_interval` of all servers, which they do not tell: `always`, or seconds
+    /// `sync_interval` of all servers, which do not report it: `always`, or seconds
     #[arg(long, value_name = "WHEN")]
     sync_interval: Option<String>,
 }
@@ -48,7 +48,7 @@ pub(crate) struct SharedStoreArgs {
     /// session, which is created if there is none
     #[arg(long, value_name = "URL")]
     nats: Option<String>,
-    /// Tenant whose sessions are meant, with --nats
+    /// Tenant whose sessions the command uses, with --nats
     #[arg(
         long,
         value_name = "NAME",
@@ -65,7 +65,7 @@ pub(crate) struct SharedStoreArgs {
 }
 
 impl SharedStoreArgs {
-    /// Returns the arguments for the servers, if there are any.
+    /// Returns the arguments for the NATS servers, if `--nats` is given.
     pub(super) fn servers(self) -> Option<NatsArgs> {
         self.servers_with(None)
     }
@@ -82,7 +82,7 @@ impl SharedStoreArgs {
     }
 }
 
-/// Arguments of `rind doctor` about servers.
+/// Arguments of `rind doctor` for checks of the servers.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
@@ -140,7 +140,7 @@ impl FrontArgs {
 /// A store that other programs use as well.
 pub(crate) struct SharedStore {
     pub(crate) store: SessionStore,
-    /// Programs that hold its sessions.
+    /// Access to the programs that have sessions of the store open.
     pub(crate) remote: Arc<dyn RemoteSessions>,
 }
 
@@ -149,7 +149,7 @@ pub(crate) struct SharedStore {
 pub(crate) struct RemoteArgs {
     #[command(flatten)]
     pub(super) store: SharedStoreArgs,
-    /// Class of workers that may run it, with --nats
+    /// Class of workers that may run the turns, with --nats
     #[arg(
         long,
         value_name = "NAME",
@@ -195,7 +195,7 @@ pub(crate) struct WorkerArgs {
     /// Number of sessions to work on at once
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub(super) slots: usize,
-    /// Seconds that running turns get after SIGTERM; then they go on elsewhere
+    /// Seconds that running turns get after SIGTERM; then another worker continues them
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub(super) grace: u64,
     /// Store the files of each session after its turns, at most this many MiB, and restore them at the
@@ -242,16 +242,16 @@ pub(crate) enum ClusterCommand {
         /// Id of the session; it is created if there is none
         #[arg(long, value_name = "ID")]
         session: String,
-        /// Class of workers that may run it
+        /// Class of workers that may run the input
         #[arg(long, value_name = "NAME", default_value = "default")]
         class: String,
-        /// Id of the input, with which it is run once however often it is sent
+        /// Id of the input; an input that is sent several times with the same id runs once
         #[arg(long, value_name = "ID")]
         input_id: Option<String>,
         /// Text of the input
         text: String,
     },
-    /// Show the quotas of the tenant, or declare them: they hold for all workers, fronts and senders
+    /// Show the quotas of the tenant, or set them for all workers, fronts and senders
     Quota(QuotaArgs),
     /// Sets of plugins that workers load: make a key, publish a set, show it
     Plugins {
@@ -265,7 +265,7 @@ pub(crate) enum ClusterCommand {
         /// Name of a worker or of a class, or `*`
         wanted: String,
     },
-    /// List inputs that failed again and again
+    /// List inputs that failed repeatedly
     Dead {
         #[command(flatten)]
         nats: NatsArgs,
@@ -309,7 +309,7 @@ impl NatsArgs {
         Ok(config)
     }
 
-    /// Connects on a thread that may block.
+    /// Connects to the servers, on a thread that may block.
     pub(super) async fn connect(&self) -> anyhow::Result<NatsSessions> {
         let config = self.config()?;
         let connected = tokio::task::spawn_blocking(move || NatsSessions::connect(config)).await;

@@ -1,5 +1,5 @@
-//! Beginning of a chat in a session of the cluster: the way to the session, and its conversation so
-//! far.
+//! Attaches a chat to a session of the cluster: connects to the session and reads its conversation
+//! so far.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use super::super::exit_code::bail_usage;
 use super::args::AttachArgs;
 use super::shared_session::SharedSession;
 
-/// A session of a cluster, for a chat.
+/// A session of the cluster that a chat shows.
 #[derive(Clone)]
 pub(crate) struct AttachedSession {
     pub(crate) session: SharedSession,
     pub(crate) inbox: TurnInbox,
-    /// Class of the workers that run its turns.
+    /// Class of the workers that run the session's turns.
     pub(crate) class: String,
-    /// Messages of the turns before.
+    /// Messages of the session from before the chat attached.
     pub(crate) earlier: Vec<Message>,
-    /// Number of the last turn among these.
+    /// Number of the last turn in `earlier`.
     pub(crate) n_past: u32,
 }
 
@@ -37,7 +37,7 @@ impl AttachArgs {
         let (sessions, inbox) = nats.inbox().await?;
         let session = SharedSession::new(&sessions, id);
         let store = SessionStore::over(Arc::new(sessions.clone()));
-        // Before the entries are read: a turn that begins between the two is told as it runs.
+        // Check before reading the entries: the events show a turn that begins in between.
         let is_held = session.is_held().await.unwrap_or(true);
         let own = id.to_owned();
         let read = tokio::task::spawn_blocking(move || match store.check_exists(&own) {
@@ -57,11 +57,12 @@ impl AttachArgs {
     }
 }
 
-/// Returns the messages that the events of the holder do not have, and the number of the last turn
-/// among them: all, but those of a turn that a program runs now.
+/// Returns the messages of the session and the number of its last turn, without a turn that a
+/// program runs now: the holder's events show that turn.
 fn conversation_before(entries: Vec<Entry>, is_held: bool) -> (Vec<Message>, u32) {
     let (mut messages, mut last) = (Vec::new(), 0);
-    // Number of the turn that has no end yet, and of the messages before it.
+    // Number of the turn before the one that has not ended, and number of messages before that
+    // turn.
     let mut open = None;
     for entry in entries {
         match entry.body {

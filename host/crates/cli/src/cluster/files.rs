@@ -1,4 +1,4 @@
-//! The files of a session at a worker that stores and restores them.
+//! Stores and restores the files of a session in the folder of a worker.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -10,20 +10,20 @@ use rind_nats::{
     LostFiles, NatsError, NatsSessions, SnapshotFailure, SnapshotLimits, WorkspaceSnapshots,
 };
 
-/// The folder of a worker.
+/// Folder of a worker, which has the files of one session at a time.
 pub(super) struct SessionFolder(Arc<WorkspaceSnapshots>);
 
-/// The folder with the files of a session that the worker claims.
+/// Files of a claimed session in the worker's folder.
 pub(super) struct ClaimedFiles {
     snapshots: Arc<WorkspaceSnapshots>,
     session: String,
     lost: Option<LostFiles>,
-    /// Whether the turn that runs was told of it.
+    /// Whether the current turn's model was informed of `lost`.
     is_told: bool,
 }
 
 impl SessionFolder {
-    /// Takes a folder for the files of sessions, which have at most this number of MiB.
+    /// Opens a folder for the files of sessions. A session's files may take at most `max_mib` MiB.
     pub(super) async fn open(
         sessions: &NatsSessions,
         folder: &Path,
@@ -38,8 +38,9 @@ impl SessionFolder {
         Ok(Self(Arc::new(opened.await?)))
     }
 
-    /// Puts the files of a session into the folder, unless another program works on the session. What
-    /// fails by the folder or the servers is no failed attempt of the session.
+    /// Restores the files of a session into the folder, unless another program works on the
+    /// session. Faults of the folder or the servers are [`TurnFailure::Busy`], so they do not count
+    /// as a failed attempt of the session.
     pub(super) async fn restore(&self, session: &str) -> Result<ClaimedFiles, TurnFailure> {
         if self.is_held_elsewhere(session).await? {
             return Err(TurnFailure::Busy);
@@ -47,7 +48,8 @@ impl SessionFolder {
         let (snapshots, id) = (self.0.clone(), session.to_owned());
         let lost = match in_background(move || snapshots.restore(&id)).await {
             Ok(lost) => lost,
-            // Another program may have replaced the snapshot meanwhile, and removed its contents.
+            // Another program may have replaced the snapshot meanwhile and removed the files of the
+            // old one.
             Err(_) if self.is_held_elsewhere(session).await? => return Err(TurnFailure::Busy),
             Err(error) => return Err(failure_of(session, &error)),
         };
@@ -72,7 +74,8 @@ impl SessionFolder {
     }
 }
 
-/// Sorts an error by whose fault it is.
+/// Returns [`TurnFailure::Failed`] if the session's snapshot or configuration is at fault, and
+/// [`TurnFailure::Busy`] if this worker or the servers are.
 fn failure_of(session: &str, error: &NatsError) -> TurnFailure {
     let why = error_chain(error);
     match error {
@@ -89,7 +92,8 @@ fn failure_of(session: &str, error: &NatsError) -> TurnFailure {
 }
 
 impl ClaimedFiles {
-    /// Checks that no other worker had the session between the restoring and the claim.
+    /// Checks that no other worker had the session between [`SessionFolder::restore`] and the
+    /// claim.
     pub(super) async fn check_current(&self) -> Result<(), TurnFailure> {
         let (snapshots, id) = (self.snapshots.clone(), self.session.clone());
         match in_background(move || snapshots.is_current(&id)).await {
@@ -99,8 +103,9 @@ impl ClaimedFiles {
         }
     }
 
-    /// Notes that a turn begins. Returns the text of its input, and a notice for a turn that goes on: the
-    /// model must know if files are older than what it did.
+    /// Records that a turn begins. Returns the text of its input, and a notice for the model if the
+    /// turn continues one that was interrupted. Text or notice tells the model if the files are
+    /// older than its last changes to them.
     pub(super) async fn begin_turn<'a>(
         &mut self,
         input: &'a QueuedInput,
@@ -115,7 +120,8 @@ impl ClaimedFiles {
         let id = input.id.clone();
         let ended = in_background(move || snapshots.has_ended(&session, &id)).await;
         if ended.map_err(|error| failure_of(&self.session, &error))? {
-            // The session returns the outcome, and no model reads the text.
+            // The turn has ended before, so the session returns its outcome and no model reads the
+            // text.
             return Ok((unchanged, None));
         }
         self.snapshots.begin_turn();
@@ -127,12 +133,13 @@ impl ClaimedFiles {
         Ok((Cow::Owned(text), None))
     }
 
-    /// Notes that the turn that runs was told what is missing.
+    /// Records that the current turn's model was informed of the lost files.
     pub(super) fn note_told(&mut self) {
         self.is_told = true;
     }
 
-    /// Notes that a turn has ended. A turn that failed may have told its model nothing.
+    /// Records that a turn has ended. Callers skip this after a failed turn, whose model may not
+    /// have been informed of the lost files.
     pub(super) fn end_turn(&mut self) {
         if self.is_told {
             self.lost = None;
@@ -140,13 +147,14 @@ impl ClaimedFiles {
         }
     }
 
-    /// Notes that a turn runs that others ordered.
+    /// Records that a turn runs that did not come from the worker's queue, such as one that a
+    /// person started.
     pub(super) fn note_turn(&self) {
         self.snapshots.begin_turn();
     }
 
-    /// Stores the files after a turn. A turn whose files cannot be stored has ended nevertheless: the
-    /// files stay here, and another worker tells the model that it has older ones.
+    /// Stores the files after a turn. If they cannot be stored, the turn still counts as ended: the
+    /// files stay in this folder, and another worker informs the model that it has older ones.
     pub(super) async fn store(&self) -> Result<(), TurnFailure> {
         let (snapshots, id) = (self.snapshots.clone(), self.session.clone());
         let stored = tokio::task::spawn_blocking(move || snapshots.store(&id)).await;
@@ -164,20 +172,21 @@ impl ClaimedFiles {
         }
     }
 
-    /// Stores the files if they may have changed, as in a turn that a person ordered.
+    /// Stores the files if they may have changed, for example in a turn that a person started.
     pub(super) async fn store_changes(&self) {
         if self.is_due() && self.store().await.is_err() {
             self.warn("another worker has continued the session");
         }
     }
 
-    /// Whether files may have changed and can be stored. As long as no model knows what is missing, a
-    /// snapshot would hide it.
+    /// Whether files may have changed and a snapshot may be stored. A snapshot must wait until a
+    /// model was informed of lost files, because afterwards no worker could know that files are
+    /// missing.
     pub(super) fn is_due(&self) -> bool {
         !self.snapshots.is_stored() && !self.snapshots.is_untold()
     }
 
-    /// Notes that the worker leaves the session.
+    /// Records that the worker releases the session.
     pub(super) async fn leave(&self) {
         let (snapshots, id) = (self.snapshots.clone(), self.session.clone());
         let _ = tokio::task::spawn_blocking(move || snapshots.leave(&id)).await;

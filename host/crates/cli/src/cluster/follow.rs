@@ -1,5 +1,5 @@
-//! The turn of `rind run --nats`, followed from here while another machine runs it: calls are shown,
-//! questions answered, and Ctrl-C interrupts it.
+//! Follows a turn of `rind run --nats` that another machine runs: shows its calls and lets the
+//! person answer its questions.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -18,16 +18,16 @@ use super::super::render;
 use super::question::asked_question;
 use super::shared_session::{SessionNews, SharedSession};
 
-/// Longest part of a call that is shown on a line, in bytes.
+/// Maximum length of the name of a call, and of its arguments, on a line, in bytes.
 const SHOWN: usize = 160;
 
-/// News that are read ahead.
+/// Maximum number of events that wait in the channel until they are shown.
 const MAX_AHEAD: usize = 256;
 
-/// A turn that another program runs.
+/// A turn that runs in another program and is shown here.
 pub(super) struct FollowedTurn {
     pub(super) session: SharedSession,
-    /// Id of its input, by which its beginning is known among the events.
+    /// Id of the turn's input, which identifies its `turn-start` event.
     pub(super) input_id: String,
     /// Whether a person at the terminal answers questions.
     pub(super) has_terminal: bool,
@@ -37,7 +37,7 @@ pub(super) struct FollowedTurn {
 }
 
 impl FollowedTurn {
-    /// Shows the turn, wherever it runs, until its last event.
+    /// Shows the turn until its last event, even if it moves to another holder.
     pub(super) async fn follow(&self) {
         let (sender, mut news) = mpsc::channel(MAX_AHEAD);
         let follow = self.session.clone().follow(sender);
@@ -67,7 +67,7 @@ impl FollowedTurn {
             };
             let event = match told {
                 Some(SessionNews::Event(event)) => event,
-                // Nobody takes answers to the questions of a holder that is gone.
+                // The questions of a former holder can no longer be answered.
                 Some(SessionNews::Held | SessionNews::Released) => {
                     questions.clear();
                     if asking.take_if(|own| !own.is_given.get()).is_some() {
@@ -94,7 +94,7 @@ impl FollowedTurn {
         }
     }
 
-    /// Whether the beginning of the turn was seen.
+    /// Whether the turn's `turn-start` event has arrived.
     pub(super) fn has_begun(&self) -> bool {
         self.has_begun.get()
     }
@@ -115,7 +115,7 @@ impl FollowedTurn {
                     all.any(|own| own.id == id)
                 };
                 match question {
-                    // A question may be told again after the connection was lost.
+                    // A question may be sent again after a reconnect.
                     Ok(question) if is_known(&question.id) => {}
                     Ok(question) if self.has_terminal => questions.push_back(question),
                     _ => render::print_note(
@@ -124,7 +124,8 @@ impl FollowedTurn {
                 }
             }
             Some("question-closed") => {
-                // An answer that is on its way says itself what became of it.
+                // Keep a question whose answer has been sent: `report_answered` reports its
+                // outcome.
                 let is_over =
                     |own: &AskingPerson<'_>| event["id"] == *own.question.id && !own.is_given.get();
                 if asking.take_if(|own| is_over(own)).is_some() {
@@ -142,7 +143,7 @@ impl FollowedTurn {
         }
     }
 
-    /// Asks the person at the terminal a question, and passes the answer on.
+    /// Asks the person at the terminal a question and sends the answer to the holder.
     fn begin_asking(&self, question: OpenQuestion) -> AskingPerson<'_> {
         let is_given = Rc::new(Cell::new(false));
         let (asked, given) = (question.clone(), is_given.clone());
@@ -153,8 +154,8 @@ impl FollowedTurn {
         }
     }
 
-    /// Waits for the person's answer, forever where the input ends: another person may answer. Returns
-    /// the status of the holder's answer.
+    /// Waits for the person's answer and sends it. Waits forever at the end of input, because
+    /// another person may answer. Returns the status of the holder's response.
     async fn answer_question(
         &self,
         question: OpenQuestion,
@@ -172,7 +173,7 @@ impl FollowedTurn {
     }
 }
 
-/// Reports what became of an answer, unless it was accepted. Returns whether the question is over.
+/// Prints why an answer was not accepted. Returns whether the question is closed.
 fn report_answered(answered: Result<StatusCode, CallError>) -> bool {
     match answered {
         Ok(status) if status.is_success() => true,
@@ -191,15 +192,15 @@ fn report_answered(answered: Result<StatusCode, CallError>) -> bool {
     }
 }
 
-/// A question that the person at the terminal is asked.
+/// A question that is shown at the terminal.
 struct AskingPerson<'a> {
     question: OpenQuestion,
-    /// Whether the person has answered, and the answer is on its way.
+    /// Whether the person has answered, so that the answer is being sent.
     is_given: Rc<Cell<bool>>,
     answered: LocalBoxFuture<'a, Result<StatusCode, CallError>>,
 }
 
-/// Waits for the end of a question that is asked, if there is one.
+/// Waits until the current question is answered; forever if there is none.
 async fn ended(asking: &mut Option<AskingPerson<'_>>) -> Result<StatusCode, CallError> {
     match asking {
         Some(own) => own.answered.as_mut().await,

@@ -1,4 +1,5 @@
-//! The gates that every turn of this program passes: the quotas of a tenant, and the plugins that hold.
+//! Gates that every turn of this program must pass: the quotas of a tenant, and the plugins that
+//! are currently in force.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ impl TurnGate for QuotaGate {
 
     fn begin(&self) -> BoxFuture<'_, Result<(), GateRefusal>> {
         Box::pin(async move {
-            // Without an answer about the quotas no turn begins.
+            // Refuse the turn if the quotas cannot be read.
             self.0.begin_turn().await.map_err(refusal)
         })
     }
@@ -38,14 +39,15 @@ impl TurnGate for QuotaGate {
     }
 }
 
-/// Lets turns of a host begin as long as its plugins are those that hold, and the quotas let them.
+/// Lets a turn begin if the host's plugins are current, or the turn has a permit to continue, and
+/// the tenant has quota left.
 pub(super) struct HostGate {
     quotas: QuotaGate,
     uses: Arc<HostUses>,
 }
 
 impl HostGate {
-    /// Creates the gate of a host, with the turns that it may run.
+    /// Creates the gate of a host. `uses` decides which turns the host may run.
     pub(super) fn new(quotas: TenantQuotas, uses: Arc<HostUses>) -> Self {
         let quotas = QuotaGate(quotas);
         Self { quotas, uses }
@@ -84,12 +86,12 @@ impl TurnGate for HostGate {
     }
 }
 
-/// Lets turns of a program without a key of sets of plugins begin as long as no set is published for the
-/// tenant or one of its classes: they would run without the guards of the set.
+/// Gate of a program that has no key for sets of plugins. No turn may begin once a set is published
+/// for the tenant or one of its classes, because the turn would run without the guards of the set.
 pub(super) struct FrontGate {
     quotas: QuotaGate,
     sets: PluginSets,
-    /// Whether workers run the turns of people.
+    /// Whether workers run the turns that people start.
     has_workers: bool,
 }
 

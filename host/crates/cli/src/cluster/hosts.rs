@@ -1,8 +1,8 @@
-//! The hosts with which a worker runs turns: the one of its machine, or one for each set of plugins that
-//! it has loaded.
+//! Hosts with which a worker runs turns: the host with the plugins of its machine, or one host for
+//! each set of plugins that it has loaded.
 //!
-//! New turns use the current host. A session that was claimed with an earlier one keeps that host until
-//! the turn that runs has ended. Start from [`TurnHosts`].
+//! New turns use the current host. A session that was claimed with an earlier host keeps it until
+//! the running turn has ended. Start from [`TurnHosts`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -20,34 +20,36 @@ use tokio::sync::watch;
 
 use super::gate::HostGate;
 
-/// Hexadecimal digits of a digest that people see.
+/// Number of leading hexadecimal digits of a digest that are shown.
 const SHOWN_DIGITS: usize = 12;
 
-/// A host with the sessions that it runs.
+/// A host and the sessions that are open in it.
 pub(super) struct LoadedHost {
-    /// Sessions of the host.
+    /// Open sessions of the host.
     pub(super) holder: SessionHolder,
-    /// Set of plugins that it has loaded.
+    /// Set of plugins that the host has loaded; `None` for the plugins of this machine.
     set: Option<SignedSet>,
     uses: Arc<HostUses>,
 }
 
-/// Turns that a host may run.
+/// Decides which turns a host may run.
 #[derive(Debug, Default)]
 pub(super) struct HostUses {
     is_current: AtomicBool,
-    /// Permits of turns that began with its plugins elsewhere. One that was dropped counts no more.
+    /// Permits to continue interrupted turns that began with the same plugins. A permit is void
+    /// once its [`ContinuedTurn`] is dropped.
     continued: Mutex<Vec<Weak<()>>>,
 }
 
 impl HostUses {
-    /// Whether a turn may begin.
+    /// Whether a turn may begin: the host is the current one, or there is a permit.
     pub(super) fn may_begin(&self) -> bool {
         let is_held = |permit: &Weak<()>| permit.strong_count() > 0;
         self.is_current.load(Ordering::SeqCst) || lock(&self.continued).iter().any(is_held)
     }
 
-    /// Begins a turn, if one may begin. Each permit is for one turn.
+    /// Consumes a permit for one turn if the host is not the current one. Returns whether the turn
+    /// may begin.
     pub(super) fn begin_turn(&self) -> bool {
         if self.is_current.load(Ordering::SeqCst) {
             return true;
@@ -58,13 +60,13 @@ impl HostUses {
     }
 }
 
-/// Permit for one turn to begin with a host that is not the current one, until it is dropped.
+/// Permit to continue one turn with a host that is not the current one; void once dropped.
 pub(super) struct ContinuedTurn {
     _permit: Arc<()>,
 }
 
 impl LoadedHost {
-    /// Makes the sessions of a host, which pass the quotas of the tenant.
+    /// Creates a host for a prepared run. Its turns count against the quotas of the tenant.
     pub(super) fn new(
         sessions: &NatsSessions,
         run: &ReadyRun,
@@ -77,7 +79,8 @@ impl LoadedHost {
             None => host.policy(),
         };
         let workspace = WorkspaceHost::new(host.host.clone(), policy, run.plugins.clone());
-        // If no user is asked, questions of plugins get their defaults at once.
+        // A timeout of zero makes questions of plugins take their defaults at once, if no user is
+        // asked.
         let answer_time = Duration::from_secs(ask.unwrap_or(0));
         let holder = SessionHolder::new(workspace, answer_time).context("make random numbers")?;
         let uses = Arc::new(HostUses::default());
@@ -89,36 +92,36 @@ impl LoadedHost {
         })
     }
 
-    /// Whether it has loaded the set with this digest.
+    /// Whether the host has loaded the set with this digest.
     pub(super) fn is_of(&self, digest: &str) -> bool {
         self.set.as_ref().is_some_and(|set| set.digest == digest)
     }
 
-    /// Whether a turn may begin that began nowhere else.
+    /// Whether new turns may begin with this host.
     pub(super) fn is_current(&self) -> bool {
         self.uses.is_current.load(Ordering::SeqCst)
     }
 
-    /// Lets a turn go on that began with its plugins elsewhere.
+    /// Returns a permit to continue one interrupted turn that began with the same plugins.
     pub(super) fn continue_turn(&self) -> ContinuedTurn {
         let permit = Arc::new(());
         lock(&self.uses.continued).push(Arc::downgrade(&permit));
         ContinuedTurn { _permit: permit }
     }
 
-    /// Whether this host's set still lets turns go on that began with an earlier one.
+    /// Whether this host's set permits turns that began with the earlier set `earlier` to continue.
     pub(super) fn allows_earlier(&self, earlier: &SignedSet) -> bool {
         self.set.as_ref().is_some_and(|own| {
             own.record.class == earlier.record.class && earlier.record.number >= own.record.oldest
         })
     }
 
-    /// Returns the set of plugins that it has loaded.
+    /// Returns the set of plugins that the host has loaded.
     pub(super) fn set(&self) -> Option<&SignedSet> {
         self.set.as_ref()
     }
 
-    /// Describes its plugins for people.
+    /// Describes the host's plugins in a line for people.
     pub(super) fn title(&self) -> String {
         match &self.set {
             Some(SignedSet { record, digest, .. }) => {
@@ -136,15 +139,15 @@ struct HostsState {
     fault: Option<String>,
 }
 
-/// The hosts of a worker.
+/// All hosts of a worker, and the one that new turns use.
 pub(super) struct TurnHosts {
     state: watch::Sender<HostsState>,
-    /// All that may still have sessions.
+    /// All hosts that may still have open sessions.
     all: Mutex<Vec<Weak<LoadedHost>>>,
 }
 
 impl TurnHosts {
-    /// Creates the hosts of a worker that has none yet.
+    /// Creates the list of a worker that has not loaded a host yet.
     pub(super) fn waiting() -> Self {
         Self {
             state: watch::Sender::new(HostsState {
@@ -167,7 +170,7 @@ impl TurnHosts {
         let _ = state.wait_for(|state| state.current.is_some()).await;
     }
 
-    /// Takes a host that may have sessions besides the current one.
+    /// Adds a host that may have sessions, without making it the current one.
     pub(super) fn add(&self, host: &Arc<LoadedHost>) {
         let host = Arc::downgrade(host);
         let mut all = lock(&self.all);
@@ -184,7 +187,7 @@ impl TurnHosts {
         all.find(|host| host.is_of(digest))
     }
 
-    /// Lets new turns use a host.
+    /// Makes a host the current one, which new turns use.
     pub(super) fn replace(&self, host: Arc<LoadedHost>) {
         self.add(&host);
         host.uses.is_current.store(true, Ordering::SeqCst);
@@ -197,7 +200,7 @@ impl TurnHosts {
         }
     }
 
-    /// Lets no new turn begin, for this reason.
+    /// Lets no new turn begin until the next [`replace`](Self::replace), for the reason `fault`.
     pub(super) fn fail(&self, fault: &str) {
         let before = self.state.send_replace(HostsState {
             current: None,
@@ -208,7 +211,7 @@ impl TurnHosts {
         }
     }
 
-    /// Returns the state for the operator.
+    /// Returns the loaded set and the fault, which the worker reports to operators.
     pub(super) fn state(&self) -> TurnsState {
         let state = self.state.borrow();
         let set = state.current.as_ref().and_then(|host| host.set.as_ref());
@@ -218,7 +221,7 @@ impl TurnHosts {
         }
     }
 
-    /// Returns the states of all sessions that are held.
+    /// Returns the states of the open sessions of all hosts.
     pub(super) async fn session_states(&self) -> Vec<RemoteState> {
         let all: Vec<Arc<LoadedHost>> = lock(&self.all).iter().filter_map(Weak::upgrade).collect();
         let mut states = Vec::new();

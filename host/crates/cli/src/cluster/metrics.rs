@@ -1,4 +1,5 @@
-//! Numbers of a worker for an OpenTelemetry collector, where the environment names one.
+//! Exports the metrics of a worker to an OpenTelemetry collector, if environment variables name
+//! one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,19 +11,20 @@ use tokio::task::AbortHandle;
 
 use super::super::{environment, render};
 
-/// Variables with the endpoint for metrics; the second applies to metrics only.
+/// Environment variables that set the endpoint. The first is for all signals, the second for
+/// metrics only.
 const ENDPOINTS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
 ];
 
-/// Interval between two checks of the queue.
+/// Interval between two reads of the age of the queue.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Time for the last values at the end of the worker.
+/// Timeout for sending the last values when the worker ends.
 const LAST_VALUES: Duration = Duration::from_secs(2);
 
-/// Age of the queue of the class.
+/// Metric for the age of the class's queue.
 const QUEUE_AGE: &str = "rind.queue.age";
 
 const NUMBERS: [NamedNumber; 7] = [
@@ -79,14 +81,14 @@ const fn number(
     }
 }
 
-/// Sends the numbers of a worker until [`finish`](Self::finish).
+/// Exports the metrics of a worker until [`finish`](Self::finish).
 pub(super) struct WorkerMetrics {
     sent: Option<SentNumbers>,
     looking: Option<AbortHandle>,
 }
 
 impl WorkerMetrics {
-    /// Starts sending, if the environment configures an endpoint.
+    /// Starts exporting if the environment configures an endpoint.
     pub(super) fn from_env(watch: WorkerWatch, worker: &str) -> Self {
         let none = Self {
             sent: None,
@@ -115,7 +117,7 @@ impl WorkerMetrics {
         }
     }
 
-    /// Sends the last values.
+    /// Sends the last values and stops.
     pub(super) async fn finish(self) {
         if let Some(looking) = self.looking {
             looking.abort();
@@ -132,7 +134,7 @@ impl WorkerMetrics {
     }
 }
 
-/// Whether the environment asks for metrics, and no variable switches them off.
+/// Whether the environment configures an endpoint and does not switch metrics off.
 fn is_asked(env: &dyn Fn(&str) -> Option<String>) -> bool {
     let is = |name: &str, value: &str| env(name).is_some_and(|v| v.eq_ignore_ascii_case(value));
     !is("OTEL_SDK_DISABLED", "true")

@@ -1,7 +1,7 @@
-//! `rind worker` and `rind cluster`: turns of many machines over NATS.
+//! `rind worker` and `rind cluster`: run turns on many machines over NATS.
 //!
-//! Owns the flags for the servers, what is shown, and how sessions of `rind_serve` and the queue of
-//! `rind_nats` are put together. Start from [`run_worker`] and [`run_cluster`].
+//! Owns the flags for the servers and the output, and connects the sessions of `rind_serve` with
+//! the queue of `rind_nats`. Start from [`run_worker`] and [`run_cluster`].
 
 mod args;
 mod attach;
@@ -38,13 +38,14 @@ pub(super) use run::run_remote;
 pub(super) use shared_session::SessionNews;
 pub(super) use worker::run_worker;
 
-/// Maximum number of dead letters of a session that are listed.
+/// Maximum number of dead letters that are listed.
 const MAX_DEAD: usize = 100;
 
-/// Longest part of a dead letter that is shown on a line, in characters.
+/// Maximum length on a line of the cause of a dead letter, and of a worker's set of plugins, in
+/// characters.
 const SHOWN: usize = 160;
 
-/// Longest reason why a worker begins no turn that is shown on a line, in characters.
+/// Maximum length on a line of the reason why a worker begins no turn, in characters.
 const SHOWN_FAULT: usize = 400;
 
 /// Runs a command about the cluster.
@@ -98,7 +99,7 @@ pub(super) async fn run_cluster(command: ClusterCommand) -> anyhow::Result<ExitS
 struct ClusterReport<'a> {
     #[serde(flatten)]
     cluster: &'a ClusterStatus,
-    /// Consequences of a failure of the servers.
+    /// Consequences for stored data if NATS servers fail.
     durability: &'a DurabilityReport,
 }
 

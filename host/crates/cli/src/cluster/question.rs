@@ -1,5 +1,5 @@
-//! Questions of a turn that runs elsewhere, as the terminal asks those of its own turns, and their
-//! answers as the holder of the session takes them.
+//! Converts questions of a turn that runs elsewhere into those that the terminal asks for its own
+//! turns, and answers into requests to the holder of the session.
 
 use rind_lib::message::{EffectClass, ToolSpec};
 use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::super::approve::{AskedAnswer, AskedQuestion};
 
-/// Marks that a line of a call may have. A text with another mark, such as a blank one, could imitate
-/// a part of the question.
+/// Marks that may precede a line of a call's arguments. Any other mark, such as a blank one, could
+/// imitate a part of the question.
 const MARKS: [&str; 11] = [
     "$ ",
     "> ",
@@ -27,10 +27,10 @@ const MARKS: [&str; 11] = [
     "now: ",
 ];
 
-/// Mark of a line whose own is not known here.
+/// Replaces a mark that is not in [`MARKS`].
 const OTHER_MARK: &str = "| ";
 
-/// Returns a question as the terminal asks it.
+/// Converts a question into the form in which the terminal asks it.
 pub(crate) fn asked_question(about: QuestionAbout) -> AskedQuestion {
     match about {
         QuestionAbout::Approval {
@@ -84,14 +84,14 @@ pub(crate) fn asked_question(about: QuestionAbout) -> AskedQuestion {
     }
 }
 
-/// Returns the number of the default among the options, from 0; the first where none is the default.
+/// Returns the index of the default among the options; 0 if none is the default.
 fn default_option(options: &[String], default: &str) -> u32 {
     let at = options.iter().position(|option| option == default);
     at.and_then(|at| u32::try_from(at).ok()).unwrap_or(0)
 }
 
-/// Returns the body of a request that answers a question. A call is refused if the person leaves its
-/// question; a plugin gets its default, as at this terminal.
+/// Returns the body of the request that answers a question. If the person leaves the question, a
+/// call is refused and a plugin gets its default answer, as in a turn that runs here.
 pub(super) fn answer_body(about: &QuestionAbout, answer: &AskedAnswer) -> Value {
     let answer = match answer {
         AskedAnswer::Call(ApprovalAnswer::Yes) => "yes".to_owned(),
@@ -117,7 +117,7 @@ pub(super) fn answer_body(about: &QuestionAbout, answer: &AskedAnswer) -> Value 
         }
         AskedAnswer::Person(Some(PersonAnswer::Choice(at))) => at.to_string(),
         AskedAnswer::Person(Some(PersonAnswer::Text(text))) => text.clone(),
-        AskedAnswer::Own(word) => (*word).to_owned(),
+        AskedAnswer::Command(word) => (*word).to_owned(),
     };
     json!({ "answer": answer })
 }
@@ -134,7 +134,8 @@ fn shown_line(line: ArgumentLine) -> ShownLine {
     }
 }
 
-/// Returns the class of effects by its name; the widest for one that this program does not know.
+/// Returns the effect class of this name; [`EffectClass::External`], the widest, if the name is
+/// unknown here.
 fn effect_of(name: &str) -> EffectClass {
     serde_json::from_value(Value::from(name)).unwrap_or(EffectClass::External)
 }

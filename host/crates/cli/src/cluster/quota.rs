@@ -1,4 +1,4 @@
-//! `rind cluster quota`: declares and shows what a tenant may use.
+//! `rind cluster quota`: sets and shows the quotas of a tenant.
 
 use clap::Args as ClapArgs;
 use rind_nats::worker::ClusterStatus;
@@ -8,7 +8,7 @@ use super::super::exit_code::bail_usage;
 use super::super::render;
 use super::args::NatsArgs;
 
-/// Arguments of `rind cluster quota`. Without limits it shows those that hold.
+/// Arguments of `rind cluster quota`. Without limits the command shows those in force.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct QuotaArgs {
     #[command(flatten)]
@@ -31,10 +31,10 @@ pub(crate) struct QuotaArgs {
 }
 
 impl QuotaArgs {
-    /// Declares the limits that were passed, or shows those that hold.
+    /// Sets the limits that were passed, then shows those in force.
     ///
     /// # Errors
-    /// The servers do not answer, or a limit is no number that can be held.
+    /// The servers do not answer, or a limit is not a valid number.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let (sessions, _) = self.nats.inbox().await?;
         let quotas = TenantQuotas::of(&sessions);

@@ -1,4 +1,4 @@
-//! Reaches the programs that hold the sessions of a store on NATS, for `rind serve --nats`.
+//! Sends requests to the programs that hold sessions of a store on NATS, for `rind serve --nats`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,18 +15,18 @@ use rind_serve::remote::{RemoteEnd, RemoteError, RemoteSessions, RemoteState};
 
 use super::gate::FrontGate;
 
-/// Time for which the list of open sessions is not asked for again: all programs that hold some answer,
-/// and one that was killed has everybody wait.
+/// Time for which the list of open sessions is cached. A request for the list waits for all
+/// programs that hold sessions, and one that was killed delays it.
 const KNOWN: Duration = Duration::from_secs(1);
 
-/// The other programs of a tenant.
+/// Access to the other programs of a tenant, which may hold its sessions.
 pub(crate) struct NatsRemote {
     calls: SessionCalls,
     inbox: TurnInbox,
     sessions: NatsSessions,
-    /// Class of the workers that run the turns, if they run all of them.
+    /// Class of the workers that run the turns; `None` if this program runs turns itself.
     class: Option<String>,
-    /// Answer about all sessions that are open, and the time at which it was asked for.
+    /// Cached list of all open sessions, and the time at which it was requested.
     states: tokio::sync::Mutex<Option<(Instant, Vec<RemoteState>)>>,
 }
 
@@ -122,7 +122,8 @@ impl RemoteSessions for NatsRemote {
 
     fn states(&self) -> BoxFuture<'_, Result<Vec<RemoteState>, RemoteError>> {
         Box::pin(async move {
-            // Held while the others are asked: those who want the same list wait for this answer.
+            // Hold the lock during the request, so that concurrent callers wait for this answer
+            // instead of requesting the list again.
             let mut known = self.states.lock().await;
             if let Some((asked, states)) = &*known
                 && asked.elapsed() < KNOWN

@@ -1,4 +1,4 @@
-//! Events of a session that runs elsewhere, read from their JSON: those that a chat shows.
+//! Parses the events of a session that runs elsewhere from their JSON, as far as a chat shows them.
 
 use std::sync::Arc;
 
@@ -17,11 +17,12 @@ struct EventPlace {
     step: u32,
 }
 
-/// Declares the events once, for their JSON and for the events of the library that they become.
+/// Declares each event once, as the type that is parsed from JSON and as a conversion to the
+/// library's [`Event`].
 macro_rules! remote_events {
     ($($name:ident { $($field:ident: $type:ty,)* },)*) => {
-        /// An event that a chat shows. Others are left out, as all readers of the stream leave out what
-        /// they do not know.
+        /// An event that a chat shows. Other events are skipped, as all readers of the stream skip
+        /// unknown ones.
         #[derive(Deserialize)]
         #[serde(tag = "type", rename_all = "kebab-case")]
         enum RemoteEvent {
@@ -119,7 +120,7 @@ remote_events! {
     },
 }
 
-/// Returns an event that a chat shows; `None` for any other.
+/// Parses an event that a chat shows; `None` for any other.
 pub(crate) fn remote_event(json: &Value) -> Option<Stamped> {
     let place = EventPlace::deserialize(json).ok()?;
     let event = RemoteEvent::deserialize(json).ok()?;

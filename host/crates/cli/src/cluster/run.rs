@@ -1,4 +1,4 @@
-//! `rind run --nats`: a worker runs the turn, which is followed here.
+//! `rind run --nats`: sends a prompt to a worker and follows the turn from this terminal.
 
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -15,7 +15,7 @@ use rind_lib::event::{Event, Stamped};
 use rind_nats::NatsError;
 use rind_nats::worker::EndedTurn;
 
-/// Time for the last events of a turn after its end.
+/// Timeout for the last events of a turn after the store has reported its end.
 const LAST_EVENTS: Duration = Duration::from_secs(2);
 
 /// Sends the prompt to a session, waits for the end of its turn and prints the answer.
@@ -70,7 +70,8 @@ pub(crate) async fn run_remote(args: RunArgs) -> anyhow::Result<ExitStatus> {
     Ok(ended.summary.stop.into())
 }
 
-/// Prints the end of a turn whose events were not seen, such as one that ran before.
+/// Prints a `turn-end` event for a turn whose events did not arrive, such as one that ended
+/// earlier.
 fn print_end(session: &str, ended: &EndedTurn) -> anyhow::Result<()> {
     let end = Stamped {
         at: jiff::Timestamp::now(),
@@ -89,8 +90,8 @@ fn print_end(session: &str, ended: &EndedTurn) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Follows a turn to its end. The first Ctrl-C interrupts it; `None` if it has not begun or no
-/// longer runs, or at the second one.
+/// Follows a turn to its end. The first Ctrl-C interrupts the turn. Returns `None` at a Ctrl-C if
+/// the turn has not begun, no longer runs, or was interrupted already.
 async fn follow_to_end(
     turn: &FollowedTurn,
     end: impl Future<Output = Result<EndedTurn, NatsError>>,
@@ -104,7 +105,8 @@ async fn follow_to_end(
             ended = &mut end => break ended?,
             pressed = tokio::signal::ctrl_c() => {
                 pressed.context("listen for Ctrl-C")?;
-                // Before the own turn, another one may run in the session.
+                // Another turn may run in the session until this one begins, and must not be
+                // interrupted.
                 if is_interrupted || !turn.has_begun() || !turn.session.interrupt().await? {
                     return Ok(None);
                 }

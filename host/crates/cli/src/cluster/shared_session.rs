@@ -1,5 +1,5 @@
-//! A session that some program of the cluster holds, or none: requests to the holder, and its events
-//! wherever it is.
+//! A session that any program of the cluster may hold: sends requests to the holder, and follows
+//! the events even if the holder changes.
 //!
 //! Must not know how events are shown. Start from [`SharedSession`].
 
@@ -23,30 +23,30 @@ use tokio::sync::mpsc::Sender;
 use super::super::approve::AskedAnswer;
 use super::question::answer_body;
 
-/// Longest time until it is checked again whether a program holds the session.
+/// Interval at which to check again whether a program holds the session.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Time in which a holder tells its first event, if it has any.
+/// Timeout for the first event of a holder, which may have none.
 const FIRST: Duration = Duration::from_millis(500);
 
-/// Largest event and largest answer that is read, in bytes.
+/// Maximum size of an event and of an answer, in bytes.
 const MAX_BYTES: usize = 16 << 20;
 
-/// A session by its id, wherever it is held.
+/// A session of the cluster, by id.
 #[derive(Clone)]
 pub(crate) struct SharedSession {
     calls: SessionCalls,
     pub(crate) id: String,
 }
 
-/// News of a session that is followed.
+/// News about a session that is followed.
 #[derive(Debug)]
 pub(crate) enum SessionNews {
     /// A program holds the session.
     Held,
     /// An event, as JSON.
     Event(Value),
-    /// No program holds it any more.
+    /// The program no longer holds the session.
     Released,
 }
 
@@ -58,7 +58,8 @@ impl SharedSession {
         }
     }
 
-    /// Follows the events of the session wherever it is held, until the receiver is gone.
+    /// Follows the events of the session through changes of its holder, until the receiver is
+    /// dropped.
     pub(crate) async fn follow(self, news: Sender<SessionNews>) {
         let mut after = None;
         while !news.is_closed() {
@@ -74,7 +75,7 @@ impl SharedSession {
         }
     }
 
-    /// Passes on the events of one holder until it closes the session.
+    /// Forwards the events of one holder until it closes the session.
     async fn follow_holder(
         &self,
         after: &mut Option<u64>,
@@ -89,7 +90,7 @@ impl SharedSession {
         let _ = news.send(SessionNews::Held).await;
         let mut events = read_events(answer.into_body());
         if after.is_some() && !is_other_log(&mut events).await {
-            // Events that came before are not told again, and the questions among them may be open.
+            // Events up to `after` are not sent again, but questions among them may still be open.
             for question in self.open_questions().await? {
                 let event = json!({ "type": "question", "question": question });
                 let _ = news.send(SessionNews::Event(event)).await;
@@ -107,10 +108,10 @@ impl SharedSession {
         Ok(open["questions"].as_array().cloned().unwrap_or_default())
     }
 
-    /// Interrupts the turn. Returns whether one ran.
+    /// Interrupts the running turn. Returns whether there was one.
     ///
     /// # Errors
-    /// The holder gives no answer.
+    /// The holder does not answer.
     pub(crate) async fn interrupt(&self) -> Result<bool, CallError> {
         match self.ask(Method::POST, "/interrupt", json!({})).await {
             Err(CallError::NoHolder) => Ok(false),
@@ -118,10 +119,11 @@ impl SharedSession {
         }
     }
 
-    /// Sends a text to the running turn. Returns its number there, or nothing if no turn runs.
+    /// Sends a text to the running turn. Returns the number of the text in the turn; `None` if no
+    /// turn runs.
     ///
     /// # Errors
-    /// The holder gives no answer, or refuses the text.
+    /// The holder does not answer, or refuses the text.
     pub(crate) async fn steer(&self, text: &str) -> Result<Option<u64>, CallError> {
         let answer = self.ask(Method::POST, "/steer", json!({ "text": text }));
         match answer.await {
@@ -130,10 +132,10 @@ impl SharedSession {
         }
     }
 
-    /// Gives the answer to a question. Returns the status of the holder's answer.
+    /// Sends the answer to a question. Returns the status of the holder's response.
     ///
     /// # Errors
-    /// The holder gives no answer.
+    /// The holder does not answer.
     pub(crate) async fn answer(
         &self,
         question: &OpenQuestion,
@@ -183,12 +185,13 @@ impl SharedSession {
     }
 }
 
-/// Numbered events of a holder.
+/// Events of a holder with their numbers, as JSON text.
 type NumberedEvents = Peekable<BoxStream<'static, Result<(u64, String), CallError>>>;
 
-/// Returns the events of a stream of server-sent events. Others than numbered ones are left out.
+/// Parses a stream of server-sent events. Skips events without a number or data.
 fn read_events(body: CallBody) -> NumberedEvents {
-    // A holder that never ends an event must not fill the memory.
+    // Bytes since the last complete event. The limit prevents an endless event from exhausting the
+    // memory.
     let n_open = Arc::new(AtomicUsize::new(0));
     let counted = n_open.clone();
     let parts = body.map(move |part| {
@@ -213,13 +216,14 @@ fn read_events(body: CallBody) -> NumberedEvents {
     numbered.boxed().peekable()
 }
 
-/// Whether the events are those of another holder than before: its log begins with a gap.
+/// Whether the events come from another holder than before. The log of a new holder begins with a
+/// `gap` event.
 async fn is_other_log(events: &mut NumberedEvents) -> bool {
     let first = tokio::time::timeout(FIRST, Pin::new(events).peek()).await;
     matches!(first, Ok(Some(Ok((_, data)))) if data.contains("\"type\":\"gap\""))
 }
 
-/// Passes the events on to their end.
+/// Forwards the events until the stream ends.
 async fn pass_events_on(
     events: &mut NumberedEvents,
     after: &mut Option<u64>,

@@ -1,5 +1,5 @@
-//! Turns of a worker, in sessions that people at `rind serve --nats` see: they follow them, steer
-//! them and answer their questions.
+//! Runs the turns of a worker in sessions that people can follow, steer and answer questions of at
+//! `rind serve --nats`.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,21 +19,21 @@ use rind_serve::body::Bytes;
 use rind_serve::holder::{HeldSession, HoldError, SessionHolder};
 use serde_json::Value;
 
-/// Time in which a session is idle after its last turn.
+/// Timeout for a session to become idle after a turn, before its files are stored.
 const TURN_END: Duration = Duration::from_secs(1);
 
-/// Runs turns in sessions that it holds, and answers requests about these sessions.
+/// Runs turns in sessions that this worker holds, and answers requests about these sessions.
 pub(super) struct ServedTurns {
     hosts: Arc<TurnHosts>,
     sets: Arc<SetLoader>,
     calls: SessionCalls,
-    /// Folder whose files are stored and restored, unless it is mounted.
+    /// Folder whose files are stored and restored; `None` without `--snapshots`.
     folder: Option<SessionFolder>,
     _boards: AnsweredBoards,
 }
 
 impl ServedTurns {
-    /// Starts to publish which sessions are open here.
+    /// Starts to answer which sessions are open on this worker.
     pub(super) async fn open(
         sessions: &NatsSessions,
         hosts: Arc<TurnHosts>,
@@ -66,7 +66,8 @@ impl WorkerTurns for ServedTurns {
         session: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, TurnFailure>> {
         Box::pin(async move {
-            // Without its plugins no session is opened: another worker may have them.
+            // Do not open a session while there is no current host: another worker may have its
+            // plugins.
             let host = self.hosts.current().ok_or(TurnFailure::Busy)?;
             let files = match &self.folder {
                 Some(folder) => Some(folder.restore(session).await?),
@@ -110,13 +111,13 @@ impl WorkerTurns for ServedTurns {
     }
 }
 
-/// A claimed session, whose requests are answered.
+/// A claimed session. Answers requests about it while claimed.
 struct ServedSession {
     session: String,
     host: Arc<LoadedHost>,
     hosts: Arc<TurnHosts>,
     sets: Arc<SetLoader>,
-    /// Open session; `None` after it could not be opened with the plugins of its turn.
+    /// Open session; `None` if it was closed to change its plugins and could not be opened again.
     held: Option<HeldSession>,
     calls: HolderCalls,
     answered: AnsweredSession,
@@ -124,9 +125,9 @@ struct ServedSession {
 }
 
 impl ServedSession {
-    /// Opens the session with the plugins with which the turn of an input began, if it was interrupted
-    /// and those may still be used. Otherwise it goes on with those that hold now, as the entry of its
-    /// continuation says.
+    /// Reopens the session with the set of plugins with which the turn of `input` began, if that
+    /// turn was interrupted and the set may still be used. Otherwise the turn continues with the
+    /// current set, as its continuation entry records.
     async fn take_set_of(
         &mut self,
         input: &QueuedInput,
@@ -137,7 +138,7 @@ impl ServedSession {
             return Ok(None);
         };
         if self.host.set().is_none() {
-            // The plugins of this machine are no replacement for a set, also when the set is gone.
+            // The plugins of this machine must not replace a set, even if the set no longer exists.
             return Err(TurnFailure::Busy);
         }
         let earlier = self.sets.earlier(&wanted, &self.hosts).await;
@@ -169,7 +170,7 @@ impl ClaimedSession for ServedSession {
                 return Err(TurnFailure::Busy);
             };
             if continued.is_none() && !self.host.is_current() {
-                // The session is closed, and claimed anew with the plugins that hold now.
+                // The worker closes the session and claims it again with the current plugins.
                 return Err(TurnFailure::Busy);
             }
             let Some(files) = &mut self.files else {
@@ -191,7 +192,8 @@ impl ClaimedSession for ServedSession {
             };
             ended.map_err(failure_of)?;
             files.end_turn();
-            // A turn that people ordered meanwhile would change files while they are read.
+            // Wait for a turn that a person has started meanwhile: it would change files while they
+            // are read.
             let _ = tokio::time::timeout(TURN_END, held.idle()).await;
             match held.is_running() || !files.is_due() {
                 true => Ok(()),
@@ -208,7 +210,7 @@ impl ClaimedSession for ServedSession {
             if let Some(files) = &self.files
                 && held.is_running()
             {
-                // A turn that a person ordered changes files as well.
+                // A turn that a person started changes files as well, so store them after it.
                 files.note_turn();
                 held.idle().await;
                 files.store_changes().await;
@@ -219,7 +221,8 @@ impl ClaimedSession for ServedSession {
 
     fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
         Box::pin(async move {
-            // A session that closes accepts no request that starts something.
+            // Stop answering requests first, so that none can start a turn in a session that is
+            // closing.
             drop(self.answered);
             if let Some(files) = &self.files {
                 files.store_changes().await;
@@ -243,7 +246,8 @@ fn failure_of(error: HoldError) -> TurnFailure {
     }
 }
 
-/// Answers the requests about the sessions of a holder, which changes with the plugins of a turn.
+/// Answers the requests about the sessions of a holder. The holder is replaced when a turn needs
+/// another set of plugins.
 #[derive(Clone)]
 struct HolderCalls(Arc<Mutex<SessionHolder>>);
 
@@ -256,7 +260,7 @@ impl CallHandler for HolderCalls {
         let answered = lock(&self.0).answer(session, request);
         Box::pin(async move {
             answered.await.map(|body| {
-                // A body of this program does not fail before its end.
+                // The body comes from this program, and cannot fail before its end.
                 let parts = body.into_data_stream();
                 parts.filter_map(async |part| part.ok()).boxed()
             })

@@ -1,4 +1,4 @@
-//! `rind worker`: runs turns of a class until a signal comes or it is drained.
+//! `rind worker`: runs turns of a class until a signal arrives or the worker is drained.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use rind_nats::worker::{NatsWorker, WorkerConfig};
 use rind_operator::confinement::own_folders;
 use rind_operator::settings::SessionChoice;
 
-/// Runs turns of the class until a signal comes or the worker is drained.
+/// Runs turns of the class until a signal arrives or the worker is drained.
 pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
     check_keys(&args.plugins_key)?;
     let sessions = args.nats.connect().await?;
-    // A worker has no person at its terminal.
+    // A worker has no person at a terminal to ask.
     let settings = args.open.run_settings(SessionChoice::New, false)?;
     let (paths, hosts) = (settings.paths.clone(), Arc::new(TurnHosts::waiting()));
     let folder = match args.snapshots {
@@ -38,7 +38,8 @@ pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
     };
     let keys = args.plugins_key.clone();
     let loader = SetLoader::new(&sessions, &args.class, keys, settings.clone(), args.ask);
-    // Plugins of this machine are loaded before anything else begins, and a set whenever it changes.
+    // Load the plugins of this machine before anything else starts. A set is loaded later, by
+    // `follow_sets`.
     let (exits, loader) = if args.plugins_key.is_empty() {
         let prepared = open::prepare_session(settings).await?;
         let store = SessionStore::over(Arc::new(sessions.clone()));
@@ -51,7 +52,7 @@ pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
     };
     let name = format!("{}-{}", args.class, std::process::id());
     let config = WorkerConfig {
-        // The folder has the files of one session at a time.
+        // A folder with snapshots holds the files of one session at a time.
         slots: if folder.is_some() { 1 } else { args.slots },
         grace: Duration::from_secs(args.grace),
         ..WorkerConfig::new(&args.class, &name)
@@ -82,7 +83,7 @@ pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-/// Checks that no folder of the program is in a folder whose files are stored and removed.
+/// Checks that none of Rind's own folders is in a workspace whose files are stored and removed.
 fn check_apart(workspace: &Path, own: &[PathBuf]) -> anyhow::Result<()> {
     let below = own_below(&real_path(workspace), own);
     match below.first() {

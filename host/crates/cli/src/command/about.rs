@@ -1,4 +1,4 @@
-//! Texts of built-in commands about a session, read from its entries.
+//! Builds the texts that built-in commands show about a session, from its entries.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ fn read_entries(open: &OpenFacts) -> anyhow::Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Tokens and cost of the turns that ended, and of each model.
+/// Describes the tokens and the cost of all finished turns, and the tokens of each model.
 pub(super) fn describe_cost(open: &OpenFacts) -> anyhow::Result<String> {
     let (mut n_turns, mut n_cut) = (0, 0);
     let (mut usd, mut unpriced) = (0.0, 0);
@@ -91,7 +91,7 @@ pub(super) fn describe_cost(open: &OpenFacts) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Parts of the system prompt and kinds of messages, with their tokens.
+/// Lists the parts of the system prompt, the tools and the kinds of messages with their tokens.
 pub(super) fn describe_context(
     open: &OpenFacts,
     compact: &CompactConfig,

@@ -1,9 +1,9 @@
-//! Arguments of slash commands: a line of words becomes a JSON value that fits the command's
-//! schema.
+//! Converts the arguments of a slash command from a line of words to a JSON value that fits the
+//! command's schema.
 //!
-//! Words fill the properties in the order of the schema, `key=value` names one. Quotes keep blanks;
-//! a last property of text takes the rest of the line as it was typed. Start from
-//! [`read_arguments`].
+//! Words fill the properties in the order of the schema; `key=value` sets the property `key`.
+//! Quotes keep blanks. If the last property is text, it takes the rest of the line as it was typed.
+//! Start from [`read_arguments`].
 
 use serde_json::{Map, Value};
 
@@ -13,9 +13,9 @@ use rind_lib::tool::schema;
 use rind_mcp::PromptArgument;
 
 struct ArgumentWord<'a> {
-    /// Offset of its first byte in the line.
+    /// Byte offset of the word in the line.
     start: usize,
-    /// The word without quotes and backslashes.
+    /// The word with quotes and escaping backslashes removed.
     text: String,
     typed: &'a str,
 }
@@ -64,10 +64,11 @@ pub(super) fn read_arguments(schema: &Value, text: &str) -> Result<Value, String
     check_given(schema, given)
 }
 
-/// Fills in values that were given by name, as text or as JSON, and checks them against `schema`.
+/// Converts values that were passed by name, as text or as JSON, to the types of `schema`, fills in
+/// defaults and checks the result.
 ///
 /// # Errors
-/// Faults of arguments, as text.
+/// The faults of the arguments, as text for people.
 pub(super) fn given_arguments(schema: &Value, named: Map<String, Value>) -> Result<Value, String> {
     let properties = schema_properties(schema);
     let mut given = Map::new();
@@ -81,7 +82,7 @@ pub(super) fn given_arguments(schema: &Value, named: Map<String, Value>) -> Resu
     check_given(schema, given)
 }
 
-/// Describes the arguments for other programs.
+/// Lists the arguments in the form in which a program offers them to others.
 pub(super) fn described_arguments(schema: &Value) -> Vec<PromptArgument> {
     let required: Vec<&str> = required_names(schema).collect();
     let properties = schema_properties(schema).into_iter();
@@ -93,7 +94,8 @@ pub(super) fn described_arguments(schema: &Value) -> Vec<PromptArgument> {
     described.collect()
 }
 
-/// Returns the permitted values of an argument that begin with a text, where they can be listed.
+/// Returns the permitted values of the argument `name` that begin with `begun`; none if the schema
+/// does not list its values.
 pub(super) fn partial_values(schema: &Value, name: &str, begun: &str) -> Vec<String> {
     let properties = schema_properties(schema).into_iter();
     let values = properties
@@ -123,7 +125,7 @@ fn check_given(schema: &Value, given: Map<String, Value>) -> Result<Value, Strin
     Ok(given)
 }
 
-/// Returns a usage line of the arguments, such as `<path> [depth=quick|thorough]`.
+/// Formats the arguments for a usage line, such as `<path> [depth=quick|thorough]`.
 pub(super) fn argument_usage(schema: Option<&Value>) -> String {
     let Some(schema) = schema else {
         return "[text]".to_owned();
@@ -202,19 +204,19 @@ pub(super) fn complete_argument(schema: &Value, text: &str, offset: usize) -> Ve
     found
 }
 
-/// The argument that the end of a text begins.
+/// The argument that is being typed at the end of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PartialArgument {
     pub(super) name: String,
     pub(super) value: String,
-    /// Offset of the value in the text.
+    /// Byte offset of the value in the text.
     pub(super) start: usize,
-    /// Arguments before it, with their values.
+    /// Names and values of the arguments before it.
     pub(super) others: Vec<(String, String)>,
 }
 
-/// Finds the argument that is being typed at the end of `text`; `None` if there is no further one,
-/// or the text is in quotes.
+/// Finds the argument that is being typed at the end of `text`. Returns `None` if all arguments are
+/// filled, or the value has a quote or a backslash.
 pub(super) fn partial_argument(schema: &Value, text: &str) -> Option<PartialArgument> {
     let start = text.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let (before, begun) = text.split_at(start.min(text.len()));
@@ -259,9 +261,9 @@ fn argument_description(of: &Value) -> String {
     text.unwrap_or_default().to_owned()
 }
 
-/// The properties of a schema in the order in which positional words fill them: first the required
-/// ones in the order of `required`, because generated schemas sort their properties by name; then
-/// the others.
+/// Returns the properties of a schema in the order in which positional words fill them: first the
+/// required ones in the order of `required`, because generated schemas sort their properties by
+/// name; then the others.
 fn schema_properties(schema: &Value) -> Vec<(&str, &Value)> {
     let all = schema.get("properties").and_then(Value::as_object);
     let all = all.into_iter().flatten();
@@ -276,7 +278,7 @@ fn required_names(schema: &Value) -> impl Iterator<Item = &str> {
     names.into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// Values that a property may have, where they can be listed.
+/// Returns the values that a property may have; none if the schema does not list them.
 fn permitted_values(of: &Value) -> Vec<String> {
     if let Some(values) = of.get("enum").and_then(Value::as_array) {
         return values.iter().map(json::plain_text).collect();
@@ -287,7 +289,7 @@ fn permitted_values(of: &Value) -> Vec<String> {
     }
 }
 
-/// The type of a property; of several the first that is not null.
+/// Returns the type of a property. Of several types, it is the first that is not `null`.
 fn value_kind(of: &Value) -> &str {
     match of.get("type") {
         Some(Value::String(kind)) => kind,
@@ -335,7 +337,7 @@ fn typed_value(of: &Value, text: &str) -> Value {
     parsed.unwrap_or_else(|| text.into())
 }
 
-/// Key and value of a word that names a property.
+/// Returns key and value of a word such as `depth=quick`, if the key is a property.
 fn named_property<'a>(
     word: &'a ArgumentWord<'_>,
     properties: &[(&'a str, &Value)],
@@ -346,7 +348,7 @@ fn named_property<'a>(
     Some((name, value))
 }
 
-/// Splits a line at blanks that are in no quotes.
+/// Splits a line at blanks outside of quotes.
 fn split_words(text: &str) -> Result<Vec<ArgumentWord<'_>>, String> {
     let mut words = Vec::new();
     let mut open: Option<(usize, String)> = None;

@@ -18,22 +18,23 @@ use rind_lib::session;
 use rind_lib::tool::background::{BackgroundCommand, BackgroundCommands};
 use rind_lib::tool::policy::ApprovalMode;
 
-/// Rows of the diff of one file that `/diff` shows.
+/// Maximum number of rows of one file's diff in `/diff`.
 const MAX_DIFF_ROWS: usize = 200;
 
-/// Longest answer that `/copy` takes, in bytes: terminals refuse longer ones, or cut them.
+/// Maximum size of an answer that `/copy` copies, in bytes: terminals refuse or truncate longer
+/// texts.
 const MAX_COPIED_BYTES: usize = 64 << 10;
 
-/// Messages at the end of a conversation among which the last answer is looked for.
+/// Number of messages at the end of a conversation in which `/copy` searches for the last answer.
 const MAX_MESSAGES: usize = 200;
 
-/// Name of the agent of a session.
+/// Name of the main agent, as opposed to that of a subagent.
 const MAIN: &str = "main";
 
-/// Reason for the end of a command, which the model sees too.
+/// Reason for stopping a command, which the model sees too.
 const BY_USER: &str = "by the user";
 
-/// An open session, as it can be read while a turn has it.
+/// Facts about an open session that can be read while a running turn borrows the session.
 #[derive(Clone)]
 pub(crate) struct OpenFacts {
     pub(super) host: Host,
@@ -56,12 +57,12 @@ impl OpenFacts {
         }
     }
 
-    /// Returns the cost of the session so far in US dollars, as far as it is known.
+    /// Returns the cost of the session so far in US dollars, without models of unknown price.
     pub(crate) fn cost_usd(&self) -> f64 {
         self.stored.cost_usd()
     }
 
-    /// Describes provider, model and server.
+    /// Describes the model, its provider and the server.
     pub(super) fn model_line(&self) -> String {
         let url = self.provider.base_url();
         let at = url.map_or_else(String::new, |url| format!(" at {url}"));
@@ -77,7 +78,7 @@ impl OpenFacts {
         Ok(format!("this session is called {title}"))
     }
 
-    /// Returns the last answer of the model.
+    /// Returns the text of the model's last answer.
     pub(super) fn last_answer(&self) -> anyhow::Result<String> {
         let messages = self.stored.last_messages(MAX_MESSAGES);
         let is_answer = |message: &&Message| {
@@ -96,7 +97,8 @@ impl OpenFacts {
         Ok(text)
     }
 
-    /// Returns a line for each command in the background: id, time and command.
+    /// Returns a line for each command in the background, with its id, its age and the command
+    /// itself.
     fn background_lines(&self) -> Vec<String> {
         let line = |command: &Arc<BackgroundCommand>| {
             let clock = render::format_clock(command.age().as_secs());
@@ -113,7 +115,7 @@ impl OpenFacts {
         self.background.running().iter().map(line).collect()
     }
 
-    /// Returns the ids that `/stop` takes, each with its command.
+    /// Returns the values that `/stop` accepts, each with a description.
     pub(super) fn background_values(&self) -> Vec<(String, String)> {
         let running = self.background.running();
         let mut values: Vec<(String, String)> = running
@@ -126,7 +128,7 @@ impl OpenFacts {
         values
     }
 
-    /// Stops commands in the background, or lists them.
+    /// Stops one or all commands in the background; without an id, lists them.
     pub(super) fn stop_background(&self, id: Option<&str>) -> anyhow::Result<String> {
         let running = self.background.running();
         let Some(id) = id.map(str::trim).filter(|id| !id.is_empty()) else {
@@ -157,7 +159,7 @@ impl OpenFacts {
         Ok(format!("stopping {}", stopped.join(", ")))
     }
 
-    /// Describes the changes of the files in a turn, or in the last turn that changed any.
+    /// Describes the file changes of a turn; by default of the last turn that changed files.
     pub(super) fn describe_diff(&self, turn: Option<&str>) -> anyhow::Result<String> {
         let Some(folder) = self.stored.folder() else {
             bail_usage!("the store of this session keeps no earlier versions of files");
@@ -202,7 +204,7 @@ impl OpenFacts {
 }
 
 impl CommandSet {
-    /// Describes the session and its surroundings.
+    /// Describes the session, the folder, the mode and the loaded plugins and skills.
     pub(super) fn describe_status(&self, open: Option<&OpenFacts>) -> String {
         let mut text = format!("rind {}", env!("CARGO_PKG_VERSION"));
         let _ = write!(text, "\nfolder   {}", self.about.paths.workspace.display());
@@ -246,7 +248,7 @@ impl CommandSet {
         text
     }
 
-    /// Describes the mode of approval and the flags that change it.
+    /// Describes the approval mode and whether `--dry-run` is set.
     pub(super) fn describe_mode(&self) -> String {
         let mode = self.about.switch.mode();
         let dry_run = match self.about.is_dry_run {
@@ -256,7 +258,7 @@ impl CommandSet {
         format!("{mode}: {}{dry_run}", mode.about())
     }
 
-    /// Switches the mode of approval, or lists the modes.
+    /// Switches the approval mode, or lists the modes.
     pub(super) fn switch_mode(&self, name: Option<&str>) -> anyhow::Result<String> {
         if let Some(name) = name {
             let mode = name.parse::<ApprovalMode>();

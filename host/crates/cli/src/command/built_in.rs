@@ -1,4 +1,4 @@
-//! The table of commands that are built in: name, arguments, help.
+//! The table of built-in commands: name, arguments and help.
 
 use serde_json::{Value, json};
 
@@ -7,23 +7,24 @@ use super::{CommandEntry, CommandKind, CommandOrigin, CommandSet, own};
 pub(super) struct BuiltIn {
     pub(super) name: &'static str,
     pub(super) description: &'static str,
-    /// The name of the argument and its description.
+    /// Name and description of the argument.
     argument: Option<(&'static str, &'static str)>,
-    /// Whether the command does nothing without the argument.
+    /// Whether the argument is required.
     needs_argument: bool,
     /// Whether the command needs a session.
     pub(super) is_about_session: bool,
-    /// Whether it only reads, so that it answers while a turn runs.
+    /// Whether the command may run while a turn runs. Such commands do not need the session to
+    /// themselves.
     is_beside: bool,
-    /// Values to propose for the argument, each with a few words.
+    /// Values to propose for the argument.
     pub(super) values: Option<Values>,
     pub(super) does: BuiltInWork,
 }
 
-/// Values to propose for an argument, each with a few words.
+/// Returns values to propose for an argument, each with a short description.
 type Values = fn(&CommandSet) -> Vec<(String, String)>;
 
-/// Work of a built-in command.
+/// Identifies the function that runs a built-in command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BuiltInWork {
     Help,
@@ -87,13 +88,13 @@ impl BuiltIn {
         self
     }
 
-    /// Whether it is about the terminal of a chat, or ends its session.
+    /// Whether the command needs the terminal of a chat, or ends the chat's session.
     pub(super) fn needs_terminal(&self) -> bool {
         use BuiltInWork::{Copy, New, Quit, Reload, Resume};
         matches!(self.does, Copy | New | Quit | Reload | Resume)
     }
 
-    /// Whether it has to wait for the end of a running turn.
+    /// Whether the command must wait for the end of a running turn.
     pub(super) fn waits_for_turn(&self) -> bool {
         let makes_input = self.does == BuiltInWork::Init;
         makes_input || (self.is_about_session && !self.is_beside)

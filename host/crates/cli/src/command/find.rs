@@ -1,8 +1,7 @@
-//! Finds templates: in the user's settings folder, in plugins, in a trusted project; the skills
-//! that a person may run; and the prompts of MCP servers.
+//! Finds the commands that are not built in: templates of the user, of plugins and of a trusted
+//! project, commands of plugins, skills that a person may run, and prompts of MCP servers.
 //!
-//! A file that cannot be used becomes an entry with the reason, so that a person who looks for it
-//! finds the cause.
+//! A file that cannot be used becomes an entry with the reason, so that `/help` can show it.
 
 use std::sync::Arc;
 
@@ -21,19 +20,19 @@ use rind_lib::text::clean_line;
 use rind_mcp::ServerPrompts;
 use rind_operator::project_commands::read_commands;
 
-/// Templates in the folder `prompts` next to the user's settings.
+/// Reads the templates in the folder `prompts` next to the user's settings.
 pub(super) fn of_user(paths: &Paths) -> Vec<CommandEntry> {
     let files = rind_lib::plugin::prompts::read(&user_prompts(paths), None);
     prompt_entries(files, &CommandOrigin::User)
 }
 
-/// Commands that loaded plugins list, and templates that they carry.
+/// Lists the commands of all loaded plugins, and the templates in their folders.
 pub(super) fn of_plugins(plugins: &PluginSet) -> Vec<CommandEntry> {
     let each = plugins.plugins.iter();
     each.flat_map(|plugin| of_plugin(plugin)).collect()
 }
 
-/// Lists the commands of one plugin.
+/// Lists the commands and the templates of one plugin.
 pub(super) fn of_plugin(plugin: &LoadedPlugin) -> Vec<CommandEntry> {
     let origin = CommandOrigin::Plugin(plugin.trust, plugin.manifest.name.clone());
     let own = plugin.commands.iter();
@@ -54,12 +53,12 @@ fn plugin_entry(plugin: &LoadedPlugin, spec: &CommandSpec, origin: &CommandOrigi
     }
 }
 
-/// Templates of the project and its slash commands of Claude Code, as read when the project was
-/// trusted.
+/// Lists the templates of the project and its slash commands for Claude Code, both as read when the
+/// project was trusted.
 pub(super) fn of_project(paths: &Paths, held: &HeldFolder) -> Vec<CommandEntry> {
     let own = rind_lib::plugin::prompts::read(&paths.project().join(FOLDER), Some(held));
     let mut files = own.to_vec();
-    // Its own template stands for a command of Claude Code with the same name.
+    // A template of Rind hides a command for Claude Code with the same name.
     let commands = read_commands(&paths.workspace, held).templates.into_iter();
     let is_own = |file: &PromptFile| {
         let name = file_stem(&file.path);
@@ -69,7 +68,7 @@ pub(super) fn of_project(paths: &Paths, held: &HeldFolder) -> Vec<CommandEntry> 
     prompt_entries(files.into(), &CommandOrigin::Project)
 }
 
-/// Skills that a person may run, and unusable skills with the reason.
+/// Lists the skills that a person may run, and the unusable skills with the reason.
 pub(super) fn of_skills(skills: &Skills) -> Vec<CommandEntry> {
     let usable = skills
         .iter()
@@ -107,7 +106,7 @@ pub(super) fn server_commands(servers: &[ServerPrompts]) -> Vec<CommandEntry> {
     entries
 }
 
-/// The identity of a skill without the plugin that carries it.
+/// Returns the id of a skill without the prefix `plugin:`.
 fn own_name<'a>(id: &'a str, source: &Source) -> &'a str {
     let plugin = source.plugin();
     let own = plugin.and_then(|plugin| id.strip_prefix(plugin)?.strip_prefix(':'));
@@ -123,7 +122,8 @@ fn unusable_entry(skill: &Unusable) -> CommandEntry {
     broken_entry(name, format!("{}:{why}", skill.file.display()), &origin)
 }
 
-/// Parses all templates. One that cannot be used becomes an entry that says why.
+/// Checks all templates. An entry whose template cannot be used becomes a broken entry with the
+/// reason.
 pub(super) async fn check_templates(entries: &mut [CommandEntry], helper: &TemplateHelper) {
     let sources: Vec<&str> = entries
         .iter()

@@ -2,10 +2,11 @@
 
 use super::{CommandEntry, CommandKind, CommandSet, arguments};
 
-/// Widest usage in the list; a longer one has its description on the next line.
+/// Maximum width of a usage in the list, in characters. After a wider one, the description starts
+/// on the next line.
 const COLUMN: usize = 30;
 
-/// Usage line of a command: its name and its arguments.
+/// Returns the usage line of a command: name and arguments.
 pub(super) fn usage_line(name: &str, entry: &CommandEntry) -> String {
     let arguments = match &entry.kind {
         CommandKind::Template(template) if !template.takes_text && entry.arguments.is_none() => {
@@ -27,7 +28,7 @@ pub(super) fn usage_line(name: &str, entry: &CommandEntry) -> String {
     format!("/{name} {arguments}").trim_end().to_owned()
 }
 
-/// Every command with its description, then those that are shadowed and those that cannot be used.
+/// Lists every command with its description; at the end, the commands that cannot be used.
 pub(super) fn help_all(commands: &CommandSet) -> String {
     let mut lines = Vec::new();
     let mut broken = Vec::new();

@@ -1,4 +1,4 @@
-//! Parses and renders templates in a process of its own, with limits on memory, stack and time.
+//! Parses and renders templates in a separate process, with limits on memory, stack and time.
 //!
 //! Templates are untrusted. The process reads its jobs from a private folder, and writes a line
 //! there for each finished job. Start from [`TemplateHelper`].
@@ -19,12 +19,12 @@ use super::super::worker::{INPUT, OUTPUT, WorkerKind};
 use super::language::{self, TemplateFault};
 use rind_lib::tool::process::Finished;
 
-/// The hidden command of the process.
+/// Hidden command that starts the process.
 pub(crate) const TEMPLATE_COMMAND: &str = "__template";
 
-/// The work, with its limits. Ordinary templates take milliseconds, and a small part of the memory
-/// that their fuel could allocate; the stack is several times the need of the deepest nesting that
-/// the parser allows.
+/// Limits of the process. An ordinary template takes milliseconds and little memory, far less than
+/// its fuel would let it allocate. The stack is several times the size that the deepest nesting of
+/// the parser needs.
 const WORKER: WorkerKind = WorkerKind {
     command: TEMPLATE_COMMAND,
     name: "renders templates",
@@ -42,21 +42,21 @@ const MAX_ENDED: usize = 3;
 #[derive(Debug)]
 pub(super) enum TemplateRefusal {
     Fault(TemplateFault),
-    /// The process was stopped, or could not run.
+    /// The process was killed or could not be started, with the reason.
     Ended(String),
 }
 
 /// Parses and renders templates.
 pub(super) enum TemplateHelper {
-    /// A program that knows [`TEMPLATE_COMMAND`]: Rind's own.
+    /// Path of a program that understands [`TEMPLATE_COMMAND`], normally Rind's own binary.
     Program(PathBuf),
-    /// This process, without limits.
+    /// Runs the jobs in this process, without limits.
     #[cfg(test)]
     Here,
 }
 
-/// A template, to be rendered with these arguments; without any, the names that it uses are
-/// returned.
+/// A template to render with `arguments`. Without arguments, the job only returns the names that
+/// the template uses.
 #[derive(Serialize, Deserialize)]
 struct TemplateJob<'a> {
     source: Cow<'a, str>,
@@ -81,7 +81,7 @@ impl TemplateJob<'_> {
 }
 
 impl TemplateHelper {
-    /// Returns the names that each template uses and does not set.
+    /// Returns for each template the names that it uses but does not set.
     pub(super) async fn find_names(
         &self,
         sources: &[&str],
@@ -102,8 +102,8 @@ impl TemplateHelper {
             let none = CancellationToken::new();
             let (done, ended) = match self.run_jobs(jobs.collect(), &none).await {
                 Ok(ran) => ran,
-                // The failure to start is no fault of a template, and the next process would fail
-                // in the same way.
+                // No template is at fault if the process cannot be started, and the next process
+                // would fail too.
                 Err(why) => {
                     let left = sources.iter().skip(names.len());
                     names.extend(left.map(|_| Err(TemplateRefusal::Ended(why.clone()))));
@@ -123,7 +123,7 @@ impl TemplateHelper {
         names
     }
 
-    /// Renders a template, until `cancel` is set.
+    /// Renders a template, or stops when `cancel` is set.
     pub(super) async fn render_template(
         &self,
         source: &str,
@@ -148,11 +148,11 @@ impl TemplateHelper {
         }
     }
 
-    /// Does jobs in their order. Unless all are done, the reason why the first of the others is
-    /// not.
+    /// Runs the jobs in order. Returns the results of the finished jobs and, if some are missing,
+    /// the reason why the first of these did not finish.
     ///
     /// # Errors
-    /// Why there is no process that does any.
+    /// The reason why the process could not be started.
     async fn run_jobs(
         &self,
         jobs: Vec<TemplateJob<'_>>,
@@ -180,17 +180,17 @@ async fn in_process(
 ) -> Result<(Vec<Result<TemplateResult, TemplateFault>>, Finished), String> {
     let jobs = serde_json::to_vec(jobs).map_err(|error| error.to_string())?;
     let (text, finished) = WORKER.run_worker(program, &jobs, cancel).await?;
-    // Ignore a truncated line.
+    // Stop at a truncated line.
     let done = text
         .lines()
         .map_while(|line| serde_json::from_str(line).ok());
     Ok((done.collect(), finished))
 }
 
-/// Main function of the process, with the arguments that follow [`TEMPLATE_COMMAND`].
+/// Main function of the process. `args` are the arguments after [`TEMPLATE_COMMAND`].
 ///
 /// # Errors
-/// Why not all jobs are done, for standard error.
+/// The reason why not all jobs were done, which the caller prints to standard error.
 pub(crate) fn template_main(args: impl Iterator<Item = OsString>) -> Result<(), String> {
     WORKER.main(args, work_as_helper)
 }

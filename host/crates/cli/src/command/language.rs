@@ -1,9 +1,9 @@
-//! The language of templates, which is the language of Jinja: parses and renders.
+//! Parses and renders templates in the language of Jinja.
 //!
-//! A template reaches no file and no other template. Its fuel bounds the computation, but neither
-//! the nesting of an expression or a value, nor the size of a value that contains one part many
-//! times: a few lines can exhaust the memory or the stack. Therefore it runs only in the process of
-//! [`helper`](super::helper), which has limits.
+//! A template reads no file and no other template. Its fuel limits the number of instructions, but
+//! neither the nesting of an expression or a value, nor the size of a value that repeats one part
+//! many times: a few lines can exhaust the memory or the stack. Therefore templates run only in the
+//! process of [`helper`](super::helper), which has limits.
 
 use std::collections::BTreeSet;
 
@@ -11,22 +11,22 @@ use minijinja::{Environment, UndefinedBehavior};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Work that rendering may take: some 50,000 instructions, or 3 MB of text.
+/// Fuel for rendering one template: some 50,000 instructions, or 3 MB of text.
 const FUEL: u64 = 50_000;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct TemplateFault {
-    /// Offset in the template, in bytes, where it is known.
+    /// Byte offset in the template, if known.
     pub(super) offset: Option<usize>,
-    /// Line, from 1.
+    /// Line number in the template, from 1.
     pub(super) line: usize,
     pub(super) why: String,
 }
 
-/// Returns the names that a template uses and does not set.
+/// Returns the names that a template uses but does not set.
 ///
 /// # Errors
-/// It cannot be parsed.
+/// The template cannot be parsed.
 pub(super) fn template_names(source: &str) -> Result<BTreeSet<String>, TemplateFault> {
     let environment = build_environment();
     let parsed = environment.template_from_named_str("template", source);
@@ -37,7 +37,7 @@ pub(super) fn template_names(source: &str) -> Result<BTreeSet<String>, TemplateF
 /// Renders a template.
 ///
 /// # Errors
-/// It cannot be parsed or rendered.
+/// The template cannot be parsed or rendered.
 pub(super) fn render_template(source: &str, arguments: &Value) -> Result<String, TemplateFault> {
     let environment = build_environment();
     let parsed = environment.template_from_named_str("template", source);
@@ -46,8 +46,8 @@ pub(super) fn render_template(source: &str, arguments: &Value) -> Result<String,
         .map_err(|error| template_fault(&error))
 }
 
-/// An empty environment: no loader, no other template. Printing an undefined value fails; testing
-/// whether it is defined does not.
+/// Returns an environment without a loader or other templates. Printing an undefined value fails;
+/// testing whether it is defined does not.
 fn build_environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);

@@ -8,7 +8,7 @@ use super::{CommandEntry, CommandKind, LineCompletion};
 pub(super) struct CommandList(Arc<[Arc<CommandEntry>]>);
 
 impl CommandList {
-    /// Puts commands in order. Commands of one source keep their order.
+    /// Sorts commands by the rank of their source. Commands of one source keep their order.
     pub(super) fn new(entries: impl IntoIterator<Item = Arc<CommandEntry>>) -> Self {
         let mut entries: Vec<Arc<CommandEntry>> = entries.into_iter().collect();
         entries.sort_by(|one, other| one.origin.rank().cmp(&other.origin.rank()));
@@ -19,7 +19,7 @@ impl CommandList {
         self.0.iter()
     }
 
-    /// Returns the command that a name refers to, and its index.
+    /// Returns the command that a typed name calls, and its index.
     pub(super) fn find_entry(&self, name: &str) -> Option<(usize, &Arc<CommandEntry>)> {
         let mut entries = self.iter().enumerate();
         entries.find(|(_, entry)| match name.split_once(':') {
@@ -28,8 +28,9 @@ impl CommandList {
         })
     }
 
-    /// Returns the command that the bare name of this command refers to. A prompt of an MCP server
-    /// is looked up under its full name, with the server.
+    /// Returns the earlier command that the bare name of `entry` calls instead of `entry`. Prompts
+    /// of MCP servers are shadowed only by prompts of the same server, because they are always
+    /// called with the server's name.
     pub(super) fn shadowed_entry(&self, at: usize, entry: &CommandEntry) -> Option<&CommandEntry> {
         let qualifier = entry.origin.qualifier();
         let has_name = |other: &&Arc<CommandEntry>| {
@@ -41,8 +42,8 @@ impl CommandList {
         other.map(|other| &**other)
     }
 
-    /// Returns the name that calls a command: prefixed by its source if the bare name calls another
-    /// command, and for every prompt of a server.
+    /// Returns the name that calls a command. The source is a prefix if the bare name calls another
+    /// command, and for every prompt of an MCP server.
     pub(super) fn shown_name(&self, at: usize, entry: &CommandEntry) -> String {
         match self.shadowed_entry(at, entry) {
             None if !entry.is_of_server() => entry.name.clone(),
@@ -50,7 +51,7 @@ impl CommandList {
         }
     }
 
-    /// Proposes ends for a name.
+    /// Proposes completions for a name that begins with `begun`.
     pub(super) fn complete_name(&self, begun: &str) -> Vec<LineCompletion> {
         let mut found = Vec::new();
         for (at, entry) in self.iter().enumerate() {
@@ -63,12 +64,12 @@ impl CommandList {
                 });
             }
         }
-        // A whole name comes before longer ones, so that Tab and Enter take the same.
+        // List an exact match first, so that Tab and Enter select it rather than a longer name.
         found.sort_by_key(|own| own.text != begun);
         found
     }
 
-    /// Says that there is no command of this name.
+    /// Returns an error text for an unknown command, with similar names.
     pub(super) fn unknown_command(&self, name: &str) -> String {
         let full_name = |entry: &CommandEntry| match entry.is_of_server() {
             true => format!("{}:{}", entry.origin.qualifier(), entry.name),

@@ -1,8 +1,8 @@
-//! Slash commands: one registry of built-in commands, commands of plugins, prompt templates,
-//! skills and prompts of MCP servers.
+//! Slash commands: one registry of built-in commands, commands of plugins, prompt templates, skills
+//! and prompts of MCP servers.
 //!
 //! Owns the commands and their order, the resolution of names that several commands share, and the
-//! parsing of a typed line into a call. Only a person calls commands; the model cannot. It must not
+//! parsing of a typed line into a call. Only a person calls commands; the model cannot. Must not
 //! know terminals: the caller shows the outcome. Start from [`CommandSet::parse_call`].
 
 mod about;
@@ -48,10 +48,10 @@ use rind_lib::skill::{Skill, Skills, key};
 use rind_lib::tool::policy::ModeSwitch;
 use rind_mcp::ServerPrompts;
 
-/// Longest description of a command, in bytes.
+/// Maximum length of the description of a command, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 200;
 
-/// Longest name of a command, in bytes.
+/// Maximum length of the name of a command, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
 /// Every command that can be called.
@@ -59,56 +59,58 @@ pub(super) struct CommandSet {
     list: RwLock<CommandList>,
     about: CommandFacts,
     helper: TemplateHelper,
-    /// The way to ask the person; none outside a session.
+    /// Channel for questions to the person at the terminal; `None` outside a session.
     asker: Mutex<Asker>,
-    /// The open session; none outside one.
+    /// The open session; `None` if no session is open.
     open: Mutex<Option<OpenFacts>>,
-    /// Names of the models that the server listed; empty before it was asked.
+    /// Names of the models that the server listed; empty until the server was asked.
     models: Mutex<Vec<String>>,
 }
 
-/// Parts of the host that built-in commands show.
+/// Parts of the host that built-in commands show and change.
 pub(super) struct CommandFacts {
     pub(super) paths: Paths,
     pub(super) plugins: Arc<PluginSet>,
-    /// Rules of the settings, each a line for people.
+    /// Permission rules of the settings, one line of text each.
     pub(super) rules: Vec<String>,
-    /// Settings for compaction.
+    /// Settings for compacting conversations.
     pub(super) compact: CompactConfig,
     pub(super) skills: Arc<Skills>,
-    /// Mode of approval.
+    /// The current approval mode, which `/mode` switches.
     pub(super) switch: ModeSwitch,
-    /// Whether calls are only described.
+    /// Whether calls that do more than read are only described and not run.
     pub(super) is_dry_run: bool,
-    /// Prompts of MCP servers.
+    /// Prompts of the MCP servers that the operator accepted.
     pub(super) servers: Vec<ServerPrompts>,
 }
 
 struct CommandEntry {
     name: String,
     description: String,
-    /// JSON Schema of the arguments; a command without one takes the text after its name.
+    /// JSON Schema of the arguments. `None`: the command takes the text after its name as one
+    /// string.
     arguments: Option<Value>,
     origin: CommandOrigin,
-    /// Permissions of the plugin that runs it, in plain language; empty for a command that only
-    /// produces text.
+    /// Permissions of the plugin that runs the command, in plain language; empty for a command that
+    /// only produces text.
     may: Vec<String>,
     kind: CommandKind,
 }
 
 impl CommandEntry {
-    /// Whether a typed name is the name of this command. Names of skills are compared as they look.
+    /// Whether a typed name calls this command. Names of skills are compared by their [`key`],
+    /// which ignores case and invisible characters.
     fn is_called(&self, name: &str) -> bool {
         self.name == name
             || matches!(self.kind, CommandKind::Skill(_)) && key(&self.name) == key(name)
     }
 
-    /// Whether it is a prompt of an MCP server.
+    /// Whether the command is a prompt of an MCP server.
     fn is_of_server(&self) -> bool {
         matches!(self.origin, CommandOrigin::Server(_))
     }
 
-    /// Returns the reason why a template cannot be used, as a line.
+    /// Returns a line with the reason if this is a template that cannot be used.
     fn fault(&self) -> Option<String> {
         let is_skill = matches!(self.origin, CommandOrigin::Skill(..));
         match &self.kind {
@@ -126,9 +128,9 @@ enum CommandKind {
     Template(CommandTemplate),
     Plugin(String),
     Skill(Arc<Skill>),
-    /// The prompt of this name on the MCP server that is the origin.
+    /// The prompt of this name on the MCP server in `origin`.
     ServerPrompt(String),
-    /// A file that cannot be used, and why.
+    /// An unusable file, with the reason.
     Broken(String),
 }
 
@@ -149,17 +151,17 @@ impl CommandCall {
 
 #[derive(Debug)]
 pub(super) enum CommandCallResult {
-    /// Text for the person. It may contain untrusted text, and is escaped where it is shown.
+    /// Untrusted text for the person. It is escaped when it is shown.
     Text(String),
     /// Input of a turn.
     Prompt {
         text: String,
-        /// The command and its source, as in `/review of the project's prompts`.
+        /// The command and its source, such as `/review of the project's prompts`.
         command: String,
         /// Images that belong to the text.
         images: Vec<Attachment>,
     },
-    /// No output: the command did its work.
+    /// No text and no action: the command has done its work.
     Nothing,
     /// An action that only the owner of the session can take.
     Action(OwnerAction),
@@ -169,15 +171,15 @@ pub(super) enum CommandCallResult {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum OwnerAction {
     Quit,
-    /// Go on with the interrupted turn.
+    /// Continue the interrupted turn.
     Continue,
-    /// Ask this model from the next turn on.
+    /// Use this model from the next turn on.
     Model(String),
     /// Begin a new session.
     New,
-    /// Read settings, plugins, skills and templates again, in the same session.
+    /// Reload settings, plugins, skills and templates in the same session.
     Reload,
-    /// Put this text into the clipboard of the terminal.
+    /// Copy this text to the clipboard of the terminal.
     Copy(String),
     /// Continue another session: its full id, and a text to show.
     Resume {
@@ -186,17 +188,17 @@ pub(super) enum OwnerAction {
     },
 }
 
-/// A command as a program shows it.
+/// A command in the form in which a program lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CommandOffer {
     /// Name without the slash.
     pub(super) name: String,
     pub(super) description: String,
-    /// Arguments in words; empty without any.
+    /// Usage of the arguments, such as `<path> [depth]`; empty if there are none.
     pub(super) arguments: String,
 }
 
-/// A proposal for the end of a line.
+/// A proposed completion of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LineCompletion {
     /// Byte offset in the line from which `text` replaces the rest.
@@ -207,7 +209,7 @@ pub(super) struct LineCompletion {
 }
 
 /// Splits a line that calls a command into name and arguments. Such a line starts with a slash and
-/// a name. A path is not a command, and a blank before the slash makes the line an ordinary prompt.
+/// a name. A path is not a command, and a line with a blank before the slash is an ordinary prompt.
 pub(super) fn split_command(line: &str) -> Option<(&str, &str)> {
     let rest = line.strip_prefix('/')?;
     let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
@@ -217,7 +219,7 @@ pub(super) fn split_command(line: &str) -> Option<(&str, &str)> {
     (is_typed(own) && is_name(qualifier)).then(|| (name, arguments.trim()))
 }
 
-/// Whether this may be the name of a skill, which is the name of its folder.
+/// Whether `name` can be the name of a skill, which is also the name of the skill's folder.
 fn is_skill_name(name: &str) -> bool {
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     name.len() <= MAX_NAME_BYTES
@@ -225,16 +227,16 @@ fn is_skill_name(name: &str) -> bool {
         && name.starts_with(char::is_alphanumeric)
 }
 
-/// A template that a project brings, as a person reads it before it is trusted.
+/// A template of a project, as a person reads it before trusting the project.
 #[derive(Clone, Debug)]
 pub(super) struct ProjectTemplate {
     pub(super) name: String,
     pub(super) description: String,
-    /// Text of the prompt, which replaces the typed command.
+    /// Prompt that replaces the typed command.
     pub(super) text: String,
 }
 
-/// Returns the templates that a project brings.
+/// Returns the templates of a project.
 pub(super) fn project_templates(paths: &Paths, held: &HeldFolder) -> Vec<ProjectTemplate> {
     let entries = find::of_project(paths, held).into_iter();
     let templates = entries.map(|entry| ProjectTemplate {
@@ -248,7 +250,7 @@ pub(super) fn project_templates(paths: &Paths, held: &HeldFolder) -> Vec<Project
     templates.collect()
 }
 
-/// Names that no skill may take.
+/// Returns the names that skills must not have.
 pub(super) fn reserved_names() -> Vec<&'static str> {
     built_in::built_in_names().collect()
 }
@@ -258,15 +260,15 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(fits)
 }
 
-/// Whether a template may have this name: as a name of other commands, or with `_`.
+/// Whether a template may have this name. Unlike those of other commands, the name may contain `_`.
 fn is_template_name(name: &str) -> bool {
     is_name(&name.replace('_', "-"))
 }
 
 impl CommandSet {
-    /// Collects the commands: the built-in ones, those of the running plugins, and the templates of
-    /// plugins, of the user and, if it is trusted, of the project. `program` is Rind's own binary,
-    /// which renders templates.
+    /// Collects the commands: built-in commands, commands of plugins, skills, prompts of MCP
+    /// servers, and templates of plugins, of the user and, if trusted, of the project. `program` is
+    /// Rind's own binary, which renders templates in a separate process.
     pub(super) async fn new(
         about: CommandFacts,
         project: Option<&HeldFolder>,
@@ -301,22 +303,22 @@ impl CommandSet {
         }
     }
 
-    /// Sets the way in which commands ask the person at the terminal.
+    /// Sets the channel through which commands ask the person at the terminal.
     pub(super) fn set_asker(&self, asker: Asker) {
         *lock(&self.asker) = asker;
     }
 
-    /// Records the open session, so that commands about it can answer while a turn borrows it.
+    /// Records the open session, so that commands can read it while a turn borrows the session.
     pub(super) fn note_open(&self, open: OpenFacts) {
         *lock(&self.open) = Some(open);
     }
 
-    /// Forgets the open session, which holds the lock of its file.
+    /// Drops the reference to the open session, which would keep the session's file locked.
     pub(super) fn forget_open(&self) {
         *lock(&self.open) = None;
     }
 
-    /// Records the model that the open session asks from now on.
+    /// Records the model that the open session uses from now on.
     pub(super) fn note_model(&self, selected: &Selected) {
         if let Some(open) = &mut *lock(&self.open) {
             open.provider = selected.provider.clone();
@@ -325,7 +327,7 @@ impl CommandSet {
         lock(&self.models).clear();
     }
 
-    /// Returns the client and the name of the model of the open session.
+    /// Returns the provider and the model name of the open session.
     pub(super) fn open_model(&self) -> Option<(Arc<dyn Provider>, String)> {
         let open = lock(&self.open);
         open.as_ref()
@@ -336,7 +338,7 @@ impl CommandSet {
         lock(&self.open).clone()
     }
 
-    /// Sets the names of models to propose.
+    /// Sets the model names that `/model` proposes.
     pub(super) fn set_models(&self, names: Vec<String>) {
         *lock(&self.models) = names;
     }
@@ -350,8 +352,8 @@ impl CommandSet {
         lock(&self.asker).clone()
     }
 
-    /// Returns the templates that cannot be used, each a line with the reason. Faults of skills are
-    /// reported when the skills are discovered.
+    /// Returns a line with the reason for each template that cannot be used. Faults of skills are
+    /// reported elsewhere, when skills are discovered.
     pub(super) fn faults(&self) -> Vec<String> {
         let list = self.list();
         list.iter().filter_map(|entry| entry.fault()).collect()
@@ -375,11 +377,11 @@ impl CommandSet {
         list.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads a line that [calls](split) a command.
+    /// Parses a line that [calls](split_command) a command.
     ///
     /// # Errors
-    /// There is no such command, or its arguments do not fit; both in words for the person who
-    /// typed it.
+    /// There is no such command, or its arguments do not fit. The error is a text for the person
+    /// who typed the line.
     pub(super) fn parse_call(&self, line: &str) -> Result<CommandCall, String> {
         let Some((name, text)) = split_command(line) else {
             return Err(format!("`{}` is no command", line.escape_debug()));
@@ -404,7 +406,7 @@ impl CommandSet {
         })
     }
 
-    /// Lists the commands for a program that shows them, and not those that only a terminal has.
+    /// Lists the commands for a program that shows them, without those that need a terminal.
     pub(super) fn offered_commands(&self) -> Vec<CommandOffer> {
         let list = self.list();
         let mut offers = Vec::new();
@@ -429,12 +431,12 @@ impl CommandSet {
         offers
     }
 
-    /// Whether calls are only described.
+    /// Whether calls that do more than read are only described and not run.
     pub(super) fn is_dry_run(&self) -> bool {
         self.about.is_dry_run
     }
 
-    /// Whether a call needs a conversation: without one the command can only report that.
+    /// Whether a call is of a built-in command that needs an open session.
     pub(super) fn is_about_session(&self, call: &CommandCall) -> bool {
         matches!(&call.entry.kind, CommandKind::BuiltIn(command) if command.is_about_session)
     }
@@ -444,7 +446,7 @@ impl CommandSet {
         matches!(call.entry.kind, CommandKind::BuiltIn(_))
     }
 
-    /// Whether a call has to wait for the end of a running turn, which has the session to itself.
+    /// Whether a call must wait for the end of a running turn, which needs the session exclusively.
     pub(super) fn waits_for_turn(&self, call: &CommandCall) -> bool {
         match &call.entry.kind {
             CommandKind::BuiltIn(command) => command.waits_for_turn(),
@@ -452,14 +454,13 @@ impl CommandSet {
         }
     }
 
-    /// Whether a call does its work without any session.
+    /// Whether a call is of a built-in command that works without a session.
     pub(super) fn needs_no_session(&self, call: &CommandCall) -> bool {
         matches!(&call.entry.kind, CommandKind::BuiltIn(command) if !command.is_about_session)
     }
 
-    /// Proposes completions for a line that begins with a slash: names, then arguments. For a
-    /// prompt of an MCP server, returns the server, the argument that is being typed, and the
-    /// offset of its value.
+    /// Parses a line whose argument of an MCP server's prompt is being typed. Returns the server,
+    /// the argument, and the byte offset of the argument's value in the line.
     pub(super) fn partial_text_at_server(
         &self,
         line: &str,
@@ -484,6 +485,8 @@ impl CommandSet {
         Some((server.clone(), begun, start))
     }
 
+    /// Proposes completions for a line that begins with a slash: first for the name of the command,
+    /// then for its arguments.
     pub(super) fn complete_line(&self, line: &str) -> Vec<LineCompletion> {
         let Some(rest) = line.strip_prefix('/') else {
             return Vec::new();
@@ -517,8 +520,8 @@ impl CommandSet {
     }
 }
 
-/// Returns the templates that cannot be used, one line with the reason for each: those of the user,
-/// of plugins and, if it is trusted, of the project.
+/// Returns a line with the reason for each template that cannot be used: templates of the user, of
+/// plugins and, if trusted, of the project.
 pub(super) async fn template_faults(
     paths: &Paths,
     plugins: &PluginSet,

@@ -1,4 +1,4 @@
-//! Sources of commands: their order, and the words for people.
+//! Sources of commands: their rank in name lookup, and their names for people.
 
 use rind_lib::grant::Trust;
 use rind_lib::skill::Source;
@@ -9,16 +9,17 @@ pub(super) enum CommandOrigin {
     /// The folder `prompts` next to the user's settings.
     User,
     Plugin(Trust, String),
-    /// `.rind/prompts`.
+    /// The folder `.rind/prompts` of the project.
     Project,
-    /// A skill found there.
+    /// A skill, with its trust and the place where it was found.
     Skill(Trust, Source),
-    /// An MCP server of this name.
+    /// The MCP server of this name.
     Server(String),
 }
 
 impl CommandOrigin {
-    /// Returns the rank in name lookup: the project never comes before the user.
+    /// Returns the rank in name lookup; the lowest is first. Commands of the project rank after
+    /// those of the user.
     pub(super) fn rank(&self) -> (u8, &str) {
         match self {
             Self::BuiltIn => (0, ""),
@@ -34,7 +35,8 @@ impl CommandOrigin {
         }
     }
 
-    /// Returns the prefix before the colon that selects one of several commands with the same name.
+    /// Returns the prefix that selects a command among several with the same name, as in
+    /// `prefix:name`.
     pub(super) fn qualifier(&self) -> &str {
         match self {
             Self::BuiltIn => "rind",
@@ -70,7 +72,7 @@ impl std::fmt::Display for CommandOrigin {
     }
 }
 
-/// Rank of the commands of a plugin with this trust.
+/// Returns the rank of the commands of a plugin with this trust.
 fn trust_rank(trust: Trust) -> u8 {
     match trust {
         Trust::Managed => 2,

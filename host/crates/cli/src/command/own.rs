@@ -17,7 +17,7 @@ use rind_lib::session::{SessionHead, SessionStore};
 use rind_lib::skill::Skill;
 use rind_lib::tool::policy::ApprovalMode;
 
-/// Sessions that `/resume` lists.
+/// Maximum number of sessions that `/resume` lists.
 const MAX_LISTED: usize = 20;
 
 /// Prompt of `/init`.
@@ -41,7 +41,7 @@ pub(super) async fn run_built_in(
     };
     Ok(CommandCallResult::Text(match command.does {
         BuiltInWork::Compact => {
-            // Return no text: the renderer of the turn shows the output.
+            // Return no text: the renderer of the turn shows the events of the compaction.
             session.compact().until(cancel).await?;
             return Ok(CommandCallResult::Nothing);
         }
@@ -76,7 +76,8 @@ pub(super) async fn run_built_in(
     }))
 }
 
-/// Runs a command that does not change the session. `open` is the open one.
+/// Runs a command that does not need exclusive use of the session. `open` has the facts about the
+/// open session; `None` if there is none.
 fn without_session(
     commands: &CommandSet,
     command: &BuiltIn,
@@ -183,7 +184,7 @@ fn list_plugins(commands: &CommandSet) -> String {
     }
 }
 
-/// The skills, with those that are active.
+/// Lists all skills, marks the active ones, and adds those that were not loaded.
 fn list_skills(commands: &CommandSet, active: &[String]) -> String {
     let skills = &commands.about.skills;
     let line = |skill: &Arc<Skill>| {
@@ -213,7 +214,8 @@ fn list_skills(commands: &CommandSet, active: &[String]) -> String {
 
 fn list_permissions(commands: &CommandSet) -> String {
     let mut lines = vec![format!("mode {}", commands.describe_mode()), String::new()];
-    // Most plugins have one of a few permissions: a line for each plugin would hide the mode and rules.
+    // List plugins by permission: many plugins share a few permissions, and a line for each plugin
+    // would bury the mode and the rules.
     let mut granted: Vec<(String, Vec<&str>)> = Vec::new();
     for plugin in &commands.about.plugins.plugins {
         let name = plugin.manifest.name.as_str();
@@ -260,7 +262,8 @@ fn list_sessions(commands: &CommandSet) -> anyhow::Result<String> {
     Ok(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// Ids of the sessions of this folder, each with its age, length and title, the last used first.
+/// Returns the ids of this folder's sessions, each with its age, length and title; the most
+/// recently used first.
 fn session_rows(commands: &CommandSet) -> anyhow::Result<Vec<(String, String)>> {
     let paths = &commands.about.paths;
     let rows = SessionStore::new(paths.sessions()).heads()?.rows;
@@ -272,19 +275,19 @@ fn session_rows(commands: &CommandSet) -> anyhow::Result<Vec<(String, String)>> 
     Ok(here.take(MAX_LISTED).map(row).collect())
 }
 
-/// Returns models to propose, if the server has already listed them.
+/// Returns the models to propose; none until the server has listed them.
 pub(super) fn model_values(commands: &CommandSet) -> Vec<(String, String)> {
     let names = commands.models().into_iter();
     names.map(|name| (name, String::new())).collect()
 }
 
-/// Commands in the background to propose.
+/// Returns the commands in the background to propose.
 pub(super) fn background_values(commands: &CommandSet) -> Vec<(String, String)> {
     let open = commands.open_facts();
     open.map_or_else(Vec::new, |open| open.background_values())
 }
 
-/// Modes to propose.
+/// Returns the approval modes to propose.
 pub(super) fn mode_values(_: &CommandSet) -> Vec<(String, String)> {
     let modes = ApprovalMode::ALL.into_iter();
     modes
@@ -292,14 +295,14 @@ pub(super) fn mode_values(_: &CommandSet) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Sessions to propose.
+/// Returns the sessions to propose.
 pub(super) fn session_values(commands: &CommandSet) -> Vec<(String, String)> {
     let mut rows = session_rows(commands).unwrap_or_default();
     rows.insert(0, ("last".to_owned(), "the one used last".to_owned()));
     rows
 }
 
-/// Parts of a turn to propose for `/undo`.
+/// Returns the parts of a turn to propose for `/undo`.
 pub(super) fn rewind_values(_: &CommandSet) -> Vec<(String, String)> {
     let values = [
         ("both", "the conversation and the files"),
@@ -310,7 +313,7 @@ pub(super) fn rewind_values(_: &CommandSet) -> Vec<(String, String)> {
     values.into_iter().map(value).collect()
 }
 
-/// Names of commands to propose.
+/// Returns the names of commands to propose.
 pub(super) fn command_values(commands: &CommandSet) -> Vec<(String, String)> {
     let list = commands.list();
     let entries = list.iter().enumerate();

@@ -1,4 +1,4 @@
-//! Templates and skills as prompts for other agents.
+//! Offers templates, skills and prompts of MCP servers as prompts to other agents.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use rind_lib::skill::{Skill, SkillArguments, Skills};
 use rind_lib::text::clean_line;
 use rind_mcp::{PromptArgument, PromptSource, ServedPrompt, ServedPrompts};
 
-/// Name of the one argument of a command that takes the text after its name.
+/// Name of the only argument of a command without a schema: the text after the command's name.
 const TEXT: &str = "arguments";
 
-/// The commands of a host that only make text.
+/// Commands of a host that only produce text, and so can be offered as prompts.
 pub(crate) struct CommandPrompts {
     pub(crate) commands: Arc<CommandSet>,
-    /// MCP servers whose prompts are passed on.
+    /// MCP servers whose prompts are offered as well.
     pub(crate) upstream: BTreeSet<String>,
 }
 
@@ -37,7 +37,7 @@ impl CommandPrompts {
         is_own || self.source_of(entry).is_some()
     }
 
-    /// Returns the place of a prompt that is passed on.
+    /// Returns the server and the name of a prompt that comes from an MCP server in `upstream`.
     fn source_of(&self, entry: &CommandEntry) -> Option<PromptSource> {
         match (&entry.kind, &entry.origin) {
             (CommandKind::ServerPrompt(prompt), CommandOrigin::Server(server))
@@ -125,8 +125,8 @@ fn prompt_arguments(entry: &CommandEntry) -> Vec<PromptArgument> {
     }
 }
 
-/// Returns the text of a skill. The skill does not become active: its limits apply to calls in a
-/// session of this host, and another agent has none.
+/// Returns the text of a skill. The skill does not become active, because its limits on tool calls
+/// can only be enforced in a session of this host, not in another agent.
 fn skill_text(skill: &Skill, given: &Value) -> Result<String, String> {
     if !skill.missing.is_empty() {
         return Err(format!(

@@ -1,8 +1,8 @@
-//! `/undo` and `/rewind`: takes turns back, in the conversation, in files, or in both.
+//! `/undo` and `/rewind`: undo turns in the conversation, in files, or in both.
 //!
-//! At a terminal the person sees the diff and chooses. Elsewhere the words of the call decide, and
-//! without words only the conversation is undone. A file that was changed since stays unless the
-//! person says otherwise for these files. Start from [`run_undo`] and [`run_rewind`].
+//! At a terminal the person sees the diff and chooses. Elsewhere the arguments of the call decide,
+//! and without arguments only the conversation is undone. A file that was changed after the turn is
+//! kept, unless the person chooses to overwrite it. Start from [`run_undo`] and [`run_rewind`].
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
 use super::CommandSet;
-use crate::approve::{NO, OwnQuestion, ask_own_question};
+use crate::approve::{CommandQuestion, NO, ask_command_question};
 use crate::exit_code::bail_usage;
 use crate::open::Asker;
 use crate::question::{QuestionLine, QuestionScreen};
@@ -20,19 +20,19 @@ use rind_lib::checkpoint::{Checkpoints, PlannedChange, RewindPlan, RewindResult}
 use rind_lib::host::Session;
 use rind_lib::session::{self, Body, Undone};
 
-/// Rows of the diff of one file in a question.
+/// Maximum number of rows of one file's diff in a question.
 const MAX_ROWS: usize = 60;
 
-/// Files whose diff is in a question; the rest is listed.
+/// Maximum number of files whose diff is in a question; other files are only named.
 const MAX_DIFFS: usize = 40;
 
-/// Paths that are listed in a text.
+/// Maximum number of paths in a list.
 const MAX_PATHS: usize = 50;
 
-/// Turns that `/rewind` lists.
+/// Maximum number of turns that `/rewind` lists; the latest are kept.
 const MAX_TURNS: usize = 20;
 
-/// Parts of a turn to undo.
+/// Parts of the session to undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RewindParts {
     Conversation,
@@ -50,7 +50,7 @@ impl RewindParts {
     }
 }
 
-/// Arguments of a call.
+/// Arguments of `/undo`, and of `/rewind` after the number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct RewindWords {
     parts: Option<RewindParts>,
@@ -132,14 +132,14 @@ fn list_turns(session: &Session) -> anyhow::Result<String> {
     })
 }
 
-/// Turns to undo, and the reason why the conversation cannot be undone, if there is one.
+/// Turns to undo, with the plan for the files, and the reasons why parts cannot be undone.
 struct RewindScope {
     turn: u32,
     turns: Vec<Undone>,
-    /// Reason why the conversation cannot be rewound.
+    /// Reason why the conversation cannot be undone, if any.
     refusal: Option<String>,
     plan: RewindPlan,
-    /// Reason why the changes of files are not known.
+    /// Reason why the plan for the files could not be made, if any.
     unplanned: Option<String>,
 }
 
@@ -155,7 +155,7 @@ async fn go_back(
     let (plan, unplanned) = match planned {
         Ok(plan) => (plan, None),
         Err(error) if words.parts.is_some_and(RewindParts::has_files) => return Err(error),
-        // The conversation can be rewound even if files cannot be read.
+        // The conversation can be undone even if the plan for the files failed.
         Err(error) => (RewindPlan::default(), Some(format!("{error:#}"))),
     };
     let (turns, refusal) = match session.turns_since(turn) {
@@ -176,7 +176,7 @@ async fn go_back(
     let parts = match &asker {
         Some(asker) if words.parts != Some(RewindParts::Conversation) => {
             let screen = question_screen(&checkpoints, &scope, words).await?;
-            let answered = ask_own_question(asker, screen);
+            let answered = ask_command_question(asker, screen);
             let word = tokio::select! {
                 biased;
                 () = cancel.cancelled() => NO,
@@ -201,7 +201,7 @@ async fn go_back(
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Ok("nothing was taken back".to_owned()),
-                word = ask_own_question(asker, question) => word == "yes",
+                word = ask_command_question(asker, question) => word == "yes",
             }
         }
         _ => words.overwrites,
@@ -217,8 +217,8 @@ async fn plan_files(checkpoints: &Arc<Checkpoints>, turn: u32) -> anyhow::Result
         .context("compare the files with the checkpoints")??)
 }
 
-/// Restores the files first: if that is interrupted, the turn is still in the conversation and can
-/// be undone again.
+/// Undoes the turns. Restores the files first: after an interruption the turns are still in the
+/// conversation, so that the command can be repeated.
 async fn take_back(
     session: &mut Session,
     checkpoints: Arc<Checkpoints>,
@@ -282,7 +282,8 @@ fn conversation_text(undone: &[Undone]) -> String {
     }
 }
 
-/// Describes which files were restored, which stay and why, and which cannot be restored.
+/// Lists the files that were restored, the files that were kept with the reason, and the files that
+/// cannot be restored.
 fn files_text(plan: &RewindPlan, result: &RewindResult) -> Vec<String> {
     let mut lines = Vec::new();
     let n_restored = result.restored.len() as u64;
@@ -341,12 +342,12 @@ fn list_paths<'a>(rows: impl Iterator<Item = (&'a str, String)>, lines: &mut Vec
     }
 }
 
-/// Returns the question of a rewind, with the diff.
+/// Returns the question that shows the diff and asks which parts to undo.
 async fn question_screen(
     checkpoints: &Arc<Checkpoints>,
     scope: &RewindScope,
     words: RewindWords,
-) -> anyhow::Result<OwnQuestion> {
+) -> anyhow::Result<CommandQuestion> {
     let input = scope.turns.last().map(|turn| turn.input.as_str());
     let head = QuestionLine::new("")
         .styled_words(WARN.bold(), "? ")
@@ -368,7 +369,7 @@ async fn question_screen(
             vec!["both", "conversation", "files", NO],
         ),
     };
-    Ok(OwnQuestion {
+    Ok(CommandQuestion {
         screen: QuestionScreen {
             parts: vec![vec![head], diff.await.context("compare the files")?],
             covers: lost,
@@ -415,8 +416,8 @@ fn shown_change(change: &PlannedChange, contents: [Option<Vec<u8>>; 2]) -> Shown
     }
 }
 
-/// Returns the question whether files are overwritten that were changed since.
-fn overwrite_question(plan: &RewindPlan) -> OwnQuestion {
+/// Returns the question whether to overwrite files that were changed after the undone turns.
+fn overwrite_question(plan: &RewindPlan) -> CommandQuestion {
     let changed = plan.changes.iter().filter_map(|change| {
         let since = change.changed?;
         Some(
@@ -429,7 +430,7 @@ fn overwrite_question(plan: &RewindPlan) -> OwnQuestion {
     let head = QuestionLine::new("")
         .styled_words(WARN.bold(), "? ")
         .own_words("overwrite these too; their present content is then lost");
-    OwnQuestion {
+    CommandQuestion {
         screen: QuestionScreen {
             parts: vec![std::iter::once(head).chain(changed).collect()],
             covers: vec![

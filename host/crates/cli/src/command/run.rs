@@ -1,4 +1,4 @@
-//! Runs calls of commands, and emits events about them.
+//! Runs calls of commands and emits events about them.
 
 use std::time::Instant;
 
@@ -14,8 +14,8 @@ use rind_lib::plugin::commands::CommandReply;
 use rind_mcp::origin_of;
 
 impl CommandSet {
-    /// Runs a call that [needs no session](Self::needs_no_session), and emits an event for it, even
-    /// if it failed.
+    /// Runs a call that [needs no session](Self::needs_no_session). Returns the outcome and the
+    /// event for it, also after a failure.
     pub(crate) async fn run_alone(
         &self,
         call: &CommandCall,
@@ -26,10 +26,10 @@ impl CommandSet {
         (outcome, event)
     }
 
-    /// Runs a call. `session` is the open one, between two turns.
+    /// Runs a call. `session` is the open session, in which no turn may run.
     ///
     /// # Errors
-    /// The command could not do its work.
+    /// The command failed.
     pub(crate) async fn run_call(
         &self,
         call: &CommandCall,
@@ -42,7 +42,7 @@ impl CommandSet {
         }
         let started = Instant::now();
         let outcome = Self::run_entry(self, entry, call, session.as_deref_mut(), cancel).await;
-        // The session itself emits the event of a plugin's command.
+        // The session has already emitted the event for a command of a plugin.
         let is_told = matches!(entry.kind, CommandKind::Plugin(_));
         if let Some(session) = session.filter(|_| !is_told) {
             session.report_command(command_event(entry, &outcome, started));
@@ -90,7 +90,7 @@ impl CommandSet {
                     bail_usage!("/{} needs a session, and none is open", entry.name);
                 };
                 let invoked = session.invoke_skill(&skill.id, &call.arguments, &call.line);
-                // The skill may ask for approval; Ctrl-C cancels the question.
+                // The skill may ask for approval, and Ctrl-C must end that question.
                 tokio::select! {
                     biased;
                     () = cancel.cancelled() => bail_usage!("it was interrupted"),
@@ -108,7 +108,7 @@ impl CommandSet {
         }
     }
 
-    /// Fetches a prompt of an MCP server.
+    /// Fetches a prompt from an MCP server.
     async fn fetch_prompt(
         &self,
         call: &CommandCall,
@@ -141,7 +141,7 @@ impl CommandSet {
     }
 }
 
-/// A command that was run, as an event.
+/// Returns the event for a command that was run.
 fn command_event(
     entry: &CommandEntry,
     outcome: &anyhow::Result<CommandCallResult>,
@@ -163,8 +163,7 @@ fn command_event(
     }
 }
 
-/// Returns the event of a call of `/permissions` that is about this session, which its chat
-/// answers.
+/// Returns the event for `/permissions` of a session whose chat itself answers the command.
 pub(crate) fn permissions_event(text: String) -> Event {
     Event::Command {
         command: "permissions".to_owned(),

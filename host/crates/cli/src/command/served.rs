@@ -1,4 +1,4 @@
-//! Skills with their files, for other agents.
+//! Reads skills with their files, to serve them to other agents.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use rind_lib::grant::held::{FolderBounds, HeldFolder};
 use rind_lib::skill::{FILE, MAX_FILE_BYTES, Skill};
 use rind_mcp::{MAX_SKILL_BYTES, MAX_SKILL_FILES, ServedSkill};
 
-/// Files of a skill by the parts of their paths.
+/// Contents of a skill's files, by the components of their relative paths.
 type SkillFiles = BTreeMap<Vec<String>, Vec<u8>>;
 
 impl CommandSet {
-    /// Reads the skills that can run here, with their files. It blocks.
-    /// Each is handed over before the next is read. One that cannot be served is named in the log.
+    /// Reads each skill that can run here with its files, and passes it to `take` before it reads
+    /// the next one. Logs skills that cannot be served. Blocks.
     pub(crate) fn read_skills(&self, take: &mut dyn FnMut(ServedSkill)) {
         let list = self.list();
         for entry in list.iter() {
@@ -37,7 +37,7 @@ impl CommandSet {
     }
 }
 
-/// Reads a skill. The error is the reason why it cannot be served.
+/// Reads a skill with its files. The error is the reason why it cannot be served.
 fn read_skill(skill: &Skill) -> Result<ServedSkill, String> {
     let files = match &skill.held {
         Some(held) => read_held(skill, held),
@@ -72,7 +72,7 @@ fn read_disk(skill: &Skill) -> Result<SkillFiles, String> {
     Ok(folder.map_err(|error| error.to_string())?.into_files())
 }
 
-/// Reads a skill of which only the content that somebody trusted may be used.
+/// Reads a skill from `held`, the only content that was trusted, and not from disk.
 fn read_held(skill: &Skill, held: &HeldFolder) -> Result<SkillFiles, String> {
     let mut files = SkillFiles::new();
     if skill.is_flat {
@@ -96,14 +96,13 @@ fn read_held(skill: &Skill, held: &HeldFolder) -> Result<SkillFiles, String> {
     Ok(files)
 }
 
-/// Whether a file or folder does not belong to the skill for its reader: hidden ones, and what tools
-/// leave behind.
+/// Whether a file or folder is not served: hidden ones, and folders that tools create.
 fn is_aside(name: &str) -> bool {
     name.starts_with('.') || name == "node_modules" || name == "__pycache__"
 }
 
 fn read_front(text: &str) -> Result<Map<String, Value>, String> {
-    // As where the skill is read to run.
+    // Ignore a byte-order mark, as when the skill is loaded to run.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (front, _) = split_front(text).ok_or_else(|| format!("its {FILE} has no front matter"))?;
     let document = read_document(front);

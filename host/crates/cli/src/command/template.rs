@@ -1,10 +1,9 @@
-//! Templates of prompts: a Markdown file with front matter, rendered with the arguments of the
-//! command that it is.
+//! Prompt templates: a Markdown file with front matter, which is rendered with the arguments of its
+//! slash command.
 //!
-//! The front matter is YAML within a budget. The body is opaque text here: a [`TemplateHelper`]
-//! parses and renders it. A name without a value is an error. Errors say file, line and column.
-//! Start from
-//! [`CommandTemplate::read_template`].
+//! The front matter is YAML of limited size. This module does not interpret the body: a
+//! [`TemplateHelper`] parses and renders it. A name without a value is an error. Errors have file,
+//! line and column. Start from [`CommandTemplate::read_template`].
 //!
 //! For example:
 //!
@@ -35,35 +34,36 @@ use rind_lib::plugin::prompts::MAX_BYTES;
 use rind_lib::text::clean_line;
 use rind_lib::tool::schema;
 
-/// Keys of the front matter.
+/// Permitted keys of the front matter.
 const KEYS: [&str; 2] = ["arguments", "description"];
 
-/// Name of the variable with the text after the command's name, for a template without declared
-/// arguments.
+/// Variable with the text after the command's name, in a template that declares no arguments.
 const TEXT: &str = "arguments";
 
-/// Names that a template finds without declaring them.
+/// Names that Jinja defines in every template.
 const GLOBALS: [&str; 3] = ["dict", "range", "namespace"];
 
-/// A template whose front matter was read.
+/// A template with parsed front matter.
 #[derive(Debug)]
 pub(super) struct CommandTemplate {
     pub(super) path: PathBuf,
     pub(super) description: String,
-    /// JSON Schema of its arguments; `None` takes the text after the name, if it uses it.
+    /// JSON Schema of the arguments. `None`: the template may use the text after the command's
+    /// name.
     pub(super) arguments: Option<Value>,
-    /// The body, with an empty line for each line of the front matter, so that line numbers fit the
-    /// file.
+    /// Body of the template. An empty line precedes it for each line of the front matter, so that
+    /// line numbers match those of the file.
     source: String,
-    /// Whether it uses the text after its name, once it was [checked](Self::check_names).
+    /// Whether the template uses the text after the command's name. Always false before
+    /// [`check_names`](Self::check_names).
     pub(super) takes_text: bool,
 }
 
 impl CommandTemplate {
-    /// Reads the front matter of a file.
+    /// Parses the front matter of a file.
     ///
     /// # Errors
-    /// Reason why it cannot be used, with file, line and column.
+    /// The reason why the template cannot be used, with file, line and column.
     pub(super) fn read_template(path: &Path, bytes: &[u8]) -> Result<Self, String> {
         let at =
             |(line, column): Place, why: &str| format!("{}:{line}:{column}: {why}", path.display());
@@ -125,16 +125,17 @@ impl CommandTemplate {
         })
     }
 
-    /// Returns the body, preceded by an empty line for each line of the front matter, so that line
-    /// numbers in errors fit the file.
+    /// Returns the body after an empty line for each line of the front matter, so that line numbers
+    /// in errors match those of the file.
     pub(super) fn source(&self) -> &str {
         &self.source
     }
 
-    /// Checks that the template could be parsed and uses no name that it is not given.
+    /// Checks that the template could be parsed, and that it declares every name it uses. `used` is
+    /// the result of parsing.
     ///
     /// # Errors
-    /// Why it cannot be used, with file, line and column.
+    /// The reason why the template cannot be used, with file, line and column.
     pub(super) fn check_names(
         &mut self,
         used: Result<BTreeSet<String>, TemplateRefusal>,
@@ -170,11 +171,11 @@ impl CommandTemplate {
         ))
     }
 
-    /// Renders the template, until `cancel` is set. `arguments` fit its schema; without one they
-    /// are the text after the name.
+    /// Renders the template, or stops when `cancel` is set. `arguments` must fit the template's
+    /// schema; without a schema they are the text after the command's name.
     ///
     /// # Errors
-    /// Why it cannot be rendered, with file, line and column.
+    /// The reason why the template cannot be rendered, with file, line and column.
     pub(super) async fn render_text(
         &self,
         arguments: &Value,
@@ -223,7 +224,7 @@ impl CommandTemplate {
     }
 }
 
-/// Offset of the first use of a name in a template.
+/// Returns the byte offset of the first use of a name in a template; 0 if there is none.
 fn place_of(source: &str, name: &str) -> usize {
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
     let mut places = source.match_indices(name).map(|(at, _)| at);

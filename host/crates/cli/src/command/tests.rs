@@ -1,10 +1,10 @@
-//! Lines and the commands that they call, names that clash, completions.
+//! Tests lines and the commands that they call, names that clash, and completions.
 
 use super::*;
 
 const TEMPLATE: &str = "---\ndescription: Looks\narguments:\n  properties:\n    depth: {enum: [quick, thorough]}\n---\nLook {{ depth }}.\n";
 
-/// The commands of a user with these templates, and of a project with those.
+/// Returns the commands of a user and of a project with templates of these file names.
 async fn commands(user: &[&str], project: &[&str]) -> CommandSet {
     let folder = tempfile::tempdir().unwrap();
     let paths = Paths::under(&folder.path().join("home"), &folder.path().join("work"));
@@ -30,7 +30,7 @@ async fn commands(user: &[&str], project: &[&str]) -> CommandSet {
     CommandSet::with_helper(about, Some(&held), TemplateHelper::Here).await
 }
 
-/// A prompt of a server that has the name of a built-in command.
+/// Returns a server prompt that has the same name as a built-in command.
 fn server_prompts() -> rind_mcp::ServerPrompts {
     let argument = |name: &str, required| rind_mcp::OfferedArgument {
         name: name.to_owned(),
@@ -132,7 +132,7 @@ async fn the_first_source_has_the_name_and_the_others_are_called_with_theirs() {
 async fn names_and_arguments_complete() {
     let commands = commands(&["look.md"], &["look.md"]).await;
     assert_eq!(completed(&commands, "/lo"), ["/look"]);
-    // A whole name comes first.
+    // An exact match comes first.
     assert_eq!(completed(&commands, "/mode"), ["/mode", "/model"]);
     assert_eq!(completed(&commands, "/project:"), ["/project:look"]);
     assert_eq!(completed(&commands, "/look q"), ["/look quick"]);

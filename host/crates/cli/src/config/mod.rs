@@ -1,5 +1,5 @@
-//! `rind config show` and `rind init`: shows each setting with its origin, and writes a settings
-//! file to start from.
+//! `rind config show` and `rind init`: show each setting with its origin, and write an initial
+//! settings file.
 
 mod starter;
 
@@ -16,15 +16,15 @@ use super::render;
 use rind_lib::config::Setting;
 use rind_operator::{model, project, setup};
 
-/// A value as `rind config show --json` prints it.
+/// A setting as `rind config show --json` prints it.
 #[derive(Debug, Serialize)]
 pub(super) struct ShownValue {
-    /// Keys with dots between, as for `--set`.
+    /// Keys joined with dots, as in `--set`.
     pub(super) key: String,
     pub(super) value: toml::Value,
-    /// The place that decides, or `default`.
+    /// Origin of the value, such as a file; `default` if no settings set it.
     pub(super) source: String,
-    /// Places that this one wins over.
+    /// Origins of other values that this one overrides.
     pub(super) over: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ impl From<Setting> for ShownValue {
     }
 }
 
-/// The key as TOML writes it.
+/// Quotes a key as TOML requires.
 fn quote_key(key: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if !key.is_empty() && key.chars().all(is_bare) {
@@ -50,7 +50,7 @@ fn quote_key(key: &str) -> String {
     toml::Value::String(key.to_owned()).to_string()
 }
 
-/// Shows every value with its place.
+/// Shows every setting with its origin, and the selected model.
 pub(super) async fn show_config(args: ConfigShowArgs) -> anyhow::Result<ExitStatus> {
     let model = args.model.selection();
     let setup = project_setup(args.workspace.as_deref(), &model, args.trust_project).await?;
@@ -68,7 +68,8 @@ pub(super) async fn show_config(args: ConfigShowArgs) -> anyhow::Result<ExitStat
     Ok(ExitStatus::Done)
 }
 
-/// Writes a file with every setting commented out. Never overwrites an existing file.
+/// Writes a settings file in which every setting is commented out. Never overwrites an existing
+/// file.
 pub(super) fn init_config(args: &InitArgs) -> anyhow::Result<ExitStatus> {
     let paths = find_paths(None)?;
     let (path, sections) = if args.user {

@@ -1,20 +1,20 @@
-//! The settings with their defaults and a word on each: `starter.toml`.
+//! Settings with their defaults and a short comment on each, from `starter.toml`.
 //!
-//! A key with a default is a line of that file; a key without one follows [`EXAMPLE`], with a
-//! possible value.
+//! A key with a default is an ordinary line of that file. A key without a default is a line that
+//! begins with [`EXAMPLE`] and shows a possible value.
 
 use anyhow::Context;
 
 const STARTER: &str = include_str!("starter.toml");
 
-/// Mark of a line with an example for a setting without a default.
+/// Prefix of a line with an example value for a setting without a default.
 const EXAMPLE: &str = "#: ";
 
 pub(super) fn default_settings() -> anyhow::Result<toml::Table> {
     toml::from_str(STARTER).context("read the defaults that the program carries")
 }
 
-/// Returns a settings file to start from, with every key of these sections commented out.
+/// Returns an initial settings file with every key of these sections commented out.
 pub(super) fn starter_file(sections: &[&str]) -> String {
     let wanted = |block: &&str| {
         let section = block.lines().find_map(section_name);
@@ -31,7 +31,8 @@ pub(super) fn starter_file(sections: &[&str]) -> String {
     blocks.collect::<Vec<_>>().join("\n\n") + "\n"
 }
 
-/// The section that a line begins, or a part of.
+/// Returns the top-level section of a line such as `[agent.compact]`; `None` if the line is no
+/// section header.
 fn section_name(line: &str) -> Option<&str> {
     let line = line.strip_prefix(EXAMPLE).unwrap_or(line);
     let name = line.strip_prefix('[')?.trim_start_matches('[');

@@ -1,6 +1,6 @@
-//! Activity of plugins in a turn, collected from its events: changes, messages, accesses, metrics.
+//! Collects from a turn's events what each plugin did: changes, messages, accesses and metrics.
 //!
-//! Must not know any plugin, nor how it is shown. Start from [`TurnActivity`].
+//! Must not know any particular plugin, nor how activity is shown. Start from [`TurnActivity`].
 
 use std::collections::BTreeMap;
 
@@ -10,30 +10,30 @@ use rind_lib::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRec
 #[derive(Debug, Default)]
 pub(in super::super) struct TurnActivity {
     plugins: BTreeMap<String, PluginActivity>,
-    /// Author of the last summary.
+    /// Plugin whose hook last changed the summary of a compaction.
     summarized: Option<String>,
 }
 
-/// Kind of activity. The kinds before [`Logged`](Self::Logged) have an effect.
+/// Kind of activity. The order matters: kinds before [`Logged`](Self::Logged) are effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) enum ActivityKind {
     /// Messages to the person.
     Said,
     /// Messages to the model.
     Told,
-    /// Refusals and questions, each with its reason.
+    /// Refusals and questions for approval, each with the reason.
     Refused,
     Changed,
     Reached,
     Ran,
     Measured,
-    /// Traces left in the conversation or on the disk.
+    /// Lasting results in the conversation or on the disk.
     Left,
     Logged,
     Failed,
-    /// Points at which its hooks were called.
+    /// Points at which the plugin's hooks were called.
     CalledAt,
-    /// Points at which a hook changed, refused, reported or measured something.
+    /// Points at which a hook of the plugin changed, refused, reported or measured something.
     ActedAt,
 }
 
@@ -41,7 +41,7 @@ pub(in super::super) enum ActivityKind {
 #[derive(Debug, Default)]
 pub(in super::super) struct PluginActivity {
     pub(in super::super) calls: u32,
-    /// Total time of the calls in microseconds, including waits.
+    /// Total time of the hook calls in microseconds, including waits.
     pub(in super::super) micros: f64,
     all: BTreeMap<ActivityKind, Vec<String>>,
     last_point: Option<String>,
@@ -101,7 +101,7 @@ impl TurnActivity {
         self.activity_of(plugin).add_text(kind, what);
     }
 
-    /// Returns the activity of a plugin; `None` when it was never called.
+    /// Returns the activity of a plugin; `None` if the plugin appeared in no event.
     pub(in super::super) fn get(&self, plugin: &str) -> Option<&PluginActivity> {
         self.plugins.get(plugin)
     }
@@ -127,7 +127,8 @@ impl PluginActivity {
         }
     }
 
-    /// Adds an effect of the last hook: effects come right after its record.
+    /// Adds an effect of the most recent hook call: its events directly follow the record of the
+    /// call.
     fn add_of_last(&mut self, kind: ActivityKind, what: &str) {
         if let Some(point) = self.last_point.clone() {
             self.add_text(ActivityKind::ActedAt, point);
@@ -149,7 +150,7 @@ impl PluginActivity {
                 self.add_text(ActivityKind::ActedAt, point);
                 for what in &record.changed {
                     match *what {
-                        // The injection has an event of its own, which contains its text.
+                        // An injection has its own event, which has the text.
                         "inject" => {}
                         "note" => self.add_text(ActivityKind::Told, reason),
                         what => self.add_text(ActivityKind::Changed, format!("{what} at {point}")),
@@ -171,7 +172,8 @@ impl PluginActivity {
         let why = record.reason.as_deref().unwrap_or_default();
         match record.outcome {
             AccessOutcome::Done => self.add_text(ActivityKind::Reached, &*record.target),
-            // A missing file is no failure of the plugin; a real failure fails its hook.
+            // A failed access, such as to a missing file, is no failure of the plugin. If it
+            // matters, the hook itself fails.
             AccessOutcome::Masked | AccessOutcome::Failed => {}
             AccessOutcome::Denied => {
                 self.add_text(ActivityKind::Failed, format!("{}: {why}", record.target))

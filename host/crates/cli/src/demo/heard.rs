@@ -1,4 +1,5 @@
-//! Collects the log lines of plugins during a demo for its report, since they are no events.
+//! Collects the log lines of plugins during a demo for the final report, because log lines are not
+//! events.
 
 use std::sync::Mutex;
 
@@ -11,15 +12,15 @@ use tracing_subscriber::registry::LookupSpan;
 use rind_cases::log::{PluginLogLine, TARGET};
 use rind_lib::lock::lock;
 
-/// Maximum number of lines that are kept; a demo has some dozens.
+/// Maximum number of lines that are kept; a demo produces some dozens.
 const MAX_LINES: usize = 10_000;
 
-/// The lines. A subscriber is one for the whole process, and so is this.
+/// Collected lines. They are global because a process has only one subscriber.
 static HEARD: Mutex<Vec<PluginLogLine>> = Mutex::new(Vec::new());
 
 /// Collects log lines of plugins at level `info` and above.
 pub(in super::super) fn hearing_layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
-    // The filter enables only the target of plugins for this layer.
+    // This filter affects only this layer, and lets only the log target of plugins through.
     DemoHearing.with_filter(Targets::new().with_target(TARGET, Level::INFO))
 }
 

@@ -1,5 +1,5 @@
-//! `rind demo`: a whole turn on a bare machine. The plugins are those that the program carries, the
-//! model is a script, everything else is real: files, tools, hooks, the session.
+//! `rind demo`: runs a complete turn without any setup. The plugins are the bundled ones and the
+//! model is a script; files, tools, hooks and the session are real.
 
 pub(super) mod activity;
 pub(super) mod heard;
@@ -34,8 +34,7 @@ use rind_operator::load::PluginLoad;
 use rind_operator::settings::{ModelSelection, PluginSelection, SessionChoice};
 use rind_operator::setup::OperatorSetup;
 
-/// The plugins that are the core, in the order of their priorities. Each has something to do in the
-/// long story.
+/// The core plugins, in the order of their priorities. Each of them acts in the long story.
 pub(super) const CORE: [&str; 10] = include!("../../../../../plugins/core.json");
 
 pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
@@ -59,8 +58,8 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         ..ModelSelection::default()
     };
     let mut setup = OperatorSetup::read(operator_environment(), here, &model, None)?;
-    // Load only the bundled plugins: the settings of the story must not depend on plugins of this
-    // machine.
+    // Load only the bundled plugins: the settings of the story must not affect plugins that are
+    // installed on this machine.
     let load = PluginLoad::new(&setup, &PluginSelection::default(), GrantOptions::default())?
         .only_in(demo_folders()?)
         .at(&paths);
@@ -126,7 +125,7 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     Ok(exit)
 }
 
-/// Shows the actions of each plugin. The demo fails if a core plugin did nothing.
+/// Shows the actions of each plugin. Returns a failure if a core plugin did nothing.
 fn judge_demo(
     acted: &mut TurnActivity,
     plugins: &PluginSet,
@@ -184,14 +183,14 @@ fn judge_demo(
     Ok(ExitStatus::status_of(idle.is_empty()))
 }
 
-/// Returns the folders of the plugins of this installation, and the examples, which only demos
-/// load: a tool that greets is nothing to offer in real work.
+/// Returns the folders of this installation's plugins and of the examples. Only demos load the
+/// examples, because tools such as a greeting have no use in real work.
 fn demo_folders() -> anyhow::Result<Vec<PathBuf>> {
     let folders = operator_environment().managed_folders()?.into_iter();
     Ok(folders.chain([carried::examples_folder()]).collect())
 }
 
-/// A demo without a single core plugin would show nothing.
+/// Checks that at least one core plugin is loaded; otherwise the demo would show nothing.
 fn check_core(plugins: &PluginSet) -> anyhow::Result<()> {
     let is_core = |name: &str| CORE.contains(&name);
     if plugins.plugins.iter().any(|p| is_core(&p.manifest.name)) {

@@ -1,4 +1,4 @@
-//! Stories of the demo: the script of the model, the files of the workspace, the settings.
+//! Stories of the demo: the script for the model, the files of the workspace, and the settings.
 //!
 //! Owns the two stories. Must not know how a turn is run or shown. Start from [`DemoStory`].
 
@@ -16,9 +16,9 @@ pub(super) struct DemoStory {
     pub(super) model: &'static str,
     pub(super) prompt: &'static str,
     pub(super) script: &'static str,
-    /// Settings of this turn alone, as `--set` takes them.
+    /// Settings for the turn of this story, in the form of `--set`.
     pub(super) settings: &'static [&'static str],
-    /// TOML: initial contents of the plugins' stores, by plugin and key, as the plugins would have
+    /// Initial contents of the plugins' stores as TOML, by plugin and key, as if the plugins had
     /// written them.
     pub(super) learnt: &'static str,
     /// Whether every core plugin is expected to act.
@@ -59,7 +59,7 @@ pub(super) const ALL: DemoStory = DemoStory {
     is_for_all: true,
 };
 
-/// Files of the workspace. The large log file is generated and not in this list.
+/// Files of the workspace in both stories, without the log file, which is generated.
 const FILES: [(&str, &str); 3] = [
     ("README.md", include_str!("files/README.md")),
     ("notes/vendor.md", include_str!("files/vendor.md")),
@@ -77,7 +77,7 @@ const MORE_FILES: [(&str, &str); 3] = [
     ),
 ];
 
-/// Lines of the log: some 200 KB of search result.
+/// Number of lines of the log file: a search in it returns some 200 KB.
 const READINGS: u32 = 4000;
 
 impl DemoStory {
@@ -115,8 +115,8 @@ impl DemoStory {
 fn demo_log() -> String {
     let mut log = String::new();
     for n in 0..READINGS {
-        // A tide of about 12 hours between 170 and 314 cm, in integers so that every run gives the
-        // same values.
+        // Simulate a tide of about 12 hours between 170 and 314 cm, in integers so that every run
+        // gives the same values.
         let phase = n % 745;
         let level = 170 + (if phase < 372 { phase } else { 744 - phase }) * 144 / 372;
         let _ = writeln!(

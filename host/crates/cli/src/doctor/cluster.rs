@@ -1,14 +1,15 @@
-//! Servers and workers of sessions on several machines, where the person names the servers.
+//! Checks the NATS servers and workers for sessions on several machines, if the person named
+//! servers.
 
 use super::super::cluster::CheckArgs;
 use super::DoctorCheck;
 use rind_nats::DurabilityReport;
 use rind_nats::worker::ClusterStatus;
 
-/// Age of an input at which workers are too few or do not work, in milliseconds.
+/// Age of the oldest input, in milliseconds, from which on workers are considered too few or stuck.
 const LONG_WAIT_MS: u64 = 60_000;
 
-/// Returns the findings about the servers and the workers; none where no server is named.
+/// Returns the findings about servers and workers; none if no server is named.
 pub(super) async fn cluster_checks(args: CheckArgs) -> Vec<DoctorCheck> {
     match args.look().await {
         Ok(None) => Vec::new(),
@@ -46,7 +47,7 @@ fn check_workers(status: &ClusterStatus) -> DoctorCheck {
         status.waiting,
         status.dead
     );
-    // No turn begins while no worker reads from the queue.
+    // Report a class without workers at once, because none of its turns can begin.
     let late: Vec<&str> = status
         .queues
         .iter()
@@ -54,7 +55,8 @@ fn check_workers(status: &ClusterStatus) -> DoctorCheck {
             let workers = status.workers.iter();
             let own = workers.filter(|worker| worker.class == queue.class);
             let is_served = own.clone().any(|worker| !worker.is_draining);
-            // Turns that run have wakes as well.
+            // Sessions whose turn is running have a wake in the queue as well, so subtract the busy
+            // workers.
             let is_waiting = queue.wakes > own.map(|worker| worker.busy).sum();
             !is_served || (is_waiting && queue.oldest_ms >= LONG_WAIT_MS)
         })

@@ -95,7 +95,7 @@ fn check_bash(sandbox: &CommandConfinement) -> DoctorCheck {
     }
 }
 
-/// Reports the mechanism in use, and the limits of a weaker one.
+/// Reports the mechanism in use and, for a weaker one, what it does not protect.
 fn check_separation(mechanism: &Mechanism, passed_over: Option<&str>) -> DoctorCheck {
     if mechanism.is_apart() {
         let by = match mechanism {
@@ -144,7 +144,7 @@ fn check_limits(limits: &Limits, mechanism: &Mechanism, report: &Report) -> Doct
     DoctorCheck::ok_check(found)
 }
 
-/// Reports whether each command is in a control group. Without one, other mechanisms enforce the
+/// Reports whether commands run in control groups. If they do not, other mechanisms enforce the
 /// limits, so this is no weakness.
 fn check_cgroup(report: &Report) -> DoctorCheck {
     let place = match CgroupPlace::here() {

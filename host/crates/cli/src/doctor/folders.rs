@@ -6,7 +6,7 @@ use std::path::Path;
 use super::DoctorCheck;
 use rind_lib::paths::Paths;
 
-/// Permission bits that give other users any access, and write access.
+/// Permission bits that give other users any access.
 const OTHERS: u32 = 0o077;
 const OTHERS_WRITE: u32 = 0o022;
 

@@ -1,6 +1,6 @@
-//! `rind doctor`: checks by trial which protections this machine enforces.
+//! `rind doctor`: tests which protections this machine actually enforces.
 //!
-//! Each file checks one part and knows nothing of rendering. Start from [`run_doctor`].
+//! Each file checks one part and does not know how findings are shown. Start from [`run_doctor`].
 
 #[cfg(feature = "nats")]
 mod cluster;
@@ -36,7 +36,7 @@ pub(super) struct DoctorArgs {
 pub(super) enum CheckState {
     /// Works as it should.
     Ok,
-    /// Works, with less protection against mistakes.
+    /// Works, but with less protection than possible.
     Weaker,
     /// Does not work.
     Missing,
@@ -46,11 +46,11 @@ pub(super) enum CheckState {
 pub(super) struct DoctorCheck {
     pub(super) name: &'static str,
     pub(super) state: CheckState,
-    /// Whether Rind cannot do its work without it.
+    /// Whether Rind cannot work while this check is [`CheckState::Missing`].
     pub(super) required: bool,
     pub(super) found: String,
     pub(super) means: String,
-    /// Advice; empty when there is nothing to do.
+    /// Advice to the user; empty if there is nothing to do.
     pub(super) todo: String,
 }
 
@@ -78,7 +78,7 @@ impl DoctorCheck {
         Self::new(CheckState::Missing, found)
     }
 
-    /// Failure of a requirement without which Rind cannot work.
+    /// Returns a failed check without whose subject Rind cannot work.
     fn required_check(found: impl Into<String>) -> Self {
         Self {
             required: true,

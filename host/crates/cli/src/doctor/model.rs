@@ -11,7 +11,7 @@ use rind_operator::model;
 use rind_operator::settings::ModelSelection;
 use rind_operator::setup::OperatorSetup;
 
-/// Maximum wait for the server to list its models.
+/// Timeout for the server to list its models.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Advice for a machine without a model.
@@ -37,7 +37,7 @@ pub(super) async fn check_model(setup: &OperatorSetup) -> DoctorCheck {
     }
 }
 
-/// Asks the server for its models, which needs a valid key at most servers.
+/// Requests the list of models from the server. Most servers require a valid key for the list.
 async fn ask_server(selected: &Selected) -> DoctorCheck {
     let (provider, model) = (selected.provider.name(), one_line(&selected.model));
     let url = selected.provider.base_url();

@@ -1,4 +1,4 @@
-//! Checks the operator's files and variables for content that has no effect.
+//! Checks for settings, variables and templates of the operator that have no effect.
 
 use std::sync::Arc;
 
@@ -10,12 +10,13 @@ use rind_lib::tool::policy::ToolPolicy;
 use rind_operator::misplaced::ToolNames;
 use rind_operator::{overlooked, scripts};
 
-/// Finds settings, variables and templates without effect; nothing where there are none.
+/// Returns findings about settings, variables and templates without effect; none if all have an
+/// effect.
 pub(super) async fn checks(found: &DoctorPlugins, skills: &Skills) -> Vec<DoctorCheck> {
     let setup = found.setup();
     let mut settings = overlooked::of_variables(&setup.environment);
     settings.extend(overlooked::of_settings(&setup.config));
-    // A session that cannot be opened is the finding of another check.
+    // Ignore an error: another check reports why a session cannot be opened.
     settings.extend(without_tools(found, skills).await.unwrap_or_default());
     let templates = match &setup.environment.program {
         Some(program) => {
@@ -44,9 +45,9 @@ fn check(lines: &[String]) -> Option<DoctorCheck> {
     (!lines.is_empty()).then(|| DoctorCheck::weaker_check(lines.join("; ")))
 }
 
-/// Returns warnings about settings that name tools which do not exist.
+/// Returns warnings about settings that name unknown tools.
 async fn without_tools(found: &DoctorPlugins, skills: &Skills) -> anyhow::Result<Vec<String>> {
-    // The confinement and the scripts have checks of their own that report their faults.
+    // Suppress warnings here: the checks of confinement and scripts report them.
     let setup = found.setup().clone().with_warnings(Arc::new(|_| {}));
     let tools = tools::specs(&setup, found.plugins.clone()).await?;
     let policy: ToolPolicy = setup.config.section()?;

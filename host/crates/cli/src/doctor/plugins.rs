@@ -1,5 +1,5 @@
-//! Checks the requirements of plugins: the engine, its deadlines, the compiler, the cache, and for
-//! authors the target.
+//! Checks what plugins need: the engine, its deadlines, the compiler, the cache and, for authors in
+//! Rust, the compilation target.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use rind_operator::managed::MANAGED_VARIABLE;
 use rind_operator::settings::PluginSelection;
 use rind_operator::setup::OperatorSetup;
 
-/// Longest name that is shown, in bytes.
+/// Maximum length of a plugin's name in a finding, in bytes.
 const MAX_NAME: usize = 64;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -99,14 +99,14 @@ async fn check_compiler(load: &PluginLoad) -> DoctorCheck {
     }
 }
 
-/// Plugins of a session in this folder, with the settings used to load them.
+/// Plugins that a session in this folder would load, with the settings for loading them.
 pub(super) struct DoctorPlugins {
     pub(super) plugins: Arc<PluginSet>,
     load: PluginLoad,
 }
 
 impl DoctorPlugins {
-    /// Returns the content of the project, if it is trusted.
+    /// Returns the files of the project, if it is trusted.
     pub(super) fn held(&self) -> Option<&Arc<HeldFolder>> {
         self.load.held_folder()
     }
@@ -117,7 +117,7 @@ impl DoctorPlugins {
     }
 }
 
-/// Loads the plugins that a session in this folder would have, without questions.
+/// Loads the plugins that a session in this folder would load, without asking questions.
 pub(super) async fn find_plugins() -> Result<DoctorPlugins, DoctorCheck> {
     let load = super::super::plugin::load_of(&PluginArgs::default()).await;
     let load = load.map_err(|error| DoctorCheck::required_check(format!("{error:#}")))?;
@@ -128,7 +128,7 @@ pub(super) async fn find_plugins() -> Result<DoctorPlugins, DoctorCheck> {
     })
 }
 
-/// Whether the plugins run that a session in this folder would have.
+/// Checks whether the plugins of a session in this folder can run.
 pub(super) fn check_loaded(found: &DoctorPlugins) -> DoctorCheck {
     let (paths, plugins) = (&found.setup().paths, &*found.plugins);
     let running = render::format_count(plugins.plugins.len() as u64, "plugin");
@@ -176,7 +176,8 @@ pub(super) fn check_loaded(found: &DoctorPlugins) -> DoctorCheck {
         .with_todo("see `rind plugin list`")
 }
 
-/// Whether the plugin that the settings name can order the turns; `None` when they name none.
+/// Checks whether the plugin that the settings name as `loop` can order the turns. Returns `None`
+/// if they name none.
 pub(super) fn check_agent_loop(found: &DoctorPlugins) -> Option<DoctorCheck> {
     let config = found.setup().agent_config().ok()?;
     let name = config.agent_loop?;
@@ -193,8 +194,8 @@ pub(super) fn check_agent_loop(found: &DoctorPlugins) -> Option<DoctorCheck> {
     })
 }
 
-/// Whether plugins can be compiled from their sources. Asked in a folder of Rind's own: a project's
-/// toolchain file could make rustup install something.
+/// Checks whether plugins in Rust can be compiled. Runs `rustc` in Rind's own data folder, because
+/// a project's toolchain file could make rustup install something.
 pub(super) async fn check_target(paths: &Paths) -> DoctorCheck {
     let cancel = CancellationToken::new();
     let asked = tokio::time::timeout(PATIENCE, has_target(&paths.data, &cancel)).await;

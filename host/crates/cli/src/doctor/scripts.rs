@@ -8,8 +8,8 @@ use rind_lib::lock::lock;
 use rind_operator::scripts;
 use rind_operator::setup::OperatorSetup;
 
-/// Whether the programs of scripts can be started, and who may change them; nothing where no script
-/// is set.
+/// Checks whether the programs of scripts can be started, and whether the agent could change them.
+/// Returns `None` if the settings have no scripts.
 pub(super) fn check_scripts(setup: &OperatorSetup) -> Option<DoctorCheck> {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let setup = setup.clone().with_warnings({

@@ -8,10 +8,10 @@ use rind_lib::skill::{Skills, discover};
 use rind_operator::machine::OperatorMachine;
 use rind_operator::skills;
 
-/// Maximum number of skills that are named.
+/// Maximum number of faulty skills that are listed.
 const MAX_NAMED: usize = 20;
 
-/// Finds the skills of such a session.
+/// Finds the skills that a session in this folder would have.
 pub(super) fn find(found: &DoctorPlugins) -> Skills {
     let roots = skills::roots(found.setup(), &found.plugins, found.held());
     discover(
@@ -21,7 +21,7 @@ pub(super) fn find(found: &DoctorPlugins) -> Skills {
     )
 }
 
-/// Whether every skill that is found is used as its author meant it; nothing where there are no
+/// Checks whether every skill is used as its author intended. Returns `None` if there are no
 /// skills.
 pub(super) fn check_skills(skills: &Skills) -> Option<DoctorCheck> {
     let left_out = skills.left_out();

@@ -6,16 +6,17 @@ use rind_guard::GuardedAgent;
 
 #[derive(Debug, Subcommand)]
 pub(in super::super) enum GuardCommand {
-    /// Show the changes of the agent's settings, ask, and write them
+    /// Show the changes to the agent's settings, ask, and write them
     Install(GuardInstallArgs),
-    /// Show where the guard is installed, its powers there, and when the agent continues without it
+    /// Show where the guard is installed, what it can do there, and when the agent continues
+    /// without it
     Status(GuardStatusArgs),
-    /// Run the installed hook as the agent would: a dangerous call, a harmless one, and one without a
-    /// daemon; exit code 1 when one of them does not end as it should
+    /// Run the installed hook as the agent would: with a dangerous call, with a harmless one, and
+    /// with a harmless one while no daemon runs; exit code 1 if any result is not as expected
     Test(GuardAgentArgs),
-    /// Take the hooks of `install` out of the agent's settings
+    /// Remove the hooks of `install` from the agent's settings
     Remove(GuardInstallArgs),
-    /// Answer as the hook of an agent, which runs this
+    /// Answer as a hook; agents run this command
     #[command(hide = true)]
     Hook(GuardHookArgs),
     /// Run the daemon that judges calls; `hook` starts it
@@ -25,9 +26,9 @@ pub(in super::super) enum GuardCommand {
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct GuardAgentArgs {
-    /// The agent
+    /// Agent whose guard is meant
     pub(super) agent: AgentName,
-    /// The guard of the project in this folder, and not that of all projects
+    /// Use the guard of the project in this folder instead of that of all projects
     #[arg(long)]
     pub(super) project: bool,
 }
@@ -43,9 +44,9 @@ pub(in super::super) struct GuardInstallArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct GuardStatusArgs {
-    /// The agent; without one, all agents
+    /// Agent to show; by default all agents
     pub(super) agent: Option<AgentName>,
-    /// The guard of the project in this folder, and not that of all projects
+    /// Show the guard of the project in this folder instead of that of all projects
     #[arg(long)]
     pub(super) project: bool,
     /// Print JSON
@@ -53,12 +54,13 @@ pub(in super::super) struct GuardStatusArgs {
     pub(super) json: bool,
 }
 
-/// The words are read without this parser, which would load too much for a hook.
+/// Arguments of `rind guard hook`, only for its help: `run_hook` reads them without clap, whose
+/// setup would delay every hook.
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct GuardHookArgs {
-    /// The agent
+    /// Agent that runs the hook
     _agent: AgentName,
-    /// The point: pre-tool, post-tool or turn-start
+    /// Point of the hook: pre-tool, post-tool or turn-start
     _point: String,
     /// Folder to use instead of `RIND_HOME`
     #[arg(long, value_name = "DIR")]
@@ -92,7 +94,7 @@ impl AgentName {
     }
 }
 
-/// Returns the variable that moves the folder of an agent.
+/// Returns the environment variable that sets the settings folder of an agent.
 pub(super) fn folder_variable(agent: GuardedAgent) -> Option<&'static str> {
     match agent {
         GuardedAgent::ClaudeCode => Some("CLAUDE_CONFIG_DIR"),

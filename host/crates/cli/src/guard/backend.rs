@@ -1,4 +1,5 @@
-//! Sessions of the daemon by the operator's rules: a host for each folder that agents work in.
+//! Opens sessions for the guard's daemon with the operator's settings and plugins. Keeps a host for
+//! each folder in which agents work.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -21,37 +22,38 @@ use rind_operator::environment::{OperatorEnvironment, ShownWarnings};
 use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, SessionChoice};
 use rind_operator::start::{PreparedRun, ReadyRun, RunFrontend};
 
-/// Plugins that the guard leaves out, because they replace results with texts about tools that only
-/// Rind has.
+/// Plugins that the guard does not load, because they replace results by texts about tools that
+/// only Rind has.
 pub(super) const UNSUITED: [&str; 1] = ["tool-output-sandbox"];
 
-/// Maximum number of hosts that are kept.
+/// Maximum number of hosts that are kept; the least recently used one is dropped.
 const MAX_HOSTS: usize = 8;
 
-/// Levels of folders whose files count for the stamp: a folder of plugins, and the files of each.
+/// Depth of subfolders that a stamp covers: those of a folder of plugins, and the files of each
+/// plugin.
 const STAMP_DEPTH: usize = 2;
 
-/// Maximum number of files of a folder that count for the stamp.
+/// Maximum number of entries of each folder that a stamp covers.
 const MAX_STAMPED: usize = 500;
 
-/// Time in which the session of a daemon that ended must be free.
+/// Time to wait until a previous daemon, which is ending, has closed the session.
 const WAIT_OPEN: Duration = Duration::from_secs(5);
 
-/// A host, and when it was last wanted.
+/// A host and the time of its last use.
 struct KeptHost {
     run: Arc<OnceCell<ReadyRun>>,
-    /// Stamp of the project's own settings when the host was made.
+    /// Stamp of the project's settings at the time when the host was created.
     project: String,
     used: Instant,
 }
 
-/// The operator's rules for the daemon.
+/// Backend of the daemon that applies the operator's settings.
 pub(super) struct OperatorGuard {
     paths: Paths,
     hosts: Mutex<HashMap<PathBuf, KeptHost>>,
 }
 
-/// Front end that asks no questions: those about trust and permissions are for a terminal.
+/// Front end that asks no questions. Trust and permissions can be granted only at a terminal.
 struct GuardFrontend;
 
 impl RunFrontend for GuardFrontend {
@@ -69,7 +71,8 @@ impl OperatorGuard {
     }
 
     async fn open_session(&self, order: &GuardOrder) -> anyhow::Result<(Session, PathBuf)> {
-        // An agent that changes its folder works on in the project where its session began.
+        // Use the folder in which the session began: an agent may change its folder, but its
+        // project stays the same.
         let begun = SessionStore::new(self.paths.sessions()).about(&order.id);
         let begun = begun
             .ok()
@@ -160,7 +163,8 @@ fn project_stamp(folder: &Path) -> String {
     stamp
 }
 
-/// Adds the times of a file, or of a folder and the files in it.
+/// Appends modification time and inode of a file; for a folder also those of its entries, `depth`
+/// levels deep.
 fn add_stamp(path: &Path, depth: usize, stamp: &mut String) {
     let Ok(found) = path.metadata() else {
         stamp.push_str("- ");

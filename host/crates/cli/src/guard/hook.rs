@@ -1,8 +1,8 @@
-//! `rind guard hook AGENT POINT`, or the small program `rind-guard-hook AGENT POINT`: other agents run
-//! it at their hooks.
+//! `rind guard hook AGENT POINT`, or the small program `rind-guard-hook AGENT POINT`: the program
+//! that other agents run as a hook.
 //!
-//! The hook runs before anything else of Rind is set up, because an agent waits for it at each call.
-//! Every run answers, and in doubt with a refusal.
+//! The hook runs before Rind sets up anything else, because the agent waits for it at each call.
+//! Every run answers; if in doubt, with a refusal.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
@@ -20,33 +20,38 @@ use rind_lib::paths::{HOME_VARIABLE, Paths};
 use rind_lib::tool::process::{environment_with, start_detached};
 use rind_operator::managed::MANAGED_VARIABLE;
 
-/// Time for the whole run, the reading of standard input too: a little less than the agents wait.
+/// Deadline for the complete run, including reading standard input: a little shorter than the
+/// timeout of the agents.
 const DEADLINE: Duration = Duration::from_secs(48);
 
-/// Maximum number of bytes that are read. The crate that judges them has the real limit, and says
-/// it.
+/// Maximum number of bytes that are read from standard input. The crate that parses the input has a
+/// lower limit, and reports inputs beyond that.
 const MAX_INPUT: u64 = 17 << 20;
 
-/// Largest log of the daemon that is written on, in bytes.
+/// Size of the daemon's log, in bytes, beyond which a new log is started.
 const MAX_LOG: u64 = 1 << 20;
 
-/// Stack of the thread that watches the time. It only sleeps, and then writes a short text.
+/// Stack size, in bytes, of the thread that watches the deadline. The thread only sleeps, and may
+/// then write a short text.
 const WATCH_STACK: usize = 64 << 10;
 
-/// Name of the small program, which starts faster because it does not contain the host.
+/// Name of the small hook program, which starts faster than `rind` because it does not contain the
+/// host.
 const HOOK_PROGRAM: &str = "rind-guard-hook";
 
-/// Variable that keeps the program from starting a daemon, to try a hook without one.
+/// Environment variable that with the value `never` keeps the hook from starting a daemon. `rind
+/// guard test` sets it.
 pub(super) const START_VARIABLE: &str = "RIND_GUARD_START";
 
-/// Arguments of the hook program.
+/// Parsed arguments of the hook.
 struct HookWords {
     agent: GuardedAgent,
     point: GuardPoint,
     home: Option<PathBuf>,
 }
 
-/// Runs a hook, if this is one. `None` leaves everything else to the parser of arguments.
+/// Runs the hook if `args` are `hook` and its arguments. Returns `None` for everything else,
+/// including `--help`, which clap then handles.
 pub(in super::super) fn run_hook(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     if args.next()? != "hook" {
         return None;
@@ -58,7 +63,7 @@ pub(in super::super) fn run_hook(mut args: impl Iterator<Item = OsString>) -> Op
     Some(answer_words(&words))
 }
 
-/// Answers the hook call with these arguments.
+/// Answers a hook call with these arguments.
 pub(in super::super) fn answer_words(words: &[OsString]) -> ExitCode {
     let answer = match read_words(words) {
         Ok(words) => return answer_in_time(words),
@@ -88,9 +93,10 @@ fn unknown_arguments_text() -> String {
     "the hook was called with unknown arguments; run `rind guard install` again".to_owned()
 }
 
-/// Answers, also after a panic and if the input never ends or the system does not answer: then a
-/// thread that does nothing else writes the refusal. The call itself runs on the first thread, since
-/// each further one with a heap of its own costs a tenth of the whole run.
+/// Answers the hook call in any case. After a panic the answer is a refusal. If the input does not
+/// end, or the daemon does not answer before the deadline, a second thread writes the refusal. The
+/// call itself runs on the main thread, because each further thread with its own heap would take a
+/// tenth of the total time.
 fn answer_in_time(words: HookWords) -> ExitCode {
     let is_answered = Arc::new(AtomicBool::new(false));
     let watched = is_answered.clone();
@@ -113,7 +119,7 @@ fn answer_in_time(words: HookWords) -> ExitCode {
     let answer = answer
         .unwrap_or_else(|_| HookAnswer::refusal("the program crashed; see the message above"));
     while is_answered.swap(true, Ordering::SeqCst) {
-        // The other thread writes the refusal, and ends the program.
+        // The second thread is writing the refusal and ends the process.
         std::thread::park();
     }
     write_answer(&answer)
@@ -157,7 +163,7 @@ fn prepare(
     Ok((request, paths.data, StartedDaemon { home: words.home }))
 }
 
-/// Returns the program `rind`: this one, or the one beside the small program.
+/// Returns the path of `rind`: this program, or the one next to this small hook program.
 fn rind_program() -> Result<PathBuf, String> {
     let program = std::env::current_exe()
         .map_err(|error| format!("cannot find the path of this program: {error}"))?;
@@ -168,7 +174,8 @@ fn rind_program() -> Result<PathBuf, String> {
     })
 }
 
-/// Returns the program for hooks: the small one if it lies beside this one, else this one.
+/// Returns the program to install as hook: the small one if it is next to `program`, otherwise
+/// `program`. The second value is whether it is the small one.
 pub(super) fn hook_program(program: PathBuf) -> (PathBuf, bool) {
     let small = program.with_file_name(HOOK_PROGRAM);
     match small.is_file() {
@@ -177,8 +184,8 @@ pub(super) fn hook_program(program: PathBuf) -> (PathBuf, bool) {
     }
 }
 
-/// Returns a name for this build together with its folders. Another file of the program is another
-/// build, and a daemon with other folders has other plugins and rules.
+/// Returns a name for this build and its folders. A hook uses a daemon only if both have the same
+/// name, because a daemon of another build or with other folders has other plugins and rules.
 pub(super) fn build_name(paths: &Paths) -> Result<String, String> {
     use std::os::unix::fs::MetadataExt;
     let program = rind_program()?;
@@ -204,7 +211,7 @@ pub(super) fn build_name(paths: &Paths) -> Result<String, String> {
     ))
 }
 
-/// Starts `rind guard serve`.
+/// Starts a daemon as `rind guard serve`, in `home` if set.
 pub(super) struct StartedDaemon {
     home: Option<PathBuf>,
 }
@@ -219,7 +226,7 @@ impl DaemonStart for StartedDaemon {
         let program = rind_program()?;
         let log =
             open_log(folder).map_err(|error| format!("{}: {error}", folder.log().display()))?;
-        // Pass only these variables: the guard must not get the agent's API keys.
+        // Pass on only variables with these prefixes: the guard must not get the agent's API keys.
         let mut env = environment_with(&[], &["RIND_", "XDG_"]);
         if let Some(home) = &self.home {
             env.retain(|(name, _)| name != HOME_VARIABLE);
@@ -231,7 +238,8 @@ impl DaemonStart for StartedDaemon {
     }
 }
 
-/// Opens the log of the daemon, and truncates it if it is large.
+/// Opens the daemon's log for appending. Removes the old log first if it is too large or no regular
+/// file.
 fn open_log(folder: &GuardFolder) -> std::io::Result<std::fs::File> {
     use std::os::unix::fs::OpenOptionsExt;
     let path = folder.log();
@@ -245,13 +253,13 @@ fn open_log(folder: &GuardFolder) -> std::io::Result<std::fs::File> {
     options.create(true).append(true).mode(0o600).open(path)
 }
 
-/// Writes the answer. One that cannot be written is a refusal, by the exit code.
+/// Writes the answer to standard output. If that fails, the exit code refuses the call.
 fn write_answer(answer: &HookAnswer) -> ExitCode {
     let mut out = std::io::stdout();
     let written = out
         .write_all(answer.stdout.as_bytes())
         .and_then(|()| out.flush());
-    // Ignore the error: the text is only the reason for the model, and the exit code refuses
+    // Ignore an error: this text is only the reason for the model, and the exit code refuses
     // without it.
     let _ = writeln_if(&mut std::io::stderr(), &answer.stderr);
     match written {

@@ -1,4 +1,4 @@
-//! `rind guard`: plugins judge the tool calls of other agents.
+//! `rind guard`: lets Rind's plugins judge the tool calls of other agents.
 
 pub(super) mod args;
 mod backend;
@@ -32,12 +32,12 @@ pub(super) async fn run_guard(command: GuardCommand) -> anyhow::Result<ExitStatu
         GuardCommand::Test(args) => test::test_guard(&args).await,
         GuardCommand::Remove(args) => remove_guard(&args).await,
         GuardCommand::Serve => serve_daemon().await,
-        // `rind guard hook` is handled before arguments are parsed, so only `--help` gets here.
+        // `rind guard hook` runs before arguments are parsed, so only an unusual call gets here.
         GuardCommand::Hook(_) => bail_usage!("agents run this command as their hook"),
     }
 }
 
-/// Files of an agent, and the program that its hooks run.
+/// Locations of an agent's settings, and the program that its hooks run.
 struct GuardTarget {
     agent: GuardedAgent,
     places: GuardPlaces,
@@ -99,7 +99,7 @@ async fn install_guard(args: &GuardInstallArgs) -> anyhow::Result<ExitStatus> {
         ));
         return Ok(ExitStatus::Done);
     }
-    // The socket must be usable before an agent depends on it.
+    // Check that the socket's folder is usable before an agent depends on it.
     GuardFolder::open(&target.paths.data)?;
     if !apply_changes(&target, &changes, args.yes).await? {
         return Ok(ExitStatus::Failed);
@@ -136,7 +136,7 @@ async fn remove_guard(args: &GuardInstallArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-/// Shows changes, asks, and makes them. Returns whether they were made.
+/// Shows the changes, asks, and applies them. Returns whether they were applied.
 async fn apply_changes(
     target: &GuardTarget,
     changes: &[FileChange],
@@ -173,7 +173,7 @@ async fn confirm(words: &str) -> bool {
     screen.ask_approval(yes_or_no, |yes| !yes).await == Some(true)
 }
 
-/// Runs the daemon. Its output is the log.
+/// Runs the daemon in this process. The process that starts it redirects its output to the log.
 async fn serve_daemon() -> anyhow::Result<ExitStatus> {
     let paths = environment::find_paths(None)?;
     let folder = GuardFolder::open(&paths.data)?;

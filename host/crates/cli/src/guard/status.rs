@@ -1,5 +1,5 @@
-//! `rind guard status`: where the guard is installed, its powers, and when an agent continues without
-//! it.
+//! `rind guard status`: shows where the guard is installed, what it can do there, and when an agent
+//! continues without it.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ use rind_guard::{
 use rind_lib::plugin::inspect;
 use rind_lib::plugin::load::{LeftOut, PluginSet, Why};
 
-/// An agent as `rind guard status` shows it.
+/// Status of one agent in the output of `rind guard status`.
 #[derive(Debug, Serialize)]
 pub(in super::super) struct AgentStatus {
     pub(in super::super) state: InstallState,
@@ -26,8 +26,8 @@ pub(in super::super) struct AgentStatus {
     pub(in super::super) plugins: Vec<PluginCover>,
 }
 
-/// A plugin with the points of its hooks, split into those that an agent reaches and those that it
-/// does not.
+/// A plugin with the points of its hooks, split into `judges`, at which the agent calls the guard,
+/// and `inert`, at which it does not.
 #[derive(Debug, Serialize)]
 pub(in super::super) struct PluginCover {
     pub(in super::super) name: String,
@@ -35,7 +35,7 @@ pub(in super::super) struct PluginCover {
     pub(in super::super) inert: Vec<String>,
 }
 
-/// Splits the points of a plugin's hooks for an agent.
+/// Splits the points of a plugin's hooks by whether `agent` calls the guard there.
 fn cover_of(agent: GuardedAgent, name: &str, points: &[&str]) -> PluginCover {
     let inert = match UNSUITED.contains(&name) {
         // The guard does not run this plugin, so all its points are inert.
@@ -50,8 +50,8 @@ fn cover_of(agent: GuardedAgent, name: &str, points: &[&str]) -> PluginCover {
     }
 }
 
-/// Returns under which agents with an installed guard the hooks at these points take effect. An
-/// agent whose files cannot be read is skipped: `rind guard status` says why.
+/// Returns for each agent with an installed guard which of these points take effect. Skips agents
+/// whose settings cannot be read; `rind guard status` reports them.
 pub(in super::super) fn installed_covers(
     name: &str,
     points: &[&str],
@@ -80,7 +80,7 @@ pub(super) async fn show_status(args: &GuardStatusArgs) -> anyhow::Result<ExitSt
         None => GuardedAgent::ALL.to_vec(),
     };
     let set = plugin::load_set(&PluginArgs::default()).await?;
-    // A plugin that does not run judges nothing.
+    // Warn about plugins that are not loaded, because the guard does not run them either.
     render::plugins::warn_left_out(&set);
     let is_left_out = |left: &LeftOut| matches!(left.why, Why::Failed(_) | Why::Held(_));
     let all_run = !set.left_out.iter().any(is_left_out);
@@ -126,7 +126,7 @@ pub(super) async fn show_status(args: &GuardStatusArgs) -> anyhow::Result<ExitSt
     Ok(ExitStatus::status_of(is_whole))
 }
 
-/// Returns the plugins of a session in this folder, with the points of their hooks.
+/// Returns the loaded plugins with the points of their enabled hooks.
 fn plugin_points(set: &PluginSet) -> Vec<(String, Vec<String>)> {
     let reports = set.plugins.iter().map(|plugin| inspect::inspect(plugin));
     let points = reports.map(|report| {

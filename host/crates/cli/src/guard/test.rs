@@ -19,13 +19,13 @@ use rind_lib::disk::TemporaryFolder;
 use rind_lib::paths::HOME_VARIABLE;
 use rind_lib::tool::process::{Ending, Process, base_environment};
 
-/// Time for one run. An agent waits as long.
+/// Deadline for one run of the hook, equal to the timeout of the agents.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Most output of a hook that is read.
+/// Maximum output of a hook that is read, in bytes.
 const CAPTURE_BYTES: usize = 1 << 20;
 
-/// A run of the hook.
+/// Runs the installed hook in a temporary folder.
 struct HookTrial<'a> {
     target: &'a GuardTarget,
     hook: &'a InstalledHook,
@@ -73,7 +73,7 @@ pub(super) async fn test_guard(args: &GuardAgentArgs) -> anyhow::Result<ExitStat
 }
 
 impl HookTrial<'_> {
-    /// Runs the hook with a call; with `is_alone` where it finds no daemon and starts none.
+    /// Runs the hook with a call. With `is_alone`, the hook finds no daemon and cannot start one.
     async fn run(&self, call: ProbeCall, is_alone: bool) -> anyhow::Result<ProbeOutcome> {
         let agent = self.target.agent;
         let payload = probe_payload(agent, call, &self.target.paths.workspace);
@@ -83,7 +83,7 @@ impl HookTrial<'_> {
         let mut process = Process::bare("sh", self.target.paths.workspace.clone());
         process.env = base_environment();
         if is_alone {
-            // An empty home has no daemon.
+            // Use an empty home, which has no daemon.
             process.env.push((START_VARIABLE.into(), "never".into()));
             let home = self.folder.join("home");
             match self.target.command.line_in(&command, &home) {

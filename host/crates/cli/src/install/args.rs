@@ -1,4 +1,4 @@
-//! Arguments of the commands for packed and installed plugins.
+//! Arguments of the commands that pack, publish and install plugins.
 
 use std::path::PathBuf;
 
@@ -11,17 +11,17 @@ use rind_package::ecosystem::PackageKind;
 #[derive(Debug, Args)]
 pub(in super::super) struct PackArgs {
     /// Folder of the plugin, with `plugin.toml` and the built component; for a package also a
-    /// `.wasm` of this command, whose signature in `FILE.minisig` goes along
+    /// `.wasm` of this command, together with its signature in `FILE.minisig`
     #[arg(value_name = "FOLDER")]
     pub(super) folder: PathBuf,
-    /// File to write; in the current folder by default, named after plugin and version
+    /// File to write; by default in the current folder, named after plugin and version
     #[arg(long, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
     #[command(flatten)]
     pub(super) package: PackageArgs,
 }
 
-/// Kind of the package to make, with its description.
+/// Kind of package to make, with its metadata.
 #[derive(Debug, Args)]
 pub(super) struct PackageArgs {
     /// Make a package of npm with the packed plugin in it, a `.tgz`
@@ -33,16 +33,16 @@ pub(super) struct PackageArgs {
     /// Make a crate with the packed plugin in it, a `.crate`
     #[arg(long = "crate", group = "package_kind")]
     is_crate: bool,
-    /// Name of the package, as `@team/hello`; the plugin's by default
+    /// Name of the package, such as `@team/hello`; by default the plugin's
     #[arg(long, value_name = "NAME", requires = "package_kind")]
     package_name: Option<String>,
-    /// License of the plugin, as `MIT OR Apache-2.0`; some registries require one
+    /// License of the plugin, such as `MIT OR Apache-2.0`; some registries require one
     #[arg(long, value_name = "SPDX", requires = "package_kind")]
     license: Option<String>,
 }
 
 impl PackageArgs {
-    /// Returns the options of the package; `None` if no package was asked for.
+    /// Returns the options of the package; `None` if no package is requested.
     pub(super) fn options(&self) -> Option<BundleOptions> {
         let kinds = [
             (self.npm, PackageKind::Npm),
@@ -60,10 +60,10 @@ impl PackageArgs {
 
 #[derive(Debug, Args)]
 pub(in super::super) struct PublishArgs {
-    /// A `.wasm` of `rind plugin pack`; a signature in `FILE.minisig` goes along
+    /// A `.wasm` of `rind plugin pack`; a signature in `FILE.minisig` is published too
     #[arg(value_name = "FILE")]
     pub(super) file: PathBuf,
-    /// `oci://HOST/REPOSITORY`, with `:TAG` where that is not to be the version
+    /// `oci://HOST/REPOSITORY`, or with `:TAG` if the tag is not the version
     #[arg(value_name = "REFERENCE")]
     pub(super) target: String,
 }
@@ -75,7 +75,7 @@ pub(in super::super) struct InstallArgs {
     /// `crates:NAME@VERSION`, a `.tgz`, `.whl` or `.crate`
     #[arg(value_name = "SOURCE")]
     pub(super) source: PathBuf,
-    /// Accept that a plugin of this name was installed from another source before
+    /// Accept that the installed plugin of this name came from another source
     #[arg(long)]
     pub(super) change_source: bool,
     #[command(flatten)]
@@ -93,7 +93,7 @@ pub(in super::super) struct UpdateArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct WiderArgs {
-    /// Accept that an update asks for more; `PLUGIN=CAPABILITY,…` accepts only that
+    /// Accept that an update of this plugin requests more; `PLUGIN=CAPABILITY,…` accepts only these
     #[arg(long, value_name = "PLUGIN")]
     pub(super) grant: Vec<GrantFlag>,
 }

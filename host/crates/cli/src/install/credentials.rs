@@ -1,5 +1,5 @@
-//! Credentials for OCI registries, where `docker login` put them: `~/.docker/config.json` and the
-//! helpers that it names; and the surroundings in which the settings of npm, pip and cargo are.
+//! Finds credentials for OCI registries in `~/.docker/config.json` and the helpers it names, and
+//! the environment in which npm, pip and cargo find their settings.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rind_package::ecosystem::ClientEnvironment;
 use rind_package::registry::{FindCredentials, RegistryCredentials};
 use rind_package::source::SourceAccess;
 
-/// Returns what sources of this user need.
+/// Returns the credentials and settings with which sources are fetched for this user.
 pub(super) fn source_access() -> SourceAccess {
     SourceAccess {
         credentials: find_credentials(),
@@ -23,7 +23,8 @@ pub(super) fn source_access() -> SourceAccess {
     }
 }
 
-/// Looks credentials up once a registry asks for some. Hosts that are not in the file get none.
+/// Returns a function that finds the credentials for a host when a registry requests them. Hosts
+/// without an entry are accessed anonymously.
 pub(super) fn find_credentials() -> FindCredentials {
     Arc::new(|host| {
         match docker_credential::get_credential(host) {
@@ -37,12 +38,12 @@ pub(super) fn find_credentials() -> FindCredentials {
                 CredentialRetrievalError::NoCredentialConfigured
                 | CredentialRetrievalError::ConfigNotFound,
             ) => Ok(RegistryCredentials::Anonymous),
-            // The library reports a missing file as "not found" only if the home has no folder
+            // The library reports a missing file as `ConfigNotFound` only if the home has no folder
             // `.docker`.
             Err(CredentialRetrievalError::ConfigReadError) if !has_config() => {
                 Ok(RegistryCredentials::Anonymous)
             }
-            // Do not show the output of a helper: it may contain a password.
+            // Do not show the output of a helper, because it may contain a password.
             Err(CredentialRetrievalError::HelperFailure { helper, .. }) => {
                 bail!(
                     "docker's credential helper `{helper}` has no credentials for {host}; run `docker login {host}`"
@@ -53,7 +54,7 @@ pub(super) fn find_credentials() -> FindCredentials {
     })
 }
 
-/// Whether there is a file that `docker login` wrote.
+/// Whether docker's configuration file exists.
 fn has_config() -> bool {
     let home = || Some(PathBuf::from(variable("HOME")?).join(".docker"));
     let folder = variable("DOCKER_CONFIG").map(PathBuf::from).or_else(home);

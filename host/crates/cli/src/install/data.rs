@@ -1,6 +1,6 @@
-//! Stored data of removed plugins. It is moved aside under the source of its plugin, so that
-//! another plugin of the same name cannot read it, and is restored when the plugin is installed
-//! from that source again.
+//! Keeps the stored data of removed plugins. The data is moved to a folder named after the plugin's
+//! source, so that another plugin of the same name cannot read it, and moved back when the plugin
+//! is installed from that source again.
 
 use std::fs;
 use std::io;
@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 
 use rind_package::source::PluginSource;
 
-/// Maximum number of folders that are moved aside for one name and source. Only alternating
-/// installation and manual copying of a plugin reaches it.
+/// Maximum number of folders for the moved data of one name and source. It can be reached only by
+/// alternately installing a plugin and copying it by hand.
 const MAX_ASIDE: usize = 100;
 
-/// Outcome of an installation for the data that is stored under the plugin's name.
+/// Change of the data stored under a plugin's name at its installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) enum StoredData {
-    /// Data of a plugin from another source, or from an unknown one, are in this folder now.
+    /// Data of a plugin from another or an unknown source was moved to this folder.
     PutAside(PathBuf),
-    /// Data that the plugin from this source had stored before are there again.
+    /// Data that the plugin from this source had stored earlier was moved back.
     Back,
 }
 
-/// Moves aside the data that the plugin has stored under its name in `plugins`. Returns the new
-/// folder, if there was data.
+/// Moves the data of plugin `name` to a folder for its source. Returns the new folder; `None` if
+/// there was no data.
 pub(super) fn move_data_aside(
     plugins: &Path,
     name: &str,
@@ -41,16 +41,16 @@ pub(super) fn move_data_aside(
     Ok(Some(free))
 }
 
-/// Prepares the store of a plugin that is newly installed from this source: moves aside data left
-/// under its name by another plugin, and restores the data that was moved aside for it.
+/// Prepares the data of a plugin that is newly installed from this source: moves away data that
+/// another plugin stored under the name, and moves back the plugin's own earlier data.
 pub(super) fn settle_data(
     plugins: &Path,
     name: &str,
     source: &PluginSource,
 ) -> io::Result<Vec<StoredData>> {
     let mut changes = Vec::new();
-    // The owner of existing data is unknown: a plugin that was copied there by hand, or one that an
-    // earlier version of Rind removed.
+    // The source of existing data is unknown: it belongs to a plugin that was copied by hand, or
+    // that an earlier version of Rind removed.
     changes.extend(move_data_aside(plugins, name, None)?.map(StoredData::PutAside));
     let aside = aside_path(plugins, name, Some(source));
     if fs::symlink_metadata(&aside).is_ok() {
@@ -60,8 +60,8 @@ pub(super) fn settle_data(
     Ok(changes)
 }
 
-/// Folder for the data of a plugin by name and source. The `@` cannot collide: names of plugins
-/// contain none.
+/// Returns the folder for the moved data of a plugin, by name and source. It cannot collide with a
+/// plugin's own folder, because names of plugins contain no `@`.
 fn aside_path(plugins: &Path, name: &str, source: Option<&PluginSource>) -> PathBuf {
     let Some(source) = source else {
         return plugins.join(format!("{name}@unknown"));

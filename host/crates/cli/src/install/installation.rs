@@ -1,5 +1,5 @@
-//! The plugins that are installed, under the lock that keeps two commands from changing them at
-//! once.
+//! Changes the installed plugins, under a lock that keeps two commands from changing them at the
+//! same time.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -27,25 +27,25 @@ use rind_package::place::{self, StagedInstall};
 use rind_package::signature::{self, InstallConfig, SignatureSubject};
 use rind_package::source::{FetchedPlugin, PluginSource, fetch_plugin};
 
-/// Returns the folder that plugins are installed into.
+/// Returns the folder with the installed plugins.
 pub(super) fn plugins_folder(paths: &Paths) -> PathBuf {
     paths.config.join("plugins")
 }
 
-/// Installed plugins, locked.
+/// Installed plugins with their lock file, exclusively locked.
 pub(super) struct PluginInstallation {
     paths: Paths,
     config: InstallConfig,
     plugins: PathBuf,
     lock_path: PathBuf,
     lock: LockFile<LockedEntries>,
-    /// Held until the command ends.
+    /// Holds the exclusive lock until the command ends.
     _exclusive: File,
 }
 
 pub(super) struct WantedPlugin<'a> {
     pub(super) source: &'a PluginSource,
-    /// Name that the source must have, for an update.
+    /// Name that the fetched plugin must have, for an update; `None` for an installation.
     pub(super) name: Option<&'a str>,
     pub(super) may_change_source: bool,
     pub(super) wider: &'a WiderArgs,
@@ -54,13 +54,13 @@ pub(super) struct WantedPlugin<'a> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) enum InstallChange {
-    /// There was no plugin of this name.
+    /// The plugin was not installed before.
     Installed,
-    /// There was this version.
+    /// The plugin was updated from this version.
     Updated(semver::Version),
-    /// No change: the files were already installed.
+    /// The same files were already installed.
     Unchanged,
-    /// Files of this version were put back: they had been changed or taken away.
+    /// Files of the same version were restored, because they had been changed or removed.
     Restored,
 }
 
@@ -70,15 +70,16 @@ pub(in super::super) struct InstallOutcome {
     pub(in super::super) version: semver::Version,
     pub(in super::super) change: InstallChange,
     pub(in super::super) folder: PathBuf,
-    /// Key that the signature was checked with; such a plugin has the trust `package`.
+    /// Key that verified the signature; `None` for an unsigned plugin. A signed plugin has
+    /// [`Trust::Package`].
     pub(in super::super) key: Option<String>,
-    /// Capabilities that the operator will be asked about.
+    /// Capabilities that are not granted until the operator is asked.
     pub(in super::super) waiting: Vec<rind_lib::grant::Capability>,
-    /// Whether anything of its component is ever called.
+    /// Whether Rind ever calls the plugin's component.
     pub(in super::super) is_called: bool,
-    /// Changes of the stored data of plugins of the name.
+    /// Changes to the data stored under the plugin's name.
     pub(in super::super) stored: Vec<StoredData>,
-    /// Claims of the registry on where the package was built; `None` for other sources.
+    /// Claims of the registry about where the package was built; `None` for other sources.
     pub(in super::super) provenance: Option<Vec<String>>,
     /// Warnings about the version of the package.
     pub(in super::super) notices: Vec<String>,
@@ -88,17 +89,17 @@ pub(in super::super) struct InstallOutcome {
 pub(in super::super) struct RemovedPlugin {
     pub(in super::super) name: String,
     pub(in super::super) n_answers: usize,
-    /// Folder to which the plugin's data was moved, if there was any, and the source whose
-    /// installation restores it.
+    /// Folder to which the plugin's data was moved, and the source from which an installation
+    /// restores it; `None` without data.
     pub(in super::super) data: Option<(PathBuf, PluginSource)>,
-    /// Line of the settings that still configures it.
+    /// Place in the settings that still configures the plugin.
     pub(in super::super) configured: Option<String>,
-    /// Whether its name stays pinned to a key.
+    /// Whether the plugin's name stays pinned to a signing key.
     pub(in super::super) is_pinned: bool,
 }
 
 impl PluginInstallation {
-    /// Reads the lock file, and waits for other commands that change it.
+    /// Waits until no other command changes the plugins, then locks them and reads the lock file.
     pub(super) fn open_locked() -> anyhow::Result<Self> {
         let OperatorSetup { paths, config, .. } = user_setup()?;
         let lock_path = paths.config.join(LockedEntries::FILE_NAME);
@@ -129,7 +130,7 @@ impl PluginInstallation {
     /// Returns the error message for a name that is not installed.
     pub(super) fn unknown_plugin(&self, name: &str) -> String {
         let shown = name.escape_debug();
-        // Reject a `/`: the name is not validated yet.
+        // Do not look up a name with a `/`, because it could lead out of the folder.
         let is_there = !name.contains('/') && self.plugins.join(name).is_dir();
         if is_there {
             let place = self.plugins.join(name);
@@ -147,7 +148,8 @@ impl PluginInstallation {
         &mut self,
         wanted: &WantedPlugin<'_>,
     ) -> anyhow::Result<InstallOutcome> {
-        // Pass the locked version: an update takes the newest version of a registry.
+        // Pass the locked version to fetch, because an update requests the newest version from a
+        // registry.
         let earlier = wanted.name.and_then(|name| self.lock.entries.get(name));
         let version = earlier.map(|locked| &locked.version);
         let access = credentials::source_access();
@@ -222,13 +224,13 @@ impl PluginInstallation {
             package: fetched.package.clone(),
         };
         let notices = package_notices(locked.as_ref(), &fetched);
-        // Move old data before the plugin is in place: it must not run with the data of another
-        // plugin.
+        // Move old data before the plugin is in place, so that it never runs with the data of
+        // another plugin.
         let stored = match locked {
             None => data::settle_data(&self.stores(), &name, &new.source)
                 .with_context(|| format!("cannot move the stored data of plugins named {name}"))?,
-            // An operator who changes the source confirms that it is the same plugin, so its data
-            // stays.
+            // Keep the data at an update. An operator who changes the source confirms that it is
+            // the same plugin.
             Some(_) => Vec::new(),
         };
         let source = new.source.clone();
@@ -252,12 +254,13 @@ impl PluginInstallation {
         })
     }
 
-    /// Folder of the stored data of plugins.
+    /// Returns the folder with the stored data of all plugins.
     fn stores(&self) -> PathBuf {
         self.paths.data.join("plugins")
     }
 
-    /// Refuses the names of bundled plugins: a plugin installed under such a name would never run.
+    /// Refuses names of bundled plugins, because an installed plugin of such a name would never
+    /// run.
     fn check_name(&self, name: &str) -> anyhow::Result<()> {
         let environment = operator_environment();
         let managed = environment.managed_folders()?.into_iter();
@@ -277,8 +280,8 @@ impl PluginInstallation {
         Ok(())
     }
 
-    /// Loads the plugin as a session would. Returns the capabilities that the operator will be
-    /// asked about, and whether anything of the component is ever called.
+    /// Loads the plugin as a session would. Returns the capabilities about which the operator will
+    /// be asked, and whether Rind ever calls the component.
     async fn check_loads(
         &self,
         staged: &StagedInstall,
@@ -317,8 +320,8 @@ impl PluginInstallation {
             .replace_entry(&self.lock_path, (name, name), new, put)
     }
 
-    /// Removes an installed plugin, with the operator's answers about it. Its data is moved aside,
-    /// and its name stays pinned to its key.
+    /// Removes an installed plugin and the operator's answers about it. The plugin's data is moved
+    /// aside, and its name stays pinned to its key.
     pub(super) fn remove_plugin(&mut self, name: &str) -> anyhow::Result<RemovedPlugin> {
         let Some(locked) = self.lock.entries.get(name) else {
             return Err(Usage(self.unknown_plugin(name)).into());
@@ -331,7 +334,8 @@ impl PluginInstallation {
         lock.write_file(&self.lock_path)?;
         drop(exchange);
         self.lock = lock;
-        // Remove the answers too: a remaining answer would make the plugin count as missing.
+        // Remove the answers too, because a plugin with answers that is not installed counts as
+        // missing.
         let n_answers = Answers::read(&self.paths.grants())?.revoke(name)?;
         let config = user_setup()?.config;
         let aside = data::move_data_aside(&self.stores(), name, Some(&source))
@@ -346,16 +350,17 @@ impl PluginInstallation {
     }
 }
 
-/// Reads the manifest of the installed plugin, unless the plugin was changed since: a changed
-/// manifest could already request everything.
+/// Reads the manifest of the installed plugin. Returns `None` if its files were changed after
+/// installation, because a changed manifest could already request everything and so hide what the
+/// update adds.
 fn earlier_manifest(place: &Path, locked: Option<&LockedEntries>) -> Option<Manifest> {
     let held = HeldFolder::read(place).ok()?;
     locked.filter(|locked| locked.digest == held.digest())?;
     Manifest::read(place, Some(&held)).ok()
 }
 
-/// Decides the effect of installing over this entry; refuses another source, an older version, and
-/// other bytes of the same version.
+/// Returns the effect of installing a fetched plugin over `locked`. Refuses another source, an
+/// older version, and other contents under the same version.
 fn install_change(
     locked: &LockedEntries,
     fetched: &FetchedPlugin,
@@ -404,8 +409,8 @@ fn install_change(
     })
 }
 
-/// Refuses a package of the same name from another registry than before, where the name may have
-/// another owner.
+/// Refuses a package from another registry than before, because its name may belong to someone else
+/// there.
 fn check_registry(
     locked: &LockedEntries,
     fetched: &FetchedPlugin,
@@ -425,9 +430,9 @@ fn check_registry(
     Ok(())
 }
 
-/// Collects warnings about a package: its version was yanked or deprecated, or has no attestation
-/// although the installed version had one. An attacker with a stolen token cannot make an
-/// attestation.
+/// Returns warnings about a package: that its version was yanked or deprecated, or that it has no
+/// attestation although the installed version had one. A missing attestation may mean a stolen
+/// token, because a token alone is not enough to make one.
 fn package_notices(locked: Option<&LockedEntries>, fetched: &FetchedPlugin) -> Vec<String> {
     let before = locked.and_then(|locked| locked.package.as_ref());
     let is_lost = match (before, &fetched.package) {

@@ -1,4 +1,4 @@
-//! `rind plugin pack`, `install`, `update`, `remove` and `search-path`.
+//! `rind plugin pack`, `publish`, `install`, `update`, `remove` and `search-path`.
 
 pub(super) mod args;
 mod credentials;
@@ -35,7 +35,7 @@ pub(super) async fn run_pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
     let fetched = read_unpacked(&args.folder, options.is_some())?;
     let contents = &fetched.contents;
     let name = &contents.manifest.name;
-    // Check the same bytes that are packed.
+    // Check a copy of the bytes that are packed.
     let checked = tempfile::tempdir().context("make a temporary folder")?;
     let staged = place::stage_files(contents.files(), name, checked.path())?;
     let set = alone::load_as(&staged.folder, Trust::Managed, GrantOptions::default()).await?;
@@ -70,7 +70,7 @@ pub(super) async fn run_pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-/// Reads the plugin to pack: a folder, or for a package also a packed file.
+/// Reads the plugin to pack: a folder or, for a package, also a packed file.
 fn read_unpacked(path: &Path, is_for_package: bool) -> anyhow::Result<FetchedPlugin> {
     if path.is_dir() {
         return source::read_packed(path);
@@ -88,8 +88,8 @@ fn read_unpacked(path: &Path, is_for_package: bool) -> anyhow::Result<FetchedPlu
     Ok(fetched)
 }
 
-/// Builds a package. The packed plugin inside stays byte for byte the same, so that its signature
-/// is valid.
+/// Builds a package. An already packed plugin is included byte for byte, so that its signature
+/// stays valid.
 fn pack_bundle(fetched: &FetchedPlugin, options: &BundleOptions) -> anyhow::Result<PackageBundle> {
     let (packed, signature) = match &fetched.bytes {
         Some(bytes) => (bytes.clone(), fetched.signature()?.0),
@@ -103,7 +103,7 @@ fn pack_bundle(fetched: &FetchedPlugin, options: &BundleOptions) -> anyhow::Resu
     make_bundle(source, options)
 }
 
-/// Refuses another name for a wheel: pip reads name, version and tags from it.
+/// Refuses a different file name for a wheel, because pip reads name, version and tags from it.
 fn check_out(out: &Path, file_name: &str, options: &BundleOptions) -> anyhow::Result<()> {
     let is_named = out.file_name().is_some_and(|name| name == file_name);
     if options.kind == PackageKind::Pypi && !is_named {
@@ -145,7 +145,7 @@ pub(super) async fn run_publish(args: PublishArgs) -> anyhow::Result<ExitStatus>
     Ok(ExitStatus::Done)
 }
 
-/// Writes a file atomically, readable for all users.
+/// Writes a file atomically with mode 0644.
 fn write_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = path
         .parent()
@@ -175,8 +175,9 @@ pub(super) async fn run_install(args: InstallArgs) -> anyhow::Result<ExitStatus>
     Ok(ExitStatus::Done)
 }
 
-/// Warns of tools of a plugin whose names other plugins use: a session offers only one of each
-/// name. Errors in loading the plugins are left to the commands that need them.
+/// Warns if another plugin has a tool with the same name as a tool of this plugin, because a
+/// session offers only one of them. Ignores errors in loading the plugins; commands that need the
+/// plugins report them.
 async fn warn_of_collisions(name: &str) {
     let Ok(plugins) = super::plugin::load_set(&PluginArgs::default()).await else {
         return;
@@ -215,7 +216,7 @@ pub(super) async fn run_update(args: UpdateArgs) -> anyhow::Result<ExitStatus> {
         match installation.install_plugin(&wanted).await {
             Ok(outcome) => render::install::show_installed(&outcome),
             Err(error) => {
-                // A failed update does not stop the others.
+                // Continue with the other plugins after a failed update.
                 render::install::not_updated(&name, &error);
                 exit = ExitStatus::Failed;
             }

@@ -1,5 +1,5 @@
-//! Updates that request more than the installed version: the difference is shown, and has to be
-//! accepted.
+//! Handles updates that request more permissions than the installed version: shows the difference,
+//! which must be accepted.
 
 use anyhow::bail;
 
@@ -10,11 +10,11 @@ use rind_lib::grant::decide::GrantFlag;
 use rind_lib::grant::{Capability, Trust, in_words};
 use rind_lib::plugin::manifest::Manifest;
 
-/// Part of an update that is more than before.
+/// A request of an update that the installed version did not make.
 #[derive(Clone, Debug, PartialEq)]
 enum WiderPart {
     Capability(Capability),
-    /// The earlier manifest lowered the plugin's trust to this.
+    /// The trust of every installed plugin, which the earlier manifest had lowered to this one.
     Trust(Trust),
 }
 
@@ -31,14 +31,14 @@ impl WiderPart {
     fn is_accepted(&self, plugin: &str, flag: &GrantFlag) -> bool {
         match self {
             Self::Capability(capability) => flag.gives(plugin, capability),
-            // Only a grant of all permissions covers a higher trust.
+            // Only a flag that grants everything accepts a higher trust.
             Self::Trust(_) => flag.plugin() == plugin && flag.is_for_all(),
         }
     }
 }
 
-/// Lists the requests of `new` that `earlier` does not cover. If the earlier manifest cannot be
-/// read, every request is listed.
+/// Returns the requests of `new` that `earlier` does not cover; all requests if `earlier` is
+/// `None`.
 fn wider_parts(earlier: Option<&Manifest>, new: &Manifest) -> Vec<WiderPart> {
     let before = earlier.map(Manifest::requested).unwrap_or_default();
     let requested = new.requested().into_iter();
@@ -55,7 +55,7 @@ fn wider_parts(earlier: Option<&Manifest>, new: &Manifest) -> Vec<WiderPart> {
     more
 }
 
-/// Has a wider update accepted: by `--grant`, or by the person at the terminal.
+/// Accepts an update that requests more, by `--grant` or by asking at the terminal.
 pub(super) async fn accept_wider(
     earlier: Option<&Manifest>,
     new: &Manifest,

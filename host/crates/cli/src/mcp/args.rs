@@ -15,16 +15,16 @@ pub(in super::super) enum McpCommand {
     Add(Box<McpAddArgs>),
     /// List the servers of your settings and of the trusted project, and whether their tools are used
     List(McpListArgs),
-    /// Start a server once, show its tools and their changes, and ask; exit code 1 when its tools are
+    /// Start a server once, show its tools and their changes, and ask; exit code 1 if its tools are
     /// not used
     Test(McpTestArgs),
-    /// Log in to a server over HTTP that wants it (OAuth): shows an address to open in a browser, and
-    /// keeps the tokens in a private file
+    /// Log in to a server over HTTP that requires it (OAuth): shows an address to open in a
+    /// browser, and stores the tokens in a private file
     Login(McpLoginArgs),
-    /// Remove a server, your yes to its tools, and your login at it
+    /// Remove a server, your approval of its tools, and your login to it
     Remove(McpRemoveArgs),
-    /// Be a server: offer the tools of plugins, skills and templates to another agent, which starts
-    /// this command, or connects with --listen
+    /// Run as an MCP server: offer the tools of plugins, skills and templates to another agent,
+    /// which starts this command, or connects with --listen
     Serve(Box<McpServeArgs>),
 }
 
@@ -35,19 +35,21 @@ pub(in super::super) struct McpAddArgs {
     /// Address of a server over Streamable HTTP, instead of a program
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     url: Option<String>,
-    /// Header of every request, as in `authorization=Bearer {TOKEN}` with the name of a secret
+    /// Header of every request, such as `authorization=Bearer {TOKEN}`, where TOKEN is the name of
+    /// a secret
     #[arg(long, value_name = "NAME=VALUE", requires = "url", value_parser = parse_header)]
     header: Vec<(String, String)>,
-    /// Let the name of the address lead to a loopback or private address
+    /// Let the host name of the address resolve to a loopback or private address
     #[arg(long, requires = "url")]
     private: bool,
-    /// Id of a client that you registered at its authorization server, for `rind mcp login`
+    /// Id of a client that you registered at the server's authorization server, for `rind mcp
+    /// login`
     #[arg(long, value_name = "ID", requires = "url")]
     client_id: Option<String>,
     /// Name of the secret of that client, in the environment or in `secrets.toml`
     #[arg(long, value_name = "NAME", requires = "client_id")]
     client_secret: Option<String>,
-    /// Give the program this variable, from the environment or `secrets.toml`
+    /// Pass this variable to the program, from the environment or `secrets.toml`
     #[arg(long, value_name = "VARIABLE")]
     env: Vec<String>,
     /// Let the program read this folder: absolute, `~/…`, or `workspace`
@@ -67,10 +69,10 @@ pub(in super::super) struct McpAddArgs {
         hide_default_value = true
     )]
     protocol: ProtocolArg,
-    /// Say yes to its tools
+    /// Approve the server's tools without asking
     #[arg(long)]
     pub(super) yes: bool,
-    /// Do not start it now
+    /// Do not start the server now
     #[arg(long, conflicts_with = "yes")]
     pub(super) no_test: bool,
     /// Program of the server and its arguments, after `--`
@@ -80,12 +82,12 @@ pub(in super::super) struct McpAddArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ProtocolArg {
-    /// The older one, and the newer one where the server refuses that
+    /// The older one, or the newer one if the server refuses the older
     Auto,
-    /// By `initialize`
+    /// Begin with `initialize`
     #[value(name = "2025-11-25")]
     Initialize,
-    /// By `server/discover`
+    /// Begin with `server/discover`
     #[value(name = "2026-07-28")]
     Discover,
 }
@@ -125,7 +127,7 @@ impl McpAddArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct McpListArgs {
-    /// Trust the project here in its present state, for this run
+    /// Trust the project here in its present state, for this run only
     #[arg(long)]
     pub(super) trust_project: bool,
     /// Print JSON
@@ -137,13 +139,13 @@ pub(in super::super) struct McpListArgs {
 pub(in super::super) struct McpTestArgs {
     /// Name of the server
     pub(super) name: String,
-    /// Say yes to its present tools
+    /// Approve the present tools without asking
     #[arg(long, conflicts_with = "json")]
     pub(super) yes: bool,
-    /// Print JSON, and ask nothing
+    /// Print JSON and ask nothing
     #[arg(long)]
     pub(super) json: bool,
-    /// Trust the project here in its present state, for this run
+    /// Trust the project here in its present state, for this run only
     #[arg(long)]
     pub(super) trust_project: bool,
 }
@@ -152,11 +154,11 @@ pub(in super::super) struct McpTestArgs {
 pub(in super::super) struct McpLoginArgs {
     /// Name of the server
     pub(super) name: String,
-    /// Ask for this scope, besides those of the current login, instead of those of the settings or
+    /// Request this scope, besides those of the current login, instead of those in the settings or
     /// of the server
     #[arg(long, value_name = "SCOPE")]
     pub(super) scope: Vec<String>,
-    /// Port on 127.0.0.1 to which the browser is led back; any that is free by default
+    /// Port on 127.0.0.1 to which the browser is redirected; by default any free one
     #[arg(
         long,
         value_name = "PORT",
@@ -176,21 +178,22 @@ pub(in super::super) struct McpRemoveArgs {
 pub(in super::super) struct McpServeArgs {
     #[command(flatten)]
     pub(super) open: OpenArgs,
-    /// Offer the built-in tools for files and commands, too
+    /// Offer the built-in tools for files and commands as well
     #[arg(long)]
     pub(super) builtin: bool,
-    /// Offer the tools of this MCP server of your settings, too, so that hooks and rules judge its calls
+    /// Offer the tools of this MCP server of your settings as well, so that hooks and rules apply
+    /// to its calls
     #[arg(long, value_name = "NAME")]
     pub(super) upstream: Vec<String>,
-    /// Offer every function of this component as a tool, also of one that was not written for Rind; it
-    /// runs in the sandbox with the permissions that `--grant` gives it by the name of its file
+    /// Offer every function of this component as a tool, even if it was not written for Rind; it
+    /// runs in the sandbox with the permissions that `--grant` gives to the name of its file
     #[arg(long, value_name = "FILE")]
     pub(super) component: Vec<PathBuf>,
-    /// Give a component the permissions of this policy file, in the form of wassette's
+    /// Grant a component the permissions of this policy file, in wassette's format
     #[arg(long, value_name = "NAME=FILE", requires = "component", value_parser = parse_policy)]
     pub(super) component_policy: Vec<(String, PathBuf)>,
-    /// Serve over HTTP at this address of loopback, or at `unix:PATH`, and not over standard input and
-    /// output; port 0 takes any that is free
+    /// Serve over HTTP at this loopback address, or at `unix:PATH`, instead of over standard input
+    /// and output; port 0 takes any free one
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:7464")]
     pub(super) listen: Option<ListenAddress>,
 }
@@ -204,16 +207,23 @@ fn parse_policy(text: &str) -> Result<(String, PathBuf), String> {
 }
 
 impl McpServeArgs {
-    /// Returns the components, each with its policy.
+    /// Returns the components, each with its policy file if it has one.
     ///
     /// # Errors
-    /// A policy names a component that there is not, or two components have one name.
+    /// Two components have the same name, or a policy is for a component that was not passed.
     pub(super) fn components(&self) -> Result<Vec<ComponentFile>, String> {
         let names: Vec<String> = self
             .component
             .iter()
             .map(|path| component_name(path))
             .collect();
+        let mut listed = names.iter().enumerate();
+        let twice = listed.find(|(at, name)| names.iter().take(*at).any(|own| own == *name));
+        if let Some((_, name)) = twice {
+            return Err(format!(
+                "--component: two components have the name `{name}`, which is that of the file; rename one"
+            ));
+        }
         for (name, _) in &self.component_policy {
             if !names.contains(name) {
                 return Err(format!(

@@ -1,5 +1,5 @@
-//! `rind mcp login`: shows the address that the person opens in a browser, and waits until the browser
-//! is led back, or the person pastes the address to which it was led.
+//! `rind mcp login`: shows an address that the person opens in a browser, then waits until the
+//! browser is redirected back, or the person pastes the address to which it was redirected.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -22,16 +22,16 @@ use rind_operator::mcp;
 use rind_operator::setup::OperatorSetup;
 use rind_serve::{ApiListener, RedirectPage, receive_redirects};
 
-/// Path to which the browser is led back.
+/// Path on this machine to which the browser is redirected.
 const CALLBACK: &str = "/callback";
 
-/// Time that the person has.
+/// Timeout for the person to log in.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Time in which the page for the browser is sent before the program ends.
+/// Time before the program ends in which the last page is sent to the browser.
 const PAGE_TIME: Duration = Duration::from_millis(300);
 
-/// An address to which the browser was led, and the way to its page.
+/// Address to which the browser was redirected, and the sender of the page to show there.
 type BrowserVisit = (String, oneshot::Sender<RedirectPage>);
 
 pub(super) async fn log_in(args: McpLoginArgs) -> anyhow::Result<ExitStatus> {
@@ -78,10 +78,10 @@ pub(super) async fn log_in(args: McpLoginArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-/// Adds the scopes of the current login at this address: a server that needs one more scope for a
-/// call names only that scope, and a login without the others would lose them (SEP-2350).
+/// Adds the scopes of the current login at this address. A server that needs one more scope for a
+/// call names only that scope, and a new login without the others would lose them (SEP-2350).
 fn with_held_scopes(mut scopes: Vec<String>, file: &Path, url: &str) -> Vec<String> {
-    // A login that cannot be read is replaced by this one.
+    // Ignore an unreadable login, which the new one replaces.
     let held = StoredLogin::read(file).ok().flatten();
     let held = held.filter(|login| login.url == url);
     for scope in held.iter().flat_map(StoredLogin::scopes) {
@@ -92,8 +92,8 @@ fn with_held_scopes(mut scopes: Vec<String>, file: &Path, url: &str) -> Vec<Stri
     scopes
 }
 
-/// Revokes the tokens of a login and removes its file, which goes even when the authorization server
-/// cannot be reached. Returns whether there was a login.
+/// Revokes the tokens of a login and removes its file, even if the authorization server cannot be
+/// reached. Returns whether there was a login.
 pub(super) async fn end_login(file: &Path, name: &str, is_private: bool) -> anyhow::Result<bool> {
     match StoredLogin::read(file) {
         Ok(None) => {}
@@ -124,7 +124,7 @@ fn failed(name: &str, why: &str) -> anyhow::Error {
     anyhow::anyhow!("MCP server `{name}`: the login {why}")
 }
 
-/// Returns the secret of the operator's client.
+/// Returns the client secret that the settings name, if they name one.
 fn client_secret(
     setup: &OperatorSetup,
     name: &str,
@@ -142,7 +142,7 @@ fn client_secret(
     }
 }
 
-/// Shows the address, which the person opens: a browser is never opened from here.
+/// Prints the address for the person to open. Rind itself never opens a browser.
 fn show_flow(name: &str, url: &str, flow: &LoginFlow) {
     let scopes = match flow.scopes() {
         [] => "no scopes".to_owned(),
@@ -159,7 +159,8 @@ fn show_flow(name: &str, url: &str, flow: &LoginFlow) {
     }
 }
 
-/// Waits until the browser or the person brings the answer to the login.
+/// Waits until the browser is redirected with the outcome of the login, or the person pastes that
+/// address.
 async fn wait_for_login(flow: &LoginFlow, listener: ApiListener) -> Result<StoredLogin, String> {
     let (sender, mut led) = mpsc::channel::<BrowserVisit>(1);
     let base = listener.address_text();
@@ -182,7 +183,7 @@ async fn wait_for_login(flow: &LoginFlow, listener: ApiListener) -> Result<Store
         }
     };
     tokio::spawn(async move {
-        // Without a listener, the person can still paste the address.
+        // Ignore an error: without the listener, the person can still paste the address.
         let _ = receive_redirects(listener, CALLBACK, answer, &cancel).await;
     });
     let deadline = tokio::time::sleep(PATIENCE);

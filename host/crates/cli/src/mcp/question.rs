@@ -1,4 +1,5 @@
-//! The question about the tools of an MCP server. All texts in it are claims of the server.
+//! Asks about the start and the tools of an MCP server. All texts that describe the tools are
+//! untrusted claims of the server.
 
 use futures_util::future::BoxFuture;
 
@@ -6,7 +7,7 @@ use crate::question::{QuestionLine, QuestionScreen};
 use crate::render::{BOLD, DIM, PLUGIN, WARN, format_count};
 use rind_mcp::{AskServer, McpServer, OfferChange, OfferedTool, ServerOffer, ServerQuestion};
 
-/// The person at the terminal, who is asked about servers.
+/// Asks the person at the terminal about MCP servers.
 pub(in super::super) struct TerminalServerAsk;
 
 impl AskServer for TerminalServerAsk {
@@ -58,7 +59,7 @@ fn start_screen(server: &McpServer, place: &str) -> QuestionScreen {
     }
 }
 
-/// Returns the question about a start as text, for a program that shows it.
+/// Returns the question whether to start a server as text, for a program that shows it.
 pub(in super::super) fn start_text(server: &McpServer, place: &str) -> String {
     let text = format!(
         "Start the MCP server {} of {place} to list its tools? Its permissions: {}",
@@ -68,7 +69,7 @@ pub(in super::super) fn start_text(server: &McpServer, place: &str) -> String {
     rind_lib::text::one_line(&text)
 }
 
-/// Returns the question as text, for a program that shows it.
+/// Returns the question whether to use a server's tools as text, for a program that shows it.
 pub(in super::super) fn question_text(question: &ServerQuestion<'_>) -> String {
     let ServerQuestion {
         server,
@@ -102,7 +103,7 @@ pub(in super::super) fn question_text(question: &ServerQuestion<'_>) -> String {
     lines.push(
         "Each call asks first, like a command; tools that change later are withheld.".to_owned(),
     );
-    // The texts are claims of the server: each stays one line, and no character in it can hide.
+    // Keep each claim of the server on one line, with deceptive characters escaped.
     let lines: Vec<String> = lines
         .iter()
         .map(|line| rind_lib::text::one_line(line))
@@ -162,7 +163,7 @@ fn server_screen(question: ServerQuestion<'_>) -> QuestionScreen {
     }
 }
 
-/// Returns the numbers of tools and prompts, as text.
+/// Describes how many tools and prompts a server offers.
 pub(in super::super) fn offer_text(offer: &ServerOffer) -> String {
     let tools = format_count(offer.tools.len() as u64, "tool");
     match offer.prompts.len() as u64 {

@@ -1,6 +1,6 @@
-//! `rind mcp serve`: the tools of plugins, skills and templates, for other agents.
+//! `rind mcp serve`: serves the tools of plugins, skills and templates to other agents over MCP.
 //!
-//! Standard output carries the protocol and nothing else.
+//! Standard output carries only the protocol.
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -28,13 +28,13 @@ use rind_operator::mcp;
 use rind_operator::settings::SessionChoice;
 use rind_operator::start::ReadyRun;
 
-/// Name of the file with the token, in the data folder.
+/// Name of the file with the access token, in the data folder.
 const TOKEN_FILE: &str = "mcp-token";
 
-/// Mark of the sessions, which `last` and resuming skip.
+/// Label of the sessions. Sessions with a label are skipped by `last` and by resuming.
 const ASIDE: &str = "mcp serve";
 
-/// Built-in tool that is about skills of the session, which clients get as prompts.
+/// Built-in tool for skills. Clients do not get it, because they get the skills as prompts.
 const SKILL_TOOL: &str = "skill";
 
 pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus> {
@@ -44,7 +44,7 @@ pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus>
     settings.plugins.components = args.components().map_err(Usage)?;
     let n_components = args.component.len();
     let prepared = open::prepare_session(settings).await?.without_model();
-    // A server that is named twice is passed on once.
+    // Serve a server only once, even if it is named twice.
     let upstream: BTreeSet<String> = args.upstream.into_iter().collect();
     let upstream: Vec<String> = upstream.into_iter().collect();
     let prepared = prepared.passing_on(&upstream);
@@ -91,7 +91,8 @@ pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus>
     })
 }
 
-/// Checks that all named components run, and reports functions that are not offered.
+/// Checks that all components passed with `--component` run, and warns of functions that are not
+/// offered.
 fn check_components(plugins: &PluginSet, n_components: usize) -> anyhow::Result<()> {
     let running = plugins.plugins.iter().filter(|plugin| plugin.is_foreign());
     let refused = running
@@ -106,7 +107,7 @@ fn check_components(plugins: &PluginSet, n_components: usize) -> anyhow::Result<
     Ok(())
 }
 
-/// The tools that clients get.
+/// Decides which tools clients get.
 struct OfferedTools {
     has_built_in: bool,
     /// Origins of MCP servers whose tools are offered.
@@ -114,9 +115,9 @@ struct OfferedTools {
 }
 
 impl OfferedTools {
-    /// Whether a tool is offered to clients: tools of plugins always are, others only if the
-    /// operator lists them. The host's own tools for its model, such as those for subagents, never
-    /// are.
+    /// Whether a tool is offered to clients. Tools of plugins always are; built-in tools and those
+    /// of MCP servers only if the operator requests them. The host's own tools for its model, such
+    /// as those for subagents, never are.
     fn has_tool(&self, spec: &ToolSpec) -> bool {
         match spec.plugin.as_deref() {
             None => {
@@ -130,7 +131,7 @@ impl OfferedTools {
     }
 }
 
-/// Returns the function that opens a session for a client.
+/// Returns the function that opens a new session for each client.
 fn session_opener(run: &ReadyRun, file: Option<EventFile>) -> OpenSession {
     let (host, policy) = (run.host.host.clone(), run.host.asking_policy());
     let file = file.map(|file| Arc::new(Mutex::new(file)));
@@ -146,7 +147,7 @@ fn session_opener(run: &ReadyRun, file: Option<EventFile>) -> OpenSession {
     })
 }
 
-/// Serves the agent that started this program.
+/// Serves the agent that started this program, over standard input and output.
 async fn serve_client(serving: McpServing, cancel: &CancellationToken) -> anyhow::Result<()> {
     if std::io::stdin().is_terminal() {
         render::print_note(
@@ -157,7 +158,7 @@ async fn serve_client(serving: McpServing, cancel: &CancellationToken) -> anyhow
     served.map_err(anyhow::Error::msg)
 }
 
-/// Serves agents that connect.
+/// Serves agents that connect over HTTP.
 async fn listen(
     serving: McpServing,
     address: &ListenAddress,

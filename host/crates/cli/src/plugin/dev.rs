@@ -1,7 +1,8 @@
-//! `rind plugin dev`: rebuilds a plugin after each change, and replaces it in a running session.
+//! `rind plugin dev`: rebuilds a plugin after each change and replaces it in a running session.
 //!
 //! The folder is checked, built and loaded as usual. If the build or load fails, or the new version
-//! requests more than was granted, the session keeps the last version. Start from [`run_dev`].
+//! requests more permissions than were granted, the session keeps the last version. Start from
+//! [`run_dev`].
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,11 +35,10 @@ use rind_operator::setup::OperatorSetup;
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct DevArgs {
-    /// Folder of the plugin, apart from the workspace of the session
+    /// Folder of the plugin, outside the workspace of the session
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Run this prompt, and again in the same session whenever the plugin was replaced after the
-    /// turn
+    /// Run this prompt, and again in the same session after each replacement of the plugin
     #[arg(long, value_name = "PROMPT", required_unless_present = "chat")]
     run: Option<String>,
     /// Chat in the session
@@ -50,7 +50,7 @@ pub(in super::super) struct DevArgs {
     show: ShowArgs,
 }
 
-/// Runs until Ctrl-C, or to the end of the chat.
+/// Runs until Ctrl-C or the end of the chat.
 pub(in super::super) async fn run_dev(mut args: DevArgs) -> anyhow::Result<ExitStatus> {
     if !args.dir.join(FILE_NAME).is_file() {
         bail_usage!(
@@ -117,7 +117,7 @@ pub(in super::super) async fn run_dev(mut args: DevArgs) -> anyhow::Result<ExitS
     exit
 }
 
-/// Runs the prompt, waits until the plugin was replaced, and so on.
+/// Runs the prompt again and again: after each turn it waits until the plugin is replaced.
 async fn run_turns(
     opened: OpenedSession,
     prompt: &str,
@@ -146,7 +146,7 @@ async fn run_turns(
         if ran.is_err() {
             break;
         }
-        // Ignore replacements from during the turn: they take effect at its next step.
+        // Ignore replacements during the turn, because they took effect at its next step.
         while replaced.try_recv().is_ok() {}
         tokio::select! {
             () = cancel.cancelled() => {}
@@ -163,21 +163,21 @@ async fn run_turns(
     Ok(ExitStatus::Interrupted)
 }
 
-/// Source of a plugin under development, with the folders open to the session.
+/// Source folder of a plugin under development, and the folders to which the agent has access.
 struct DevSource {
     dir: PathBuf,
-    /// Folders that the agent may write in.
+    /// Folders in which the agent may write.
     open: Vec<PathBuf>,
-    /// Folder of the SDKs of this machine.
+    /// Folder with the SDKs on this machine.
     sdks: PathBuf,
 }
 
 impl DevSource {
-    /// Returns the reason if the agent could write to the build's input: build scripts and macros
-    /// run with all rights of the user, so the agent must not write them.
+    /// Returns an error text if the agent could write to a source of the build. Build scripts and
+    /// macros run with all rights of the user, so the agent must not be able to change them.
     async fn find_overlap(&self, cancel: &CancellationToken) -> Result<Option<String>, BuildError> {
-        // Check these first: finding the other sources puts links to the SDK there, and runs a
-        // program that reads settings in the folder.
+        // Check these folders first: `find_sources` itself creates links to the SDK in the plugin's
+        // folder, and runs a program that reads settings there.
         let sdk = rind_author::sdk_place(&self.dir);
         let mut early = std::iter::once(&self.dir).chain(&sdk);
         if let Some(why) = early.find_map(|folder| self.overlap_of(folder)) {
@@ -198,16 +198,16 @@ impl DevSource {
     }
 }
 
-/// Follows the files of a plugin.
+/// Watches the files of a plugin, and rebuilds and replaces it after changes.
 struct DevFollower {
     replacer: PluginReplacer,
-    /// Slash commands, among them those of the plugin.
+    /// Slash commands of the session, including those of the plugin.
     commands: Arc<CommandSet>,
     source: DevSource,
     name: String,
-    /// Load of later versions.
+    /// Loads later versions of the plugin.
     later: PluginLoad,
-    /// Handle to report that a new version has replaced the plugin.
+    /// Sends a message each time a new version has replaced the plugin.
     told: UnboundedSender<()>,
 }
 
@@ -217,7 +217,7 @@ impl DevFollower {
             let dir = &self.source.dir;
             let changed = files::wait_for_change(&seen, || Some(files::files_of(dir))).await;
             // Take the snapshot before the build, so that a change during the build triggers
-            // another.
+            // another one.
             seen = files::files_of(dir);
             let changed = relative_path(&changed, dir).display().to_string();
             let replaced = self.replace_plugin(&cancel).await;
@@ -244,9 +244,9 @@ impl DevFollower {
         }
     }
 
-    /// Builds and loads the plugin and puts it in place.
+    /// Builds and loads the plugin, and replaces it in the session.
     async fn replace_plugin(&self, cancel: &CancellationToken) -> Result<(), String> {
-        // Check again: the change may have added dependencies.
+        // Check again, because the change may have added dependencies.
         let overlap = self.source.find_overlap(cancel).await;
         if let Some(why) = overlap.map_err(|error| error.to_string())? {
             return Err(why);

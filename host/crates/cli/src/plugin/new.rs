@@ -1,4 +1,4 @@
-//! `rind plugin new`: the folder of a plugin to start from.
+//! `rind plugin new`: creates a folder with an initial plugin.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use rind_author::new::{NewError, NewKind, NewLanguage, create_plugin};
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct NewArgs {
-    /// Name of the plugin, and of its folder in the current one
+    /// Name of the plugin, and of its folder, which is created in the current one
     name: String,
-    /// Language to write it in
+    /// Language of the plugin's source
     #[arg(long, value_enum, default_value_t = TemplateLanguage::Rust)]
     lang: TemplateLanguage,
     /// Kind of the plugin

@@ -1,4 +1,4 @@
-//! Renders the activity of plugins in a turn, one block for each.
+//! Renders the activity of plugins in a turn, one block for each plugin.
 
 use super::{
     BAD, BOLD, DIM, GOOD, PLUGIN, WARN, format_count, one_line, printable_text, say_line,
@@ -7,19 +7,19 @@ use super::{
 use crate::demo::activity::{ActivityKind, PluginActivity, TurnActivity};
 use crate::environment;
 
-/// Width of a line, unless `COLUMNS` sets another.
+/// Width of a line in columns, unless the variable `COLUMNS` sets another.
 const WIDTH: usize = 100;
 
-/// Fewest columns: below that nothing can be read.
+/// Minimum width in columns: a narrower report would be unreadable.
 const LEAST_WIDTH: usize = 60;
 
-/// Columns before the text of a line.
+/// Columns before the text of a line, for indentation and label.
 const LABEL: usize = 17;
 
 /// Maximum number of lines of one kind in a block.
 const MAX_LINES: usize = 2;
 
-/// Shows a block for each of `plugins`, in this order.
+/// Prints a block for each of `plugins`, in this order.
 pub(in super::super) fn report_activity<'a>(
     acted: &TurnActivity,
     plugins: impl Iterator<Item = &'a str>,
@@ -45,7 +45,8 @@ pub(in super::super) fn report_activity<'a>(
     }
 }
 
-/// Points, calls and time. One that only watches has acted wherever it was called.
+/// Formats points, calls and time. For a plugin that acted nowhere, the points are those at which
+/// it was called.
 fn activity_numbers(activity: &PluginActivity) -> String {
     let points = match activity.texts_of(ActivityKind::ActedAt) {
         [] => activity.texts_of(ActivityKind::CalledAt),
@@ -98,7 +99,8 @@ fn activity_lines(activity: &PluginActivity, width: usize) -> Vec<String> {
     lines
 }
 
-/// Adds the first texts and the number of the others. A single text may take more lines.
+/// Adds the first `MAX_LINES` texts, and the number of further ones. A single text of the kinds
+/// said and logged may take two lines.
 fn push_some(lines: &mut Vec<String>, width: usize, label: &str, texts: &[String]) {
     if let ([text], true) = (texts, ["said", "logged"].contains(&label)) {
         let (first, rest) = break_text(text, width);
@@ -114,7 +116,7 @@ fn push_some(lines: &mut Vec<String>, width: usize, label: &str, texts: &[String
     }
 }
 
-/// A text in two parts at a space, when it is too long for one line.
+/// Splits a text at a space into two parts, if it is too long for one line.
 fn break_text(text: &str, width: usize) -> (String, Option<String>) {
     let text = one_line(text, usize::MAX);
     let end = text.char_indices().nth(width);

@@ -1,8 +1,9 @@
-//! Annotations for GitHub: lines on standard output that the runner shows at a place in a file.
+//! Formats annotations for GitHub: lines on standard output from which the Actions runner marks a
+//! place in a file.
 
 use super::{answer_line, printable_text};
 
-/// Fault at a place.
+/// A fault at a place in a file.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Annotation {
     pub(in super::super) file: String,
@@ -11,7 +12,8 @@ pub(in super::super) struct Annotation {
     pub(in super::super) message: String,
 }
 
-/// Prints an annotation. Its texts cannot end the line or begin another command of the runner.
+/// Prints an annotation. Texts are escaped, so that they can neither end the line nor begin another
+/// command of the runner.
 pub(in super::super) fn print_annotation(of: &Annotation) {
     answer_line(format_annotation(of));
 }
@@ -28,14 +30,14 @@ fn format_annotation(of: &Annotation) -> String {
     )
 }
 
-/// Escapes the message, as the runner unescapes it.
+/// Escapes the message in the way that the runner reverses.
 fn escape_data(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
 }
 
-/// Escapes a property, which a comma or a colon would end.
+/// Escapes a property such as the file, which a comma or a colon would end.
 fn escape_property(text: &str) -> String {
     let text = printable_text(text);
     escape_data(&text).replace(':', "%3A").replace(',', "%2C")

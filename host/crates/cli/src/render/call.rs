@@ -1,23 +1,24 @@
-//! Arguments of a call in colors: commands as those of a shell, files by their names, all else as JSON.
+//! Colors the arguments of a call: commands as shell code, file contents by the file's name,
+//! everything else as JSON.
 //!
-//! The module must not know who displays them, or how lines are escaped. Start from [`CallColors`].
+//! Must not know who displays them, or how lines are escaped. Start from [`CallColors`].
 
 use anstyle::Style;
 
 use super::highlight::CodeHighlighter;
 use rind_lib::tool::preview::ShownLine;
 
-/// Colors of the lines of a call, which follow from their marks.
+/// Colors the lines of a call. The mark of a line decides about its language.
 pub(in super::super) struct CallColors<'a> {
-    /// Path of the file that is written.
+    /// Path of the file that the call writes; empty if it writes none.
     path: &'a str,
-    /// Mark of the last line.
+    /// Mark of the previous line.
     mark: &'static str,
     code: Option<CodeHighlighter>,
 }
 
 impl<'a> CallColors<'a> {
-    /// Creates the colors for a call with these lines.
+    /// Prepares to color the lines of a call.
     pub(in super::super) fn of_lines(lines: &'a [ShownLine]) -> Self {
         let file = lines.iter().find(|own| own.mark == "file: ");
         Self {
@@ -27,13 +28,13 @@ impl<'a> CallColors<'a> {
         }
     }
 
-    /// Returns the pieces of the next line with this mark, whose text is escaped.
+    /// Returns the styled pieces of the next line, whose text must be escaped already.
     pub(in super::super) fn pieces(
         &mut self,
         mark: &'static str,
         line: &str,
     ) -> Vec<(Style, String)> {
-        // A command continues in lines with another mark.
+        // Further lines of a command have another mark than its first line.
         let goes_on = self.mark == mark || (self.mark, mark) == ("$ ", "> ");
         if !goes_on {
             self.code = match mark {

@@ -1,5 +1,5 @@
-//! Cases of plugins and skills: a line each with its cost, the differences of those that fail, and
-//! the exports that no case reached.
+//! Reports on test cases of plugins and skills: a line for each case with its cost, the differences
+//! of failed cases, and the exports that no case reached.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use rind_cases::CaseCost;
 use rind_cases::snapshot::UnusedSnapshot;
 use rind_cases::suite::{CaseRun, PluginCoverage};
 
-/// Minimum difference of two times that is shown; smaller ones are noise.
+/// Minimum difference of two durations that is shown; a smaller one is noise.
 const MIN_DIFFERENCE: Duration = Duration::from_micros(500);
 
 pub(in super::super) fn show_ran(case: &CaseRun) {
@@ -45,7 +45,7 @@ pub(in super::super) fn show_ran(case: &CaseRun) {
     }
 }
 
-/// Prints the name and the place of a case that is not run.
+/// Prints name, file and line of a case without running it.
 pub(in super::super) fn show_name(plugin: &str, name: &str, file: &Path, line: usize) {
     let file = file.strip_prefix(".").unwrap_or(file).display();
     answer_line(format!(
@@ -59,7 +59,8 @@ pub(in super::super) fn show_name(plugin: &str, name: &str, file: &Path, line: u
     ));
 }
 
-/// Formats time, memory and host calls, each with the value of the last run if it differs.
+/// Formats duration, memory and host calls of a case, each followed by the value of the last run if
+/// it differs.
 fn format_cost(now: &CaseCost, last: Option<&CaseCost>) -> String {
     let micros = |took: Duration| format_duration(took.as_secs_f64() * 1e6);
     let calls = |cost: &CaseCost| {
@@ -77,7 +78,7 @@ fn format_cost(now: &CaseCost, last: Option<&CaseCost>) -> String {
                 .map(|last| micros(last.took)),
         ),
         with_last(
-            // Leave the column empty for skills: only plugins have a memory.
+            // Omit the memory for cases of skills, which measure none.
             match now.memory_bytes {
                 0 => String::new(),
                 n => format_bytes(n),
@@ -109,7 +110,7 @@ fn with_last(now: String, last: Option<String>) -> String {
     }
 }
 
-/// Whether two times differ by more than a quarter, and by more than noise.
+/// Whether two durations differ by more than a quarter, and by more than noise.
 fn is_other_time(now: Duration, last: Duration) -> bool {
     let difference = now.abs_diff(last);
     difference >= MIN_DIFFERENCE && difference * 4 > last
@@ -122,7 +123,8 @@ pub(in super::super) fn show_none(folder: &Path, plugin: &str) {
     ));
 }
 
-/// Names the hooks, tools, commands and loops that no case reached, and the outcomes that none saw.
+/// Lists the hooks, tools, commands and loops that no case called, and the outcomes that no case
+/// produced.
 pub(in super::super) fn show_coverage(plugin: &str, coverage: &PluginCoverage) {
     let never: Vec<&str> = coverage.never_called().collect();
     if !never.is_empty() {
@@ -156,12 +158,12 @@ pub(in super::super) fn show_unused(unused: &UnusedSnapshot, is_accepted: bool) 
     }
 }
 
-/// Names the file for which cases are run again.
+/// Prints the changed file because of which cases run again.
 pub(in super::super) fn show_changed(file: &Path) {
     print_note(&format!("{} changed", file.display()));
 }
 
-/// Prints how many passed.
+/// Prints how many cases passed or failed; `how` is appended if all passed.
 pub(in super::super) fn show_total(ran: &[CaseRun], how: &str) {
     let n_failed = ran.iter().filter(|case| !case.passed()).count();
     let cases = format_count(ran.len() as u64, "case");

@@ -1,7 +1,7 @@
-//! Changes of files as lines: a heading for each path, and the rows of its diff.
+//! Formats changes of files as lines: a heading for each path, and the rows of its diff.
 //!
-//! Every text is printable; styles are apart, so that a question, a terminal and a plain text show the
-//! same lines. Start from [`change_lines`].
+//! All texts are escaped. Styles are separate from texts, so that a question, a terminal and plain
+//! text can show the same lines. Start from [`change_lines`].
 
 use anstyle::Style;
 
@@ -9,7 +9,7 @@ use super::diff::{ComparedTexts, DiffRow, diff_rows};
 use super::{BAD, BOLD, DIM, GOOD, format_bytes, printable_prose};
 use rind_lib::checkpoint::FileState;
 
-/// Change of one path, to be shown.
+/// Change of one path to show.
 pub(in super::super) struct ShownChange<'a> {
     pub(in super::super) path: &'a str,
     pub(in super::super) from: &'a FileState,
@@ -18,10 +18,10 @@ pub(in super::super) struct ShownChange<'a> {
     pub(in super::super) contents: [Option<Vec<u8>>; 2],
 }
 
-/// Line of a change.
+/// A line of the description of a change.
 pub(in super::super) struct ChangeLine {
     pub(in super::super) style: Style,
-    /// Printable text.
+    /// Text without styles, escaped.
     pub(in super::super) text: String,
 }
 
@@ -70,7 +70,7 @@ pub(in super::super) fn change_lines(change: &ShownChange<'_>, most: usize) -> V
     lines
 }
 
-/// Returns path and kind of a change, such as `src/a.rs: changed`.
+/// Returns the path and the kind of change, such as `src/a.rs: changed`.
 pub(in super::super) fn heading(change: &ShownChange<'_>) -> String {
     let path = printable_prose(change.path).replace('\n', "\\n");
     format!("{path}: {}", change_text(change.from, change.to))

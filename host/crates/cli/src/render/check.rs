@@ -1,4 +1,5 @@
-//! Faults of plugins: a line each, as compilers print them, so that editors find the place.
+//! Reports faults of plugins, one line each in the format of compilers, so that editors find the
+//! place.
 
 use serde_json::json;
 
@@ -8,7 +9,7 @@ use super::{
 };
 use rind_check::{CheckedPlugin, PluginFault};
 
-/// Prints the faults on standard output and their number on standard error.
+/// Prints the faults to standard output and their number to standard error.
 pub(in super::super) fn report_checks(all: &[CheckedPlugin], n_fixed: usize) {
     let faults = || all.iter().flat_map(|checked| &checked.faults);
     faults().for_each(|fault| answer_line(fault_line(fault)));

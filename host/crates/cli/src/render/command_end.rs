@@ -1,27 +1,29 @@
-//! End of the output of a command: how it ended, and its last lines, which say what went wrong.
+//! Extracts the end of a command's output: how the command ended, and its last lines, which usually
+//! show what went wrong.
 
 use rind_lib::message::ToolResult;
 
-/// Lines of the output of a call that are shown while it runs and after it.
+/// Number of lines of a call's output that are shown during the call and afterwards.
 pub(in super::super) const N_LINES: usize = 3;
 
-/// Ending of a command whose result is an error for another reason, which its text says.
+/// Ending of a command that succeeded. If its result is an error nevertheless, the text of the
+/// result has the reason.
 const SUCCEEDED: &str = "[exit code 0]";
 
-/// End of the output of a command that ran.
+/// The end of the output of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(in super::super) struct CommandEnd<'a> {
-    /// Way in which it ended, such as `[exit code 3]`.
+    /// Outcome of the command, such as `[exit code 3]`.
     pub(in super::super) ending: &'a str,
-    /// Last lines that are not blank, at most [`N_LINES`].
+    /// Last lines of output that are not blank, at most [`N_LINES`].
     pub(in super::super) lines: Vec<&'a str>,
-    /// Number of lines before them.
+    /// Number of lines before `lines` that are not blank.
     pub(in super::super) n_before: usize,
 }
 
 impl<'a> CommandEnd<'a> {
-    /// Reads the result of a call. `None` for other tools, whose line says enough, and for a command
-    /// that did not run.
+    /// Parses the result of a call of `bash`. Returns `None` for other tools, and for a command
+    /// that was not run.
     pub(in super::super) fn of_result(result: &ToolResult, text: &'a str) -> Option<Self> {
         let ending = text.lines().next_back()?.trim();
         let is_ending = result.name == "bash" && ending.starts_with('[') && ending.ends_with(']');
@@ -36,7 +38,7 @@ impl<'a> CommandEnd<'a> {
         })
     }
 
-    /// Whether the ending says why the result is an error.
+    /// Whether the ending itself shows why the result is an error.
     pub(in super::super) fn is_failure(&self, result: &ToolResult) -> bool {
         result.is_error && self.ending != SUCCEEDED
     }

@@ -1,11 +1,11 @@
-//! Settings with their places.
+//! Shows settings with their origins.
 
 use super::{BOLD, DIM, answer_line, style_text};
 use crate::config::ShownValue;
 use rind_lib::provider::Selected;
 use rind_lib::text::one_line;
 
-/// Maximum width of a key with its value. The place of a longer one is on the next line.
+/// Maximum width of a key with its value, in characters, up to which the origins are aligned.
 const WIDTH: usize = 52;
 
 pub(in super::super) fn show_settings(values: &[ShownValue]) {
@@ -33,7 +33,7 @@ pub(in super::super) fn show_settings(values: &[ShownValue]) {
     }
 }
 
-/// Shows the model that a run would ask, and its server.
+/// Shows the model that a run would use, and its server.
 pub(in super::super) fn show_model(selected: &Selected) {
     answer_line(style_text(BOLD, "in use"));
     let why = one_line(&selected.why);

@@ -1,5 +1,5 @@
-//! Skills that are derived: their files, how they differ from those that exist, and how they are
-//! used.
+//! Shows derived skills: their files, the differences from existing files, and how to use the
+//! skills.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,13 +14,13 @@ use super::{
 use rind_derive::{SkillBundle, SkillDraft};
 use rind_lib::point::payload::TurnSummary;
 
-/// Timeout for the diff of one file; diffs of large files become coarser.
+/// Timeout for the diff of one file; afterwards the diff becomes coarser.
 const MAX_DIFF_TIME: Duration = Duration::from_secs(2);
 
-/// Unchanged lines around a change.
+/// Number of unchanged lines shown before and after a change.
 const CONTEXT: usize = 2;
 
-/// Prints every file under a line with its path.
+/// Prints every file below a heading with its path.
 pub(in super::super) fn print_bundle(bundle: &SkillBundle) {
     let n_files = bundle.0.len();
     for (at, (path, text)) in bundle.0.iter().enumerate() {
@@ -32,7 +32,7 @@ pub(in super::super) fn print_bundle(bundle: &SkillBundle) {
     }
 }
 
-/// Prints lines that differ, file by file.
+/// Prints the changed lines of all files, with some unchanged lines around them.
 pub(in super::super) fn print_difference(earlier: &SkillBundle, bundle: &SkillBundle) {
     let paths: BTreeSet<&String> = earlier.0.keys().chain(bundle.0.keys()).collect();
     for path in paths {
@@ -70,7 +70,7 @@ pub(in super::super) fn print_difference(earlier: &SkillBundle, bundle: &SkillBu
     }
 }
 
-/// Prints how to use the bundle that was written.
+/// Prints how to use a skill that was written to `folder`.
 pub(in super::super) fn show_made(
     draft: &SkillDraft,
     folder: &Path,
@@ -105,12 +105,12 @@ pub(in super::super) fn show_summarized(turn: &TurnSummary) {
     ));
 }
 
-/// Prints why there is no summary.
+/// Warns that there is no summary, with the reason.
 pub(in super::super) fn not_summarized(why: &str) {
     print_warning(&format!("there is no summary: {}", printable_prose(why)));
 }
 
-/// Prints that only the beginning of a summary is kept.
+/// Warns that a summary was truncated to `limit` bytes.
 pub(in super::super) fn show_cut(limit: usize) {
     print_warning(&format!(
         "the summary is longer than {} KiB and is cut",

@@ -1,6 +1,6 @@
-//! Differences of two texts as rows with the numbers of their lines, colored by the language.
+//! Formats the diff of two texts as rows with line numbers, colored by language.
 //!
-//! The module must not know where the texts are from or where the rows go. Start from [`diff_rows`].
+//! Must not know where the texts come from or where the rows are shown. Start from [`diff_rows`].
 
 use std::time::Duration;
 
@@ -11,23 +11,24 @@ use super::highlight::CodeHighlighter;
 use super::look::changed_line;
 use super::{BAD, DIM, GOOD, printable_prose};
 
-/// Unchanged lines around a change.
+/// Number of unchanged lines shown before and after a change.
 const CONTEXT: usize = 3;
 
-/// Maximum time for finding a minimal diff. The turn waits for it; after that the diff may show
-/// more lines as changed.
+/// Timeout for finding a minimal diff, for which the turn waits. After it, the diff may show more
+/// lines as changed than necessary.
 const DEADLINE: Duration = Duration::from_millis(50);
 
 /// Note below a changed last line that has no line break.
 const NO_BREAK: &str = "\\ no line break at the end";
 
-/// Row of a diff.
+/// A row of a diff.
 pub(in super::super) struct DiffRow {
-    /// `-`, `+`, a blank for an unchanged line, `⋮` between two changes, or `\` for a remark.
+    /// `-` for a removed line, `+` for an added one, a blank for an unchanged one, `⋮` between two
+    /// changes, or `\` for a remark.
     mark: char,
-    /// Number of the line and its mark.
+    /// Line number and mark.
     head: String,
-    /// Text of the line, printable.
+    /// Pieces of the line, escaped, each with its style.
     pieces: Vec<(Style, String)>,
 }
 
@@ -37,7 +38,7 @@ impl DiffRow {
         Self { mark, head, pieces }
     }
 
-    /// Returns the whole text without styles.
+    /// Returns the complete row without styles.
     pub(in super::super) fn plain_text(&self) -> String {
         let texts = self.pieces.iter().map(|(_, text)| text.as_str());
         self.head
@@ -46,7 +47,7 @@ impl DiffRow {
             .collect()
     }
 
-    /// Returns one style for the whole row.
+    /// Returns the style for the row as a whole, which depends on the mark.
     pub(in super::super) fn row_style(&self) -> Style {
         match self.mark {
             '-' => BAD,
@@ -55,26 +56,27 @@ impl DiffRow {
         }
     }
 
-    /// Returns its parts, each in its own style.
+    /// Returns the pieces of the row, each with its own style.
     pub(in super::super) fn into_pieces(self) -> Vec<(Style, String)> {
         let head = (self.row_style(), self.head);
         std::iter::once(head).chain(self.pieces).collect()
     }
 }
 
-/// Texts to compare, and how their rows are shown.
+/// Two texts to compare, and how to show their lines.
 #[derive(Clone, Copy)]
 pub(in super::super) struct ComparedTexts<'a> {
-    /// Name of the file, which determines its language.
+    /// File name, which determines the language for colors.
     pub(in super::super) path: &'a str,
     pub(in super::super) before: &'a str,
     pub(in super::super) after: &'a str,
-    /// Escapes a line.
+    /// Escapes one line of the texts.
     pub(in super::super) escape: fn(&str) -> String,
 }
 
 impl<'a> ComparedTexts<'a> {
-    /// Compares texts for a reader who only needs the result.
+    /// Prepares texts for a reader who only reads the result: keeps invisible characters that
+    /// languages and emoji need.
     pub(in super::super) fn of_prose(path: &'a str, before: &'a str, after: &'a str) -> Self {
         Self {
             path,
@@ -89,15 +91,15 @@ fn escape_prose(line: &str) -> String {
     printable_prose(&line.replace('\t', "    "))
 }
 
-/// Compares two texts. Returns the first rows of the diff, at most `most`, and the number of rows
-/// that come after those.
+/// Compares two texts. Returns at most the first `most` rows of the diff, and the number of further
+/// rows.
 pub(in super::super) fn diff_rows(texts: ComparedTexts<'_>, most: usize) -> (Vec<DiffRow>, usize) {
     let ComparedTexts { before, after, .. } = texts;
     let mut config = TextDiff::configure();
     let diff = config.timeout(DEADLINE).diff_lines(before, after);
     let n_lines = before.lines().count().max(after.lines().count());
     let width = n_lines.to_string().len();
-    // If every line has the same line ending, do not show it.
+    // Do not show CR if all lines of both texts end with CR LF.
     let is_crlf = has_crlf(before) && has_crlf(after);
     let groups = diff.grouped_ops(CONTEXT);
     let (mut rows, mut n_remarks) = (Vec::new(), 0);
@@ -126,7 +128,8 @@ pub(in super::super) fn diff_rows(texts: ComparedTexts<'_>, most: usize) -> (Vec
                 head: format!("{number:>width$} {mark} "),
                 pieces: colors.pieces(mark, line),
             });
-            // A text that only loses or gets its last line break would show the same line twice.
+            // Add a remark, because otherwise a change of only the last line break would show the
+            // same line twice.
             let is_change = mark != ' ' && !before.is_empty() && !after.is_empty();
             if is_change && change.missing_newline() {
                 let words = format!("{:>width$} {NO_BREAK}", "");
@@ -135,7 +138,8 @@ pub(in super::super) fn diff_rows(texts: ComparedTexts<'_>, most: usize) -> (Vec
             }
         }
     }
-    // Count the hidden lines without building them: a file may have hundreds of thousands of lines.
+    // Compute the number of hidden rows without building them: a file may have hundreds of
+    // thousands of lines.
     let n_of = |op: &DiffOp| match op {
         DiffOp::Equal { len, .. } => *len,
         _ => op.old_range().len() + op.new_range().len(),
@@ -146,13 +150,14 @@ pub(in super::super) fn diff_rows(texts: ComparedTexts<'_>, most: usize) -> (Vec
     (rows, n_more)
 }
 
-/// Whether every line break of a text is CR LF, and there is one.
+/// Whether a text has line breaks and all of them are CR LF.
 fn has_crlf(text: &str) -> bool {
     let n_breaks = text.matches('\n').count();
     n_breaks > 0 && text.matches("\r\n").count() == n_breaks
 }
 
-/// Colors of the lines of one change: those before it and those after it are parsed apart.
+/// Colors the lines of one change. Removed and added lines are parsed by separate highlighters,
+/// because they belong to different texts.
 struct DiffColors {
     before: Option<CodeHighlighter>,
     after: Option<CodeHighlighter>,
@@ -167,7 +172,7 @@ impl DiffColors {
         }
     }
 
-    /// Returns the parts of a line with this mark.
+    /// Returns the colored pieces of a line with this mark, and advances the highlighters.
     fn pieces(&mut self, mark: char, line: String) -> Vec<(Style, String)> {
         let plain = match mark {
             '-' => BAD,

@@ -1,4 +1,4 @@
-//! The report of `rind doctor`.
+//! Prints the report of `rind doctor`.
 
 use super::super::doctor::{CheckState, DoctorCheck, DoctorReport};
 use super::{BAD, BOLD, DIM, GOOD, WARN, answer_line, format_count, indent_text, style_text};

@@ -1,4 +1,4 @@
-//! Tables and lists of requested and granted capabilities.
+//! Shows requested and granted capabilities as tables and lists.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,12 +24,12 @@ pub(in super::super) fn from_where(trust: Trust) -> &'static str {
     }
 }
 
-/// The first digits of a digest: enough to compare by eye.
+/// Returns the first characters of a digest: enough to compare by eye.
 pub(in super::super) fn short_digest(digest: &str) -> &str {
     digest.get(..19).unwrap_or(digest)
 }
 
-/// Prints why a plugin is not loaded, and every way to grant its permissions.
+/// Returns why a plugin is held back, and every way to grant its permissions.
 pub(in super::super) fn held_text(request: &Request, decision: &Decision) -> String {
     let mut text = String::from("it needs permissions that you have not granted:");
     let mut allow = Vec::new();
@@ -51,7 +51,8 @@ pub(in super::super) fn held_text(request: &Request, decision: &Decision) -> Str
     text
 }
 
-/// Prints one line for each permission: requested, given by trust, granted, and why.
+/// Prints one line for each permission: whether it is requested, whether the trust level gives it,
+/// whether it is granted, and why.
 pub(in super::super) fn print_table(report: &Report) {
     let Report {
         name,

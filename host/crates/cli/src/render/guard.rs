@@ -1,4 +1,4 @@
-//! Guards of other agents: changes, standing, and trials.
+//! Shows the guards of other agents: changes to settings, state, and test results.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use rind_guard::{
     AgentTable, FileChange, GuardedAgent, HookAbility, InstallState, PointRow, ProbeOutcome,
 };
 
-/// Longest text of a line.
+/// Maximum length of a text on a line, in characters.
 const TEXT: usize = 400;
 
-/// Shows a change of a file.
+/// Shows the change of a file as a diff, or that the file is removed.
 pub(in super::super) fn show_change(change: &FileChange) {
     let (before, after) = (
         change.before.as_deref().unwrap_or_default(),
@@ -32,7 +32,7 @@ pub(in super::super) fn show_change(change: &FileChange) {
     show_diff(&change.path, before, after);
 }
 
-/// Says where the text of a changed file is kept.
+/// Prints the location of the copy of a changed file's old text.
 pub(in super::super) fn print_copy(path: &Path, copy: &Path) {
     print_note(&format!(
         "a copy of the old {} is in {}",
@@ -41,7 +41,7 @@ pub(in super::super) fn print_copy(path: &Path, copy: &Path) {
     ));
 }
 
-/// Says that a guard is installed, and which gaps remain.
+/// Reports that a guard is installed, and which gaps remain.
 pub(in super::super) fn print_installed(table: &AgentTable) {
     answer_line(format_args!(
         "{} the guard for {} is installed",
@@ -62,7 +62,8 @@ fn print_failure(table: &AgentTable) {
     }
 }
 
-/// Shows the standing and powers of a guard; with `is_long` also the commands of its hooks.
+/// Shows the state and the abilities of a guard; with `is_long` also for a guard that is not
+/// installed, and the commands of its hooks.
 pub(in super::super) fn print_status(status: &AgentStatus, is_long: bool) {
     let AgentStatus {
         state,
@@ -130,7 +131,7 @@ fn print_cover(cover: &PluginCover) {
     ));
 }
 
-/// Says whether the daemon runs.
+/// Prints whether the daemon runs, and the path of its log.
 pub(in super::super) fn print_daemon(is_running: bool, log: &Path) {
     let log = log.display();
     print_note(&match is_running {
@@ -139,7 +140,7 @@ pub(in super::super) fn print_daemon(is_running: bool, log: &Path) {
     });
 }
 
-/// Shows the action of an agent after a trial.
+/// Shows what the agent would do with a call of the test, and whether that is as expected.
 pub(in super::super) fn print_trial(call: &str, outcome: &ProbeOutcome, is_good: bool) {
     let mark = match is_good {
         true => style_text(GOOD, "✓"),
@@ -161,7 +162,7 @@ pub(in super::super) fn print_trial(call: &str, outcome: &ProbeOutcome, is_good:
     ));
 }
 
-/// Shows the cover of a plugin's hooks under the agents that have a guard.
+/// Shows for each agent with a guard at which points a plugin's hooks take effect.
 pub(in super::super) fn print_covers(covers: &[(GuardedAgent, PluginCover)]) {
     for (agent, cover) in covers {
         let part = |words: &str, points: &[String]| match points.is_empty() {

@@ -1,9 +1,8 @@
-//! Colors of code by its language.
+//! Colors code by its language.
 //!
-//! Owns which language a name means, and how much is colored: text of models and files may be made
-//! to cost time. Text is escaped before it is parsed, so colors are put around pieces of it and
-//! nothing else is added. The module must not know where the code is shown. Start from
-//! [`CodeHighlighter`].
+//! Owns which names stand for which language, and limits on the work, because models and files
+//! could contain text that takes long to color. Text is escaped before it is parsed, so colors only
+//! enclose pieces of it. Must not know where the code is shown. Start from [`CodeHighlighter`].
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -20,23 +19,23 @@ use syntect::parsing::{ParseState, ScopeStack, SyntaxReference, SyntaxSet};
 use super::look::{CodeClass, class_color};
 use super::style_text;
 
-/// Longest line that is colored.
+/// Maximum length of a line that is colored, in bytes.
 const MAX_LINE_BYTES: usize = 2_000;
 
 /// Maximum number of lines of one block that are colored.
 const MAX_LINES: usize = 5_000;
 
-/// Maximum time for one block; the rest of the block is not colored.
+/// Maximum time for coloring one block; the rest of the block has no colors.
 const BUDGET: Duration = Duration::from_secs(2);
 
-/// Maximum number of blocks that may take that long. From then on there are no colors: somebody
-/// wastes time.
+/// Maximum number of blocks that may exceed [`BUDGET`]. After that nothing is colored, because some
+/// text seems made to waste time.
 const MAX_SLOW: usize = 3;
 
-/// Blocks that took too long.
+/// Number of blocks in this process that have exceeded [`BUDGET`].
 static N_SLOW: AtomicUsize = AtomicUsize::new(0);
 
-/// Names of languages that people use and the set does not know.
+/// Common names of languages that the syntax set does not know, with a name that it knows.
 const OTHER_NAMES: [(&str, &str); 9] = [
     ("shell", "sh"),
     ("console", "sh"),
@@ -49,8 +48,8 @@ const OTHER_NAMES: [(&str, &str); 9] = [
     ("csharp", "cs"),
 ];
 
-/// Parts of code that have a color, as selectors of scopes, with the class that each becomes. The
-/// most exact one decides.
+/// Scope selectors with the class of code that they become; `None` is not colored. The most
+/// specific selector applies.
 const SCOPES: [(&str, Option<CodeClass>); 15] = [
     ("comment", Some(CodeClass::Comment)),
     ("string", Some(CodeClass::Text)),
@@ -90,28 +89,28 @@ const SCOPES: [(&str, Option<CodeClass>); 15] = [
     ),
 ];
 
-/// Languages, unpacked at their first use.
+/// Syntaxes of all languages, unpacked at first use.
 static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_newlines);
 
 static THEME: LazyLock<Theme> = LazyLock::new(class_theme);
 
 static HIGHLIGHTER: LazyLock<Highlighter<'static>> = LazyLock::new(|| Highlighter::new(&THEME));
 
-/// A theme whose colors are numbers of classes, in the red part; which colors these are is decided
-/// when a piece is shown.
+/// Returns a theme in which the red part of a color is the number of a [`CodeClass`]. The actual
+/// color is chosen when a piece is shown.
 fn class_theme() -> Theme {
     let item = |(scopes, class): &(&str, Option<CodeClass>)| {
         Some(ThemeItem {
             scope: scopes.parse().ok()?,
             style: StyleModifier {
-                foreground: Some(class_mark(class.map_or(0, |class| class as u8))),
+                foreground: Some(color_of_class(class.map_or(0, |class| class as u8))),
                 ..StyleModifier::default()
             },
         })
     };
     Theme {
         settings: ThemeSettings {
-            foreground: Some(class_mark(0)),
+            foreground: Some(color_of_class(0)),
             ..ThemeSettings::default()
         },
         scopes: SCOPES.iter().filter_map(item).collect(),
@@ -119,16 +118,17 @@ fn class_theme() -> Theme {
     }
 }
 
-fn class_mark(number: u8) -> Color {
+/// Returns a color that carries the number of a class in its red part.
+fn color_of_class(class: u8) -> Color {
     Color {
-        r: number,
+        r: class,
         g: 0,
         b: 0,
         a: 0,
     }
 }
 
-/// State of a block of code between two of its lines.
+/// Highlighter of one block of code; keeps the parser's state between lines.
 #[derive(Clone)]
 pub(in super::super) struct CodeHighlighter {
     parser: ParseState,
@@ -138,7 +138,8 @@ pub(in super::super) struct CodeHighlighter {
 }
 
 impl CodeHighlighter {
-    /// Returns one for the language that a block of Markdown names, such as `rust,ignore`.
+    /// Returns a highlighter for the language of a Markdown code block, such as `rust,ignore`;
+    /// `None` if the language is unknown.
     pub(in super::super) fn of_language(info: &str) -> Option<Self> {
         let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | '{' | '}');
         let name = info.split(is_end).find(|word| !word.is_empty())?;
@@ -148,7 +149,7 @@ impl CodeHighlighter {
         SYNTAXES.find_syntax_by_token(name).and_then(Self::new)
     }
 
-    /// Returns one for the language of a file with this name.
+    /// Returns a highlighter for a file with this name; `None` if the language is unknown.
     pub(in super::super) fn of_path(path: &str) -> Option<Self> {
         let path = Path::new(path);
         let name = path.file_name()?.to_str()?;
@@ -167,15 +168,15 @@ impl CodeHighlighter {
         })
     }
 
-    /// Styles the next line of the block, which must be escaped.
+    /// Returns the next line of the block in colors. The line must be escaped already.
     pub(in super::super) fn style_line(&mut self, line: &str) -> String {
         let pieces = self.line_pieces(line, Style::new());
         let styled = pieces.iter().map(|(style, text)| style_text(*style, text));
         styled.collect()
     }
 
-    /// Returns the pieces of the next line of the block, which must be escaped, on the style `behind`
-    /// them.
+    /// Returns the pieces of the next line of the block, with their colors added to the style
+    /// `behind`. The line must be escaped already.
     pub(in super::super) fn line_pieces(
         &mut self,
         line: &str,

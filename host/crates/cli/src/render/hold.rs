@@ -1,8 +1,8 @@
-//! Output to standard error, held back while a question is open.
+//! Writes to standard error, and holds output back while a question is open.
 //!
 //! A question must stay on the screen unchanged until it is answered, so notices, logs and warnings
-//! wait. Start from [`hold_output`]. A chat has a screen of its own and takes all output:
-//! [`redirect_output`].
+//! are buffered. Start from [`hold_output`]. A chat owns the screen, and redirects all output to
+//! itself with [`redirect_output`].
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -13,8 +13,8 @@ use tokio::sync::mpsc::UnboundedSender;
 pub(in super::super) use super::output::at_once;
 use rind_lib::lock::lock;
 
-/// Maximum number of bytes that are held. More would scroll away the lines that led to the next
-/// question.
+/// Maximum number of bytes that are buffered. More output would scroll away the lines before the
+/// next question.
 const MAX_HELD_BYTES: usize = 16 << 10;
 
 struct HeldOutput {
@@ -34,10 +34,10 @@ fn lock_held() -> MutexGuard<'static, HeldOutput> {
     lock(&HELD)
 }
 
-/// Guard of an open question; dropping it writes the held output.
+/// Guard of an open question; dropping the last one writes the buffered output.
 pub(in super::super) struct QuestionGuard(());
 
-/// Holds back everything but the question itself.
+/// Holds back all output but the question itself until the guard is dropped.
 pub(in super::super) fn hold_output() -> QuestionGuard {
     lock_held().n_questions += 1;
     QuestionGuard(())
@@ -62,7 +62,7 @@ impl Drop for QuestionGuard {
     }
 }
 
-/// Receiver of texts while a chat owns the screen.
+/// Channel to the chat that owns the screen, which receives all output.
 static ELSEWHERE: Mutex<Option<UnboundedSender<String>>> = Mutex::new(None);
 
 fn lock_elsewhere() -> MutexGuard<'static, Option<UnboundedSender<String>>> {
@@ -72,7 +72,7 @@ fn lock_elsewhere() -> MutexGuard<'static, Option<UnboundedSender<String>>> {
 /// Guard of a redirection; dropping it directs output to standard error again.
 pub(in super::super) struct RedirectedOutput(());
 
-/// Sends all output to the owner of the screen.
+/// Sends all output to this channel until the guard is dropped.
 pub(in super::super) fn redirect_output(to: UnboundedSender<String>) -> RedirectedOutput {
     *lock_elsewhere() = Some(to);
     RedirectedOutput(())
@@ -84,7 +84,7 @@ impl Drop for RedirectedOutput {
     }
 }
 
-/// Writes to standard error, or keeps the text until no question is open.
+/// Writes a text to standard error, or buffers it while a question is open.
 pub(in super::super) fn put_line(text: impl Display) {
     if let Some(to) = &*lock_elsewhere() {
         // Ignore a closed channel: the screen may be about to close.
@@ -104,7 +104,7 @@ pub(in super::super) fn put_line(text: impl Display) {
     }
 }
 
-/// Standard error for logs.
+/// Writer for logs to standard error, held back like all output.
 pub(in super::super) struct LogWriter;
 
 impl Write for LogWriter {

@@ -1,4 +1,4 @@
-//! Plan of an import, and the report on its end.
+//! Shows the plan of an import, and reports its result.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use super::{
 };
 use rind_import::{ImportLoss, ImportPlan, TextKind};
 
-/// Width of the column of names of the other agent.
+/// Width of the column with names from the other agent, in characters.
 const NAME_COLUMN: usize = 34;
 
-/// Longest text of a line, in characters.
+/// Maximum length of a text on a line, in characters.
 const TEXT: usize = 200;
 
-/// Prints the plan: files to write, files that are used as they are, and losses.
+/// Prints the plan: what is written, files that are used where they are, and what is lost.
 pub(in super::super) fn print_plan(plan: &ImportPlan) {
     for path in &plan.read {
         answer_line(style_text(DIM, format_args!("read {}", shown_path(path))));
@@ -70,7 +70,8 @@ pub(in super::super) fn print_plan(plan: &ImportPlan) {
     }
 }
 
-/// Groups losses by their reason, those of denials first: what was denied may run now.
+/// Groups losses by reason. Lost denials come first, because calls that the other agent denied may
+/// now run.
 fn losses_by_reason(plan: &ImportPlan) -> Vec<(&str, Vec<&ImportLoss>)> {
     let (denials, others): (Vec<&ImportLoss>, Vec<&ImportLoss>) =
         plan.losses.iter().partition(|loss| loss.is_denial);
@@ -105,7 +106,7 @@ fn print_part(head: &str, rows: impl Iterator<Item = (String, String)>) {
     }
 }
 
-/// Reports the written files and the next step.
+/// Prints what was written and the next step.
 pub(in super::super) fn print_written(plan: &ImportPlan, settings: &Path) {
     let counts = [
         (plan.rules.len(), "rule"),

@@ -1,4 +1,5 @@
-//! Outcomes of packing, installing and removing plugins, and the folders that are searched.
+//! Reports the results of packing, publishing, installing and removing plugins, and shows the
+//! folders that are searched for plugins.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use rind_package::contents::PluginContents;
 use rind_package::ecosystem::PackageKind;
 use rind_package::registry::PublishedArtifact;
 
-/// One line for a packed plugin.
+/// Prints a line for a packed plugin.
 pub(in super::super) fn show_packed(contents: &PluginContents, out: &Path, n_bytes: u64) {
     answer_line(format_args!(
         "{} {} {} {}",
@@ -23,7 +24,7 @@ pub(in super::super) fn show_packed(contents: &PluginContents, out: &Path, n_byt
     ));
 }
 
-/// Prints the command that publishes a package.
+/// Prints the command with which the person publishes a package.
 pub(in super::super) fn show_next_step(kind: PackageKind, out: &Path) {
     let shown = out.display();
     print_note(&match kind {
@@ -37,7 +38,7 @@ pub(in super::super) fn show_next_step(kind: PackageKind, out: &Path) {
     });
 }
 
-/// One line for a published plugin.
+/// Prints a line for a published plugin.
 pub(in super::super) fn show_published(
     contents: &PluginContents,
     published: &PublishedArtifact,
@@ -60,7 +61,8 @@ pub(in super::super) fn show_published(
     }
 }
 
-/// Prints the installed plugin and the permissions it will request.
+/// Prints the installed plugin, changes to its stored data, and the permissions that it will
+/// request.
 pub(in super::super) fn show_installed(outcome: &InstallOutcome) {
     let what = match &outcome.change {
         InstallChange::Installed => format!("installed in {}", outcome.folder.display()),
@@ -122,7 +124,7 @@ pub(in super::super) fn not_updated(name: &str, error: &anyhow::Error) {
     ));
 }
 
-/// Prints the removed plugin and the parts that stay.
+/// Prints the removed plugin, and what remains of it.
 pub(in super::super) fn show_removed(removed: &RemovedPlugin) {
     answer_line(format_args!(
         "{} {} removed",
@@ -151,8 +153,8 @@ pub(in super::super) fn show_removed(removed: &RemovedPlugin) {
     }
 }
 
-/// Prints the folders that are searched for plugins, in order. `carried` is in the program and not
-/// on the disk.
+/// Prints the folders that are searched for plugins, in order. `carried` is a virtual folder that
+/// is embedded in the program.
 pub(in super::super) fn search_path(
     places: &[(Trust, PathBuf)],
     carried: &Path,

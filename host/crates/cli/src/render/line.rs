@@ -1,4 +1,4 @@
-//! Events that are one line for people, independent of earlier events.
+//! Formats events that take one line for people, regardless of earlier events.
 
 use anstyle::Style;
 
@@ -15,8 +15,7 @@ pub(super) fn assessed_line(decision: Decision, confidence: f64, reasons: &[Stri
     format!("assessed as {word} ({confidence:.2}): {reasons}")
 }
 
-/// Formats a text of several lines: all after the first begin with a mark, so that none can look
-/// like a line of the program.
+/// Marks all lines of a text but the first, so that none of them can imitate a line of the program.
 fn quoted_lines(text: &str) -> String {
     printable_text(text).trim_end().replace('\n', "\n  │ ")
 }

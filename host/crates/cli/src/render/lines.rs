@@ -1,7 +1,7 @@
-//! Limits the lines that each loop may show in a minute: its events and its log together.
+//! Limits the number of lines that each loop may show in a minute, events and log together.
 //!
-//! A noisy loop would scroll away the lines of other loops. Events and log count together, because
-//! a loop could evade a limit on only one of them.
+//! Without a limit, a noisy loop would scroll away the lines of other loops. Events and log are
+//! counted together, because a loop could evade a limit on only one of them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,34 +15,35 @@ use tracing_subscriber::layer::{Context, Filter};
 use super::{DIM, one_line, say_line, style_text};
 use rind_lib::lock::lock;
 
-/// Maximum lines of one loop in a minute, including the notice that more were dropped.
+/// Maximum number of lines of one loop in a minute, including the notice that replaces further
+/// lines.
 pub(super) const MAX_LINES_PER_MINUTE: u32 = 60;
 
 pub(super) const MINUTE: Duration = Duration::from_secs(60);
 
-/// Target of the log lines of plugins, and the field with the plugin's name.
+/// Target of the log lines of plugins, and also the name of the field with the plugin's name.
 const TARGET: &str = "plugin";
 
-/// Longest name of a plugin that is shown, in characters.
+/// Maximum length of a plugin's name in the notice, in characters.
 const NAME_WIDTH: usize = 64;
 
-/// Count of the lines of each plugin.
+/// Start of the current minute and number of lines in it, for each plugin.
 #[derive(Debug, Default)]
 pub(in super::super) struct LineCounts(Mutex<BTreeMap<String, (Instant, u32)>>);
 
-/// Room for a line.
+/// Decision about a line, by the number of lines of the loop before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineRoom {
     /// The line is shown.
     Line,
-    /// A notice is shown instead of the line: there is more than is shown.
+    /// The line exceeds the limit, and a notice is shown instead.
     Notice,
-    /// The line is dropped; the minute has had its notice.
+    /// The line is dropped. The notice was already shown in this minute.
     None,
 }
 
 impl LineCounts {
-    /// Counts a line of this plugin.
+    /// Counts a line of this plugin, and returns whether to show it.
     pub(super) fn room_for(&self, plugin: &str, now: Instant) -> LineRoom {
         let mut all = lock(&self.0);
         let (since, n_lines) = match all.get_mut(plugin) {
@@ -61,21 +62,21 @@ impl LineCounts {
     }
 }
 
-/// Counts of this process. The log is set up before there are loops, and has no other way to their
-/// counts.
+/// Returns the counts of this process. They are global because the log is set up before any loop
+/// exists and must share the counts with the loops.
 pub(in super::super) fn of_process() -> Arc<LineCounts> {
     static LINES: LazyLock<Arc<LineCounts>> = LazyLock::new(Arc::default);
     LINES.clone()
 }
 
-/// Returns the notice that a plugin says more than is shown.
+/// Returns the notice that a plugin has more output than is shown.
 pub(super) fn limit_notice() -> String {
     let text =
         "has more output than is shown; --json shows all events and RIND_LOG=warn all log lines";
     style_text(DIM, text)
 }
 
-/// A filter for the log that lets as many lines of each plugin through as there is room for.
+/// Log filter that limits the lines of each plugin, counted together with its events.
 pub(in super::super) struct LimitedLines(pub(in super::super) Arc<LineCounts>);
 
 impl<S> Filter<S> for LimitedLines {
@@ -104,7 +105,7 @@ impl<S> Filter<S> for LimitedLines {
     }
 }
 
-/// Name of the plugin that wrote a line.
+/// Name of the plugin that wrote a log line, read from the line's fields.
 #[derive(Default)]
 struct WriterName(String);
 

@@ -1,24 +1,24 @@
-//! Looks of the person's terminal: the colors that fit its background, and whether it makes links of
-//! addresses.
+//! Stores how output looks on this terminal: the colors of code that fit its background, and
+//! whether it supports links.
 //!
-//! Known once for the whole program, since a terminal has one look; until somebody says otherwise it
-//! is the most modest. The module must not know how the look is found out. Start from [`set_palette`].
+//! The state is global, because the program has one terminal. The defaults suit any terminal. Must
+//! not know how the values are found out. Start from [`set_palette`].
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use anstyle::{Ansi256Color, AnsiColor, Color, Style};
 
-/// Colors of code.
+/// Palette for code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) enum CodePalette {
-    /// The sixteen colors of the terminal, which fit its background.
+    /// The terminal's own sixteen colors, which fit any background.
     #[default]
     Terminal = 0,
     Dark = 1,
     Light = 2,
 }
 
-/// Kind of a piece of code, as far as its color goes.
+/// Class of a piece of code, which determines its color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CodeClass {
     Comment = 1,
@@ -42,11 +42,12 @@ impl CodeClass {
     ];
 }
 
-/// Indices of the colors of 256, in the order of [`CodeClass`]. Each has a contrast of 4.5 and more
-/// to black, and of 3 and more to the backgrounds of changed lines.
+/// Indices into the 256 colors, in the order of [`CodeClass`], for a dark background. Each color
+/// has a contrast of at least 4.5 to black, and of at least 3 to the backgrounds of changed lines.
 const ON_DARK: [u8; 7] = [248, 114, 215, 182, 117, 80, 222];
 
-/// The same for white, and 4 and more to those backgrounds.
+/// The same for a light background, with a contrast of at least 4 to white and to the backgrounds
+/// of changed lines.
 const ON_LIGHT: [u8; 7] = [241, 22, 94, 90, 25, 23, 88];
 
 const OF_TERMINAL: [AnsiColor; 7] = [
@@ -83,7 +84,7 @@ fn palette() -> CodePalette {
     }
 }
 
-/// Color of a piece of code.
+/// Returns the color for a class of code in the current palette.
 pub(super) fn class_color(class: CodeClass) -> Color {
     color_in(palette(), class)
 }
@@ -97,7 +98,8 @@ fn color_in(palette: CodePalette, class: CodeClass) -> Color {
     }
 }
 
-/// Style behind a changed line; `None` where colors of code could not be read on it.
+/// Returns the background for an added or removed line; `None` if the colors of code may be
+/// unreadable on one.
 pub(super) fn changed_line(is_added: bool) -> Option<Style> {
     let color = match (palette(), is_added) {
         (CodePalette::Terminal, _) => return None,

@@ -1,14 +1,14 @@
-//! Prints MCP servers: their offers, and the list of servers.
+//! Prints MCP servers: what one server offers, and the list of servers.
 
 use super::{BOLD, DIM, PLUGIN, WARN, answer_line, format_count, print_note, style_text};
 use crate::mcp::{ListedServer, ServerStanding};
 use rind_lib::text::one_line;
 use rind_mcp::{McpServer, OfferChange, ServerOffer};
 
-/// Longest description of a tool in a list, in bytes.
+/// Maximum length of a tool description in a list, in bytes.
 const DESCRIPTION: usize = 100;
 
-/// Shows the offer of a server.
+/// Prints what a server offers: its name, protocol version and tools.
 pub(in super::super) fn show_offer(server: &McpServer, offer: &ServerOffer) {
     answer_line(format_args!(
         "{} {} {}",
@@ -50,7 +50,7 @@ pub(in super::super) fn show_offer(server: &McpServer, offer: &ServerOffer) {
     }
 }
 
-/// Shows the changes since the operator approved the offer.
+/// Prints the changes since the operator approved the server's offer.
 pub(in super::super) fn show_changes(changes: &[OfferChange]) {
     for change in changes {
         let change = one_line(&change.to_string());
@@ -58,7 +58,7 @@ pub(in super::super) fn show_changes(changes: &[OfferChange]) {
     }
 }
 
-/// Lists the servers of the settings.
+/// Lists the servers that are configured.
 pub(in super::super) fn list_servers(servers: &[ListedServer<'_>]) {
     if servers.is_empty() {
         print_note("there are no MCP servers; `rind mcp add` adds one");

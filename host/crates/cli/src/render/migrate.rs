@@ -1,4 +1,4 @@
-//! Changes and losses of migrating a skill.
+//! Prints the changes and losses that migrating a skill causes.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use super::{
 };
 use rind_lib::skill::FormatLoss;
 
-/// Unchanged lines around a change.
+/// Number of unchanged lines shown around a change.
 const CONTEXT: usize = 3;
 
-/// Prints the changed lines of a file with those around them.
+/// Prints the changed lines of a file with the unchanged lines around them.
 pub(in super::super) fn show_diff(file: &Path, before: &str, after: &str) {
     answer_line(style_text(
         BOLD,
@@ -39,7 +39,7 @@ pub(in super::super) fn show_diff(file: &Path, before: &str, after: &str) {
     }
 }
 
-/// Prints the keys that the other format cannot express.
+/// Prints the keys that are lost because the target format cannot express them.
 pub(in super::super) fn show_lost(lost: &[FormatLoss]) {
     for one in lost {
         let text = format!("`{}` is lost: {}", one.key, one.text);

@@ -1,9 +1,9 @@
 //! Writes everything that a user sees: answers to standard output, the rest to standard error.
 //!
-//! Colour and live progress appear only on a terminal; `NO_COLOR` counts (through `anstream`). Text
-//! of models, tools and plugins is escaped first, so that its control characters do not reach a
-//! terminal. The program's own text wraps at blanks to the width of the terminal. A write error
-//! makes the program fail at its end; a closed pipe does not.
+//! Color and live progress appear only on a terminal; `NO_COLOR` turns color off (through
+//! `anstream`). Control characters in text of models, tools and plugins are escaped, so that they
+//! do not reach a terminal. The program's own text wraps at blanks to the width of the terminal.
+//! After a write error the program exits with a failure; after a closed pipe it does not.
 
 pub(super) mod activity;
 pub(super) mod annotation;
@@ -95,12 +95,12 @@ pub(super) fn warning_text(text: &str) -> String {
     format!("{} {}", style_text(WARN, "▲"), printable_text(text))
 }
 
-/// Takes the styles out of a text.
+/// Returns a text without its style escape sequences.
 pub(super) fn bare_text(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }
 
-/// A value as JSON on standard output.
+/// Prints a value to standard output as JSON.
 pub(super) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     answer_json(&(serde_json::to_string_pretty(value)? + "\n"));
     Ok(())
@@ -112,7 +112,7 @@ pub(super) fn print_error(error: &anyhow::Error) {
     let mut before = String::new();
     for cause in error.chain() {
         let text = cause.to_string();
-        // Some errors quote their cause.
+        // Some errors end with the text of their cause; do not print that text twice.
         if before.ends_with(&text) {
             continue;
         }
@@ -136,7 +136,8 @@ fn flatten_text(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The text, or its beginning with `…`, of at most `width` characters.
+/// Returns the text if it has at most `width` characters; otherwise its beginning with `…` at the
+/// end.
 fn cut_text(text: String, width: usize) -> String {
     if text.chars().count() <= width {
         return text;
@@ -146,7 +147,8 @@ fn cut_text(text: String, width: usize) -> String {
     cut
 }
 
-/// Formats microseconds, as milliseconds from a thousand on.
+/// Formats a duration given in microseconds: from 10 000 µs on in milliseconds, from 10 s on in
+/// seconds.
 pub(super) fn format_duration(micros: f64) -> String {
     match micros {
         m if m < 100.0 => format!("{m:.1} µs"),
@@ -156,7 +158,7 @@ pub(super) fn format_duration(micros: f64) -> String {
     }
 }
 
-/// Formats elapsed seconds as a clock.
+/// Formats elapsed seconds in seconds, minutes and hours.
 pub(super) fn format_clock(seconds: u64) -> String {
     match (seconds / 3600, seconds / 60 % 60) {
         (0, 0) => format!("{seconds} s"),
@@ -165,18 +167,18 @@ pub(super) fn format_clock(seconds: u64) -> String {
     }
 }
 
-/// ` (estimated)` after tokens that no provider reported.
+/// Returns ` (estimated)` if no provider reported the tokens, otherwise an empty string.
 pub(super) fn estimated_mark(usage: &Usage) -> &'static str {
     if usage.estimated { " (estimated)" } else { "" }
 }
 
-/// Formats the tokens that were used.
+/// Formats the input and output tokens of a usage.
 fn format_tokens(usage: &Usage) -> String {
     let (input, output) = (usage.input_tokens, usage.output_tokens);
     format!("{input} tokens in, {output} out{}", estimated_mark(usage))
 }
 
-/// Formats the cost of a turn.
+/// Formats the cost of a turn; mentions tokens without a known price.
 fn format_cost(turn: &TurnSummary) -> Option<String> {
     match (turn.unpriced_tokens, format_dollars(turn.cost_usd)) {
         (0, usd) => usd,
@@ -185,16 +187,18 @@ fn format_cost(turn: &TurnSummary) -> Option<String> {
     }
 }
 
-/// Formats US dollars with as many digits as are significant; `None` for zero.
+/// Formats US dollars, with four decimals below 10 cents and two above; `None` for zero. An amount
+/// that four decimals would show as zero is shown as an upper bound.
 pub(super) fn format_dollars(usd: f64) -> Option<String> {
     match usd {
         usd if usd <= 0.0 => None,
+        usd if usd < 0.000_05 => Some("<$0.0001".to_owned()),
         usd if usd < 0.1 => Some(format!("${usd:.4}")),
         usd => Some(format!("${usd:.2}")),
     }
 }
 
-/// Bytes in the unit that fits.
+/// Formats a number of bytes in a suitable unit.
 pub(super) fn format_bytes(n: u64) -> String {
     match n {
         n if n < 10_000 => format!("{n} B"),

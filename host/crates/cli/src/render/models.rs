@@ -1,11 +1,11 @@
-//! Models that a provider offers.
+//! Prints the models that a provider offers.
 
 use super::{
     BOLD, DIM, answer_line, format_count, one_line, print_note, print_warning, style_text,
 };
 use crate::models::ModelListing;
 
-/// Longest name of a model that is shown, in characters.
+/// Maximum length of a shown model name, in characters.
 const WIDTH: usize = 120;
 
 pub(in super::super) fn list_models(found: &ModelListing, why: &str) {

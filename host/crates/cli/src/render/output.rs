@@ -1,8 +1,8 @@
-//! Writing to standard output and standard error, and whether that worked.
+//! Writes to standard output and standard error, and remembers whether that failed.
 //!
-//! A failed write does not stop a turn, whose tools may be half done. It is remembered, and
-//! [`output_failure`] returns it at the end of the program: exit code 0 means that the whole answer
-//! was written.
+//! A failed write does not stop a turn, because its tools may be in the middle of their work.
+//! [`output_failure`] returns the failure at the end of the program: exit code 0 means that the
+//! complete answer was written.
 
 use std::fmt::{Display, Write as _};
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -15,22 +15,22 @@ use super::hold::put_line;
 use super::wrap::wrap_text;
 use crate::terminal::terminal_columns;
 
-/// Name of standard output in messages.
+/// Name of standard output in error messages.
 const STDOUT: &str = "standard output";
 
-/// The first write that failed, as text.
+/// Message of the first write that failed.
 static FAILURE: OnceLock<String> = OnceLock::new();
 
-/// Whether the program that read standard output is gone.
+/// Whether the reader of standard output has closed the pipe.
 static IS_UNREAD: AtomicBool = AtomicBool::new(false);
 
-/// Writes one line to standard error, broken at blanks on a terminal.
+/// Writes one line to standard error, wrapped at blanks on a terminal.
 pub(in super::super) fn say_line(line: impl Display) {
     let line = format!("{line}\n");
     put_line(wrap_text(&line, terminal_columns(std::io::stderr())));
 }
 
-/// Writes to standard error even while output is held: for questions themselves.
+/// Writes to standard error even while other output is held back; used for questions to the user.
 pub(in super::super) fn at_once(text: impl Display) {
     write_line(anstream::stderr(), "standard error", text);
 }
@@ -40,8 +40,8 @@ pub(in super::super) fn print_answer(text: impl Display) {
     write_line(anstream::stdout(), STDOUT, text);
 }
 
-/// Writes lines of JSON to standard output. At a terminal, characters that it would obey or a person
-/// would miss are escaped, which means the same in JSON.
+/// Writes lines of JSON to standard output. On a terminal, escapes control and invisible characters
+/// as `\uXXXX`, which means the same in JSON.
 pub(in super::super) fn answer_json(lines: &str) {
     let out = std::io::stdout().lock();
     match out.is_terminal() {
@@ -50,7 +50,8 @@ pub(in super::super) fn answer_json(lines: &str) {
     }
 }
 
-/// Escapes deceptive characters of JSON, which only texts in it have.
+/// Escapes deceptive characters as `\uXXXX`. They can occur only inside JSON strings, where the
+/// escape is valid.
 fn escape_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {
@@ -59,25 +60,25 @@ fn escape_json(json: &str) -> String {
             continue;
         }
         for unit in character.encode_utf16(&mut [0; 2]) {
-            // Writing to a text does not fail.
+            // Writing to a `String` does not fail.
             let _ = write!(escaped, "\\u{unit:04x}");
         }
     }
     escaped
 }
 
-/// Writes one line of the program's own to standard output, broken at blanks on a terminal.
+/// Writes one of the program's own lines to standard output, wrapped at blanks on a terminal.
 pub(in super::super) fn answer_line(line: impl Display) {
     let line = format!("{line}\n");
     print_answer(wrap_text(&line, terminal_columns(std::io::stdout())));
 }
 
-/// Returns the reason why output was lost, if some was.
+/// Returns the message of the first failed write, if output was lost.
 pub(in super::super) fn output_failure() -> Option<&'static str> {
     FAILURE.get().map(String::as_str)
 }
 
-/// Whether nobody reads standard output any more, so that a command that continues forever may end.
+/// Whether the reader of standard output is gone, so that a command that would run forever can end.
 pub(in super::super) fn is_output_unread() -> bool {
     IS_UNREAD.load(Ordering::Relaxed)
 }
@@ -85,7 +86,7 @@ pub(in super::super) fn is_output_unread() -> bool {
 fn write_line(mut stream: impl Write, name: &str, text: impl Display) {
     let written = write!(stream, "{text}").and_then(|()| stream.flush());
     match written {
-        // A broken pipe is no failure: its reader has seen enough.
+        // A broken pipe is not a failure: the reader wants no more output.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             // Keep the first failure only.
             let _ = FAILURE.set(format!("cannot write to {name}: {error}"));

@@ -1,4 +1,4 @@
-//! A turn in lines for people who did not ask for a trace: tool calls and failures.
+//! Renders a turn line by line for people who did not ask for a trace: tool calls and failures.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,7 +12,7 @@ use rind_lib::event::{Event, Stamped, TurnPart};
 use rind_lib::message::ToolResult;
 use rind_lib::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRecord};
 
-/// Maximum number of lines of a call that a dry run describes.
+/// Maximum number of lines shown of a call that a dry run describes.
 const MAX_DESCRIBED: usize = 30;
 
 /// Maximum number of refusals of one plugin that are shown without a trace.
@@ -23,33 +23,33 @@ const MAX_NOTICES: u32 = 8;
 
 #[derive(Default)]
 pub(in super::super) struct PlainView {
-    /// Flag that shows more, where it is not `--trace`.
+    /// Flag to name in the hint that there is more to see; `None` for `--trace`.
     more_with: Option<&'static str>,
     refusals: BTreeMap<String, u32>,
     notices: BTreeMap<String, u32>,
-    /// The calls that run, as text.
+    /// Name and arguments of each running call.
     calls: HashMap<TurnPart, String>,
-    /// The call whose start the last line shows.
+    /// Call whose start is the last line shown, if any.
     above: Option<TurnPart>,
-    /// Causes outside the program that a line of this turn has reported.
+    /// Members of [`SHARED_CAUSES`] that a line of this turn has already reported.
     told: BTreeSet<&'static str>,
-    /// Whether a failed hook reported such a cause.
+    /// Whether a failed hook has already reported one of [`SHARED_CAUSES`] in this turn.
     has_hook_told: bool,
 }
 
-/// Causes that make many operations fail at once, in lower case. Each cause is shown once: further
-/// lines would say nothing new.
+/// Causes that make many operations fail at once, in lower case. Each cause is shown once per turn,
+/// because further lines would add nothing.
 const SHARED_CAUSES: [&str; 3] = [
     "no space left on device",
     "disk quota exceeded",
     "read-only file system",
 ];
 
-/// Failure of a hook that only follows from such a cause.
+/// Error of a hook that only follows from one of [`SHARED_CAUSES`].
 const CONSEQUENCE: &str = "the session cannot be written";
 
 impl PlainView {
-    /// Names another flag that shows more.
+    /// Creates a view whose hints name `flag` instead of `--trace`.
     pub(super) fn more_with(flag: &'static str) -> Self {
         Self {
             more_with: Some(flag),
@@ -57,12 +57,12 @@ impl PlainView {
         }
     }
 
-    /// Shows the line for an event, if it has one. For a subagent, people see its tool calls and
+    /// Returns the line for an event, if it has one. Of a subagent, people see tool calls and
     /// failures; its other events are only for its parent.
     pub(in super::super) fn show_event(&mut self, stamped: &Stamped) -> Option<String> {
         let line = match &stamped.event {
-            // Show only failed hooks: a refusal is shown where it takes effect, but a skipped
-            // failure would otherwise not be shown at all.
+            // Show only failed hooks. A refusal is shown at the call that it prevents, but a
+            // failure that the host skips has no other line.
             Event::Hook { record } => {
                 (record.outcome == TraceOutcome::Failed).then(|| failed_hook(record))
             }
@@ -71,13 +71,13 @@ impl PlainView {
                 plugin: Some(plugin),
                 ..
             } => {
-                // Limit the notices of a plugin, so that they do not scroll away the lines that led
-                // to a question.
+                // Limit the notices of a plugin, so that they do not scroll the lines before a
+                // question off the screen.
                 let flag = self.more_with;
                 let more = further_line(&mut self.notices, plugin, MAX_NOTICES, flag)?;
                 line::event_line(&stamped.event).map(|line| line + &more)
             }
-            // The assessment of an input interests those who look into it: a trace shows it.
+            // Only a trace shows the assessment of an input; here it would be noise.
             Event::Assessed { .. } => None,
             Event::ToolEnd {
                 result,
@@ -87,7 +87,8 @@ impl PlainView {
             } => {
                 let call = TurnPart::ended_part(stamped);
                 let words = call.as_ref().and_then(|call| self.calls.remove(call));
-                // A result right below its start needs no name; after other lines it does.
+                // A result directly below the line of its start needs no name; after other lines it
+                // does.
                 let named = words.filter(|_| self.above != call);
                 let refused_by = refused_by.as_deref();
                 Some(tool_end(result, *duration_ms, refused_by, named))
@@ -98,7 +99,8 @@ impl PlainView {
             self.begin_turn();
         }
         let is_hook = matches!(stamped.event, Event::Hook { .. });
-        // A command may print such a cause itself.
+        // The text of a call may contain such a cause, for example in a command's output; always
+        // show it.
         let is_call = matches!(
             stamped.event,
             Event::ToolStart { .. } | Event::ToolEnd { .. }
@@ -118,19 +120,21 @@ impl PlainView {
         line.map(|line| format!("  {} {line}", style_text(DIM, &stamped.agent)))
     }
 
-    /// Clears the reported causes, so that each turn reports its own, also one that fails before its
-    /// first event.
+    /// Clears the reported causes, so that each turn reports its own. Needed also for a turn that
+    /// fails before its first event.
     pub(in super::super) fn begin_turn(&mut self) {
         self.told.clear();
         self.has_hook_told = false;
     }
 
-    /// Whether a line reports more than a cause that was already reported in this turn.
+    /// Whether a line says more than a cause that this turn has already reported; records the
+    /// cause.
     fn is_news(&mut self, line: &str, is_hook: bool) -> bool {
         let lower = line.to_lowercase();
         let cause = SHARED_CAUSES.iter().find(|cause| lower.contains(**cause));
         match cause {
-            // The line of a hook does not take the place of the host's, which names the remedy.
+            // Do not mark the cause as reported: the host's later line names the remedy and must
+            // still appear.
             Some(_) if is_hook => {
                 self.told.is_empty() && !std::mem::replace(&mut self.has_hook_told, true)
             }
@@ -157,8 +161,8 @@ impl PlainView {
     }
 }
 
-/// Counts a line of a plugin. Returns `None` after `most` lines; the last line ends with a hint
-/// that there are more.
+/// Counts a line of a plugin. Returns the text to append to it, or `None` after `most` lines; at
+/// the last line, the text is a hint that there are more.
 fn further_line(
     shown: &mut BTreeMap<String, u32>,
     plugin: &str,
@@ -174,7 +178,8 @@ fn further_line(
     (*n_shown <= most).then(|| style_text(DIM, more))
 }
 
-/// A tool call that ended; `named` when its line is not directly below the line of its start.
+/// Renders the end of a tool call. `named` is the call to repeat, if the line is not directly below
+/// the line of its start.
 fn tool_end(
     result: &ToolResult,
     duration_ms: u64,
@@ -212,7 +217,7 @@ fn tool_end(
         .into_line()
 }
 
-/// A command that failed, with its last lines below it.
+/// Renders a failed command with its last lines of output below it.
 fn failed_command(end: &CommandEnd<'_>, named: &str) -> String {
     let row = TableRow::at_level(1)
         .add_text(WARN, "└")
@@ -229,7 +234,7 @@ fn failed_command(end: &CommandEnd<'_>, named: &str) -> String {
     rows.join("\n")
 }
 
-/// A call that a dry run described, line by line below its name.
+/// Renders a call that a dry run described, line by line below its name.
 fn described_call(row: TableRow, text: &str) -> String {
     let mut lines = text.lines();
     let first = one_line(lines.next().unwrap_or_default(), WHY_WIDTH);

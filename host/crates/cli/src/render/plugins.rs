@@ -1,4 +1,4 @@
-//! Plugins as lists and reports.
+//! Prints plugins: lists, reports and the progress of builds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,29 +19,29 @@ use rind_lib::plugin::relied::{ABSENT, Absent, Reliance};
 use rind_lib::point::failure::OnFailure;
 use rind_lib::script::Script;
 
-/// Maximum length of a shown name. A plugin with an unreadable manifest is shown by its folder
-/// name.
+/// Maximum length of a shown name, in characters. A plugin with an unreadable manifest is shown by
+/// its folder name, which may be longer.
 const NAME: usize = 64;
 
 const SETTING: usize = 60;
 
-/// Width of the column of names: the longest name of the plugins that come with Rind.
+/// Width of the name column: the longest name of the plugins that ship with Rind.
 pub(super) const NAME_COLUMN: usize = 24;
 
-/// Width of the column of hooks and tools, which makes lines of 100.
+/// Width of the column of hooks and tools, chosen for lines of 100 columns.
 const PARTS: usize = 55;
 
-/// Says which plugin is being compiled.
+/// Returns a callback that reports which plugin is being compiled.
 pub(in super::super) fn on_compile() -> OnCompile {
     OnCompile(Arc::new(|name| {
         super::print_note(&format!("compiling plugin {name}, once for this version"));
     }))
 }
 
-/// Said of a component that exports nothing which this host calls.
+/// Note on a component that exports nothing which this host calls.
 pub(in super::super) const NEVER_CALLED: &str = "nothing calls it, because it exports no hook, tool, command or loop of the contract `rind:plugin`; it may be for another host";
 
-/// Prints the line for a plugin that runs.
+/// Prints the line for a plugin that is loaded.
 pub(in super::super) fn print_row(report: &Report) {
     let mut parts: Vec<String> = report.hooks.iter().map(hook_line).collect();
     parts.extend(report.tools.iter().map(|tool| format!("{}()", tool.name)));
@@ -71,7 +71,8 @@ pub(in super::super) fn print_row(report: &Report) {
     lines.for_each(|line| answer_line(format_args!("{:before$}{}", "", style_text(DIM, line))));
 }
 
-/// Prints whether the model's text is shown while it is written, and which plugins prevent that.
+/// Prints whether the model's text is shown while it streams, and which plugins and scripts prevent
+/// that.
 pub(in super::super) fn print_streaming(reports: &[Report], scripts: &[Script]) {
     let plugins = reports.iter().filter_map(|report| {
         let held = report.hooks.iter().filter(|hook| hook.holds_text);
@@ -96,8 +97,8 @@ pub(in super::super) fn print_streaming(reports: &[Report], scripts: &[Script]) 
     ));
 }
 
-/// Parts with commas between them, in lines that fit a terminal; elsewhere in one line, for
-/// programs that look for a name.
+/// Joins parts with commas: on a terminal in lines of the column's width; elsewhere in one line, so
+/// that programs can search it for a name.
 fn wrap_parts(parts: &[String]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (at, part) in parts.iter().enumerate() {
@@ -112,7 +113,7 @@ fn wrap_parts(parts: &[String]) -> Vec<String> {
     lines
 }
 
-/// Formats names of settings of which one is enough.
+/// Joins the names of alternative settings with `or`.
 fn or_named(settings: &[String]) -> String {
     let names = settings
         .iter()
@@ -120,7 +121,7 @@ fn or_named(settings: &[String]) -> String {
     names.collect::<Vec<_>>().join(" or ")
 }
 
-/// Formats a hook with its point and the operator's settings.
+/// Formats a hook with its point and the settings that the operator gave it.
 fn hook_line(hook: &HookReport) -> String {
     let point = &hook.point;
     if !hook.empty_settings.is_empty() {
@@ -178,8 +179,8 @@ fn from(was_cached: bool) -> &'static str {
     }
 }
 
-/// Prints one line and the reason for a plugin that does not run; if a run requires the plugin,
-/// also the remedy.
+/// Prints one line, with the reason, for a plugin that is not loaded; if the run requires the
+/// plugin, also how to run without it.
 pub(in super::super) fn left_out(left: &LeftOut) {
     let mark = match &left.why {
         Why::Failed(_) => style_text(BAD, "✗"),
@@ -191,14 +192,14 @@ pub(in super::super) fn left_out(left: &LeftOut) {
     print_idle(&mark, &left.name, &trust, &left_out_reason(left), reliance);
 }
 
-/// Prints the line for a plugin that is configured but was not found.
+/// Prints the line for a plugin that a run requires but that was not found.
 pub(in super::super) fn print_absent(absent: &Absent) {
     let reliance = Some(&absent.reliance);
     print_idle(&style_text(BAD, "✗"), &absent.name, "-", ABSENT, reliance);
 }
 
-/// Prints one line and the reason for a plugin that does not run; if a run requires the plugin,
-/// also the remedy.
+/// Prints one line, with the reason, for a plugin that is not loaded; if the run requires the
+/// plugin, also how to run without it.
 fn print_idle(mark: &str, name: &str, trust: &str, why: &str, reliance: Option<&Reliance>) {
     let shown = one_line(name, NAME);
     let shown = style_text(BOLD, format_args!("{shown:<NAME_COLUMN$}"));
@@ -223,8 +224,8 @@ pub(in super::super) fn left_out_reason(left: &LeftOut) -> String {
 
 /// Warns of plugins that are not loaded, on standard error: the turn continues without them.
 pub(in super::super) fn warn_left_out(plugins: &PluginSet) {
-    // Skip failed plugins that others rely on: they end the run with an error. A plugin that waits
-    // for grants is reported only here.
+    // Skip failed plugins that the run requires: they end the run with an error anyway. Always show
+    // plugins that wait for grants, because nothing else reports them.
     let is_news = |left: &&LeftOut| match left.why {
         Why::Failed(_) => left.reliance.is_none(),
         Why::Held(_) | Why::Shadowed { .. } => true,
@@ -400,8 +401,9 @@ fn or_none(text: &str) -> String {
     }
 }
 
-/// The list as JSON: `{"plugins": [report], "left_out": [{name, trust, folder, why, relied_on}],
-/// "absent": [{name, why, relied_on}], "scripts": [{name, place, command, warm, matcher, hooks}]}`.
+/// Prints the list as JSON: `{"plugins": [report], "left_out": [{name, trust, folder, why,
+/// relied_on}], "absent": [{name, why, relied_on}], "scripts": [{name, place, command, warm,
+/// matcher, hooks}]}`.
 pub(in super::super) fn list_json(
     reports: &[Report],
     plugins: &PluginSet,
@@ -428,7 +430,7 @@ pub(in super::super) fn list_json(
     }))
 }
 
-/// Prints the results of a build. `are_lines_shown` says that every line of progress was printed.
+/// Prints the results of a build. `are_lines_shown` tells whether all progress lines were printed.
 pub(in super::super) fn print_built(report: &BuildReport, are_lines_shown: bool) {
     for plugin in &report.built {
         answer_line(format_args!(
@@ -466,7 +468,8 @@ pub(in super::super) fn not_built(why: &str) {
     ));
 }
 
-/// Cargo's lines while it builds: the last one, turning, on a terminal; all of them elsewhere.
+/// Progress of a build by Cargo: on a terminal, a spinner with Cargo's last line; elsewhere, all
+/// lines.
 #[derive(Clone)]
 pub(in super::super) struct BuildProgress(ProgressBar);
 
@@ -485,7 +488,7 @@ impl BuildProgress {
         }
     }
 
-    /// Whether every line was shown, and not only the last one.
+    /// Whether every line was printed, rather than only the last one in a spinner.
     pub(in super::super) fn are_lines_shown(&self) -> bool {
         self.0.is_hidden()
     }

@@ -1,13 +1,13 @@
-//! Points as a list: the plugins that act at each, and those that call it.
+//! Prints the points: the plugins that hook into each, and those that call it.
 
 use super::{BOLD, DIM, PLUGIN, answer_line, style_text};
 use rind_lib::plugin::point_use::{PointActor, PointUse};
 use rind_lib::point::dispatch::PointKind;
 
-/// Width of the column of kinds.
+/// Width of the column with the kind of a point.
 const KIND_COLUMN: usize = 8;
 
-/// Width of the column of points: the longest name of a point of the host.
+/// Width of the column with the name of a point: the longest name among the host's points.
 const POINT_COLUMN: usize = 24;
 
 /// Prints the points of the host, then those that plugins define.
@@ -55,7 +55,7 @@ fn print_point(found: &PointUse) {
     ));
 }
 
-/// Name of a kind, as manifests write it.
+/// Returns the name of a kind as written in manifests.
 fn kind_name(kind: PointKind) -> &'static str {
     match kind {
         PointKind::Gate => "gate",

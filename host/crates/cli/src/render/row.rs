@@ -1,27 +1,28 @@
-//! Lines about a turn, put together of pieces: indented, and those of the trace in columns and no
-//! wider than a terminal.
+//! Builds the lines about a turn from styled pieces. Lines are indented; those of the trace have
+//! aligned columns and are cut or wrapped at [`WIDTH`].
 
 use anstyle::Style;
 
 use super::{DIM, PLUGIN, cut_text, flatten_text, style_text};
 
-/// Columns of a terminal that is not narrow.
+/// Width of a line in columns, whatever the size of the terminal.
 const WIDTH: usize = 100;
 
-/// First column of plugin names, for lines whose indentation leaves room for it.
+/// Column at which plugin names begin, in lines whose indentation leaves room for that.
 const PLUGIN_AT: usize = 29;
 
 const PLUGIN_WIDTH: usize = 24;
 
-/// Width of the column of times, which are aligned to the right.
+/// Width of the right-aligned column of times.
 const TIME_WIDTH: usize = 9;
 
-/// Columns that must be left for a text to begin on a line that it does not fit into.
+/// Free columns that a wrapped text needs to begin on the current line; with fewer, the text begins
+/// on the next line.
 const FIRST_WIDTH: usize = 40;
 
 const LEVEL: usize = 2;
 
-/// Handling of a text that does not fit into its line.
+/// Treatment of a text that is too long for its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LongText {
     Cut,
@@ -35,7 +36,7 @@ pub(in super::super) struct TableRow {
 }
 
 impl TableRow {
-    /// A line at a level, from 0.
+    /// Begins a line that is indented by `level`, counted from 0.
     pub(super) fn at_level(level: usize) -> Self {
         let indent = level * LEVEL;
         Self {
@@ -51,7 +52,7 @@ impl TableRow {
         self
     }
 
-    /// A piece, and a space before it.
+    /// Appends a space and a piece of text.
     pub(in super::super) fn then_text(self, style: Style, text: &str) -> Self {
         self.pad_to(1).add_text(style, text)
     }
@@ -69,7 +70,7 @@ impl TableRow {
         self
     }
 
-    /// Spaces up to the column of plugins, at least one.
+    /// Pads with spaces up to the column of plugin names, with at least one.
     pub(super) fn at_plugin(self) -> Self {
         let n = PLUGIN_AT.saturating_sub(self.width).max(1);
         self.pad_to(n)
@@ -81,7 +82,7 @@ impl TableRow {
         self.pad_to(n).add_text(DIM, took).pad_to(1)
     }
 
-    /// Returns the columns that are left before the column of times.
+    /// Returns the number of columns left before the column of times.
     pub(super) fn before_time(&self) -> usize {
         (PLUGIN_AT + PLUGIN_WIDTH).saturating_sub(self.width)
     }
@@ -90,7 +91,7 @@ impl TableRow {
         self.text
     }
 
-    /// The line with a text at its end.
+    /// Returns the line with `text` at its end, on several lines if it is wrapped.
     pub(super) fn with_tail(self, style: Style, text: &str, long: LongText) -> Vec<String> {
         let text = flatten_text(text);
         let n_chars = text.chars().count();
@@ -124,7 +125,7 @@ impl TableRow {
     }
 }
 
-/// Wraps a text into lines that begin at a column.
+/// Wraps a text into lines that are indented by `indent` columns.
 fn lines_at(indent: usize, style: Style, text: &str) -> Vec<String> {
     let lines = wrap_text(text, indent);
     lines
@@ -132,7 +133,7 @@ fn lines_at(indent: usize, style: Style, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// A text of several lines, each at the level.
+/// Renders a text of several lines, each indented by `level`.
 pub(super) fn render_paragraph(level: usize, style: Style, text: &str) -> Vec<String> {
     let lines = text.trim().lines();
     lines

@@ -1,4 +1,5 @@
-//! Faults of plugins as SARIF 2.1.0 (OASIS), for tools that show the results of static analyses.
+//! Renders the faults of plugins as SARIF 2.1.0 (OASIS), which tools that show results of static
+//! analysis read.
 
 use std::path::Path;
 
@@ -6,10 +7,10 @@ use serde_json::{Value, json};
 
 use rind_check::{CheckedPlugin, PluginFault, RULES};
 
-/// Schema of the format.
+/// URL of the JSON Schema of SARIF 2.1.0.
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-/// Returns the report.
+/// Returns the SARIF report on all checked plugins.
 pub(in super::super) fn sarif_of(all: &[CheckedPlugin]) -> Value {
     let rules = RULES.iter().map(|(rule, subject)| {
         json!({
@@ -47,7 +48,7 @@ fn result_of(fault: &PluginFault) -> Value {
     })
 }
 
-/// Writes a path as a reference relative to the root of the sources (RFC 3986).
+/// Returns a path as a URI reference (RFC 3986), relative to the root of the sources.
 fn uri_of(path: &Path) -> String {
     let path = path.to_string_lossy();
     let path = path.strip_prefix("./").unwrap_or(&path);

@@ -1,4 +1,4 @@
-//! Scripts as hooks, in lists.
+//! Prints the scripts that run as hooks, in lists.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use rind_lib::point::registry::HookSpec;
 use rind_lib::point::streaming;
 use rind_lib::script::Script;
 
-/// One line for a script, and one with its place in the settings and its command.
+/// Prints two lines for a script: its hooks, then its location in the settings and its command.
 pub(in super::super) fn print_row(script: &Script) {
     let parts: Vec<String> = script
         .specs()
@@ -40,7 +40,8 @@ fn command_line(script: &Script) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Names a script and those of its points at which it delays the display of answers.
+/// Returns a script's name and the points at which its hooks delay the display of answers; `None`
+/// if there are none.
 pub(in super::super) fn holding_reason(script: &Script) -> Option<String> {
     let specs: Vec<HookSpec> = script.specs().collect();
     let held = specs

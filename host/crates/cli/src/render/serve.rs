@@ -1,4 +1,5 @@
-//! Loops while they are served: a line for each run and its failures; or JSON lines.
+//! Renders loops while they are served: a line for each run and its failures, or every event as a
+//! JSON line.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,16 +17,16 @@ use rind_lib::host::loop_of_session;
 use rind_lib::loops::{EndReason, LoopEnd};
 use rind_lib::point::payload::{StopReason, TurnSummary};
 
-/// Longest reason of a line, in characters.
+/// Maximum length of a reason in a line, in characters.
 const REASON_WIDTH: usize = 200;
 
 pub(in super::super) struct LoopRenderer {
     is_json: bool,
-    /// Loops by the id of their session.
+    /// View of each loop, by the id of the loop's session.
     loops: BTreeMap<Arc<str>, LoopView>,
 }
 
-/// View of one loop.
+/// State of the lines of one loop.
 struct LoopView {
     plugin: String,
     plain: PlainView,
@@ -34,7 +35,8 @@ struct LoopView {
 }
 
 impl LoopRenderer {
-    /// Shows loops by the ids of their sessions, until their budget of lines is used up.
+    /// Renders the given loops (session id to plugin), each until its budget of lines per minute is
+    /// used up.
     pub(in super::super) fn new(
         loops: BTreeMap<Arc<str>, String>,
         lines: &Arc<LineCounts>,
@@ -67,7 +69,7 @@ impl LoopRenderer {
         line.into_iter().for_each(say_line);
     }
 
-    /// Returns the line for an event of a session in which a loop runs a turn.
+    /// Returns the line for an event of a session that a loop opened to run a turn.
     fn show_turn(&mut self, session: &str, stamped: &Stamped) -> Option<String> {
         let plugin = loop_of_session(session)?;
         let mut views = self.loops.values_mut();
@@ -76,7 +78,7 @@ impl LoopRenderer {
     }
 }
 
-/// Says where the API is, and how a browser is signed in.
+/// Prints the address of the API, the path of its token, and the URL that signs a browser in.
 pub(in super::super) fn print_api(address: &str, token: &Path, login: Option<&str>) {
     say_line(format_args!(
         "API at {address}/v1, token in {}; Ctrl-C ends it",
@@ -97,7 +99,8 @@ impl LoopView {
         }
     }
 
-    /// Returns the line for an event, if it has one and this minute has room for it.
+    /// Returns the line for an event, if the event has one and the limit of lines per minute is not
+    /// reached.
     fn show_line(&mut self, stamped: &Stamped, now: Instant) -> Option<String> {
         if now.duration_since(self.minute) >= MINUTE {
             self.minute = now;
@@ -119,8 +122,8 @@ impl LoopView {
     }
 }
 
-/// Returns the line about a run: its result, and the time of the next one. A run with a next one is
-/// reported together with that.
+/// Returns the line about a run: its result, and the time of the next run. If a next run follows,
+/// both are in one line, at the event that announces the next run.
 fn about_run(event: &Event) -> Option<String> {
     match event {
         Event::LoopRun {
@@ -182,7 +185,7 @@ fn failed_text() -> String {
     style_text(BAD, "failed:")
 }
 
-/// Formats a pause in the largest unit that it has.
+/// Formats a pause in the largest suitable unit.
 fn format_pause(ms: u64) -> String {
     match ms {
         ms if ms < 60_000 => format_millis(ms),
@@ -192,14 +195,14 @@ fn format_pause(ms: u64) -> String {
     }
 }
 
-/// Says which loops are served.
+/// Prints which loops are served.
 pub(in super::super) fn print_beginning<'a>(plugins: impl Iterator<Item = &'a String>) {
     let names: Vec<String> = plugins.map(|name| one_line(name, 64)).collect();
     let text = format!("serving {}; Ctrl-C ends it", names.join(", "));
     say_line(style_text(DIM, text));
 }
 
-/// Prints the reason for the end of a loop, unless an earlier line contained it.
+/// Prints why a loop ended, unless an earlier line already said so.
 pub(in super::super) fn print_end(end: &LoopEnd) {
     let name = style_text(BOLD, one_line(&end.plugin, 64));
     match &end.why {

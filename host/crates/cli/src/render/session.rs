@@ -1,4 +1,4 @@
-//! Renders sessions and their prompt ledgers.
+//! Renders sessions in lists, and their prompt ledgers.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use rind_lib::point::payload::Tier;
 use rind_lib::prompt::ledger::{CacheBorder, PartChange, PartRow, TurnLedger};
 use rind_lib::session::{SessionHead, SessionState};
 
-/// Widest key and source in the table; longer ones push the rest of their line out.
+/// Width of the columns for key and source; longer values shift the rest of their line.
 const WIDTH: usize = 40;
 
-/// Formats the time between `then` and `now`, both in milliseconds since 1970.
+/// Formats the time from `then` to `now`, both in milliseconds since 1970.
 pub(in super::super) fn format_ago(now: i64, then: i64) -> String {
     let minutes = now.saturating_sub(then) / 60_000;
     match minutes {
@@ -43,12 +43,12 @@ pub(in super::super) fn describe_head(head: &SessionHead, now: i64) -> String {
     )
 }
 
-/// Whether a session worked in this folder.
+/// Whether a session's workspace is this folder.
 pub(in super::super) fn is_of_folder(row: &SessionHead, workspace: &Path) -> bool {
     Path::new(&row.workspace) == workspace
 }
 
-/// Describes a session in a list of choices, with its folder if that is another one than `workspace`.
+/// Describes a session in a list of choices; adds its folder if that is not `workspace`.
 pub(in super::super) fn describe_choice(row: &SessionHead, workspace: &Path, now: i64) -> String {
     let about = describe_head(row, now);
     match is_of_folder(row, workspace) {

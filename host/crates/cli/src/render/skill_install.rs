@@ -1,4 +1,4 @@
-//! Outcomes of installing and removing skills.
+//! Prints the outcomes of installing and removing skills.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ pub(in super::super) fn show_installed(
     print_kept(kept);
 }
 
-/// Line for a skill of a collection that is left out, with the reason.
+/// Prints why a skill of a collection is not installed.
 pub(in super::super) fn left_out(why: &str) {
     say_line(format_args!(
         "{} {}",
@@ -54,7 +54,7 @@ pub(in super::super) fn show_removed(name: &str, kept: Option<&Path>) {
     print_kept(kept);
 }
 
-/// Names skills that were installed and are gone.
+/// Prints the names of installed skills whose folders no longer exist.
 pub(in super::super) fn print_missing_skills(names: &[String]) {
     for name in names {
         print_note(&format!(

@@ -1,4 +1,4 @@
-//! Skills: the list, one skill, findings.
+//! Prints skills: the list, a single skill, and findings about skills.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use rind_lib::skill::{
     Catalogue, Diagnostic, Invocation, LeftOutCause, LeftOutSkill, Origin, Severity, Skill, Skills,
 };
 
-/// Longest description in a list, in characters.
+/// Maximum length of a description in a list, in characters.
 const WIDTH: usize = 100;
 
 pub(in super::super) fn list_skills(skills: &Skills, catalogue: &Catalogue, context_tokens: u64) {
@@ -85,11 +85,11 @@ pub(in super::super) fn list_skills(skills: &Skills, catalogue: &Catalogue, cont
     ));
 }
 
-/// Maximum number of skills that are listed individually at the start of a session.
+/// Maximum number of skills that are named individually in warnings at the start of a session.
 const MAX_TOLD: usize = 5;
 
-/// Line about a skill that cannot be used as its author intended: mark, name, source, position of
-/// the fault, reason.
+/// Returns the line about a skill that cannot be used as its author intended: mark, name, source,
+/// and the reason with its position in the file.
 pub(in super::super) fn left_out(left: &LeftOutSkill) -> String {
     let (mark, what) = match left.cause {
         LeftOutCause::Unusable => ('✗', "not used"),
@@ -111,7 +111,8 @@ fn left_out_name(left: &LeftOutSkill) -> String {
     }
 }
 
-/// File and reason, with line and column of a fault after the path.
+/// Returns the file and the reason. A reason that begins with line and column follows the path
+/// directly.
 pub(in super::super) fn left_out_reason(left: &LeftOutSkill) -> String {
     let file = one_line(&left.file.display().to_string(), 300);
     let between = match left.cause {
@@ -121,8 +122,8 @@ pub(in super::super) fn left_out_reason(left: &LeftOutSkill) -> String {
     format!("{file}{between}{}", one_line(&left.reason, 400))
 }
 
-/// Warns of skills that are not used as their authors meant them, on standard error: the session
-/// starts without them.
+/// Warns on standard error of skills that are unusable, shadowed, or hidden from the model. The
+/// session starts anyway.
 pub(in super::super) fn warn_left_out(skills: &Skills) {
     let left_out = skills.left_out();
     for left in left_out.iter().take(MAX_TOLD) {
@@ -146,7 +147,7 @@ pub(in super::super) fn warn_left_out(skills: &Skills) {
     }
 }
 
-/// The source of a skill that was installed, and whether it was changed since.
+/// Returns the source of an installed skill, and whether it was changed since the installation.
 fn installed_text(origin: &Origin) -> String {
     let from = style_text(
         DIM,
@@ -194,7 +195,7 @@ pub(in super::super) fn invoker_text(skill: &Skill) -> &'static str {
 
 pub(in super::super) fn print_skill(skill: &Skill) {
     answer_line(skill_head(skill));
-    // Do not cut the values: a person decides by them.
+    // Do not shorten the values: a person decides by them whether to trust the skill.
     let row = |name: &str, value: String| {
         if !value.is_empty() {
             answer_line(format_args!(

@@ -1,4 +1,4 @@
-//! Pieces of lines about tool calls, subagents and hooks, for the plain view and the trace.
+//! Formats pieces of lines about tool calls, subagents and hooks, for the plain view and the trace.
 
 use anstyle::Style;
 
@@ -12,11 +12,12 @@ use rind_lib::message::{Parts, ToolCall, ToolResult};
 use rind_lib::point::outcome::Level;
 use rind_lib::point::trace::TraceOutcome;
 
-/// Maximum columns of a reason. Its end contains the remedy, or the last words of a plugin before
-/// it died.
+/// Maximum length of a reason, in characters. Its end must stay visible: there is the remedy, or
+/// the last output of a plugin before it died.
 pub(in super::super) const WHY_WIDTH: usize = 400;
 
-/// Row of a tool call that begins, `by` a plugin or the model. The caller appends the arguments.
+/// Returns the row of a tool call that begins; `by` names the caller if it is not the model. The
+/// caller of this function appends the arguments.
 pub(in super::super) fn tool_call(
     level: usize,
     call: &ToolCall,
@@ -33,8 +34,8 @@ pub(in super::super) fn tool_call(
     }
 }
 
-/// Row of a tool call of an earlier run, marked if it failed, was refused or was cancelled. The caller
-/// appends the arguments.
+/// Returns the row of a tool call of an earlier run, marked if it failed, was refused or was
+/// cancelled. The caller appends the arguments.
 pub(in super::super) fn earlier_call(call: &ToolCall, has_failed: bool) -> TableRow {
     if !has_failed {
         return tool_call(0, call, &None, &None);
@@ -43,7 +44,7 @@ pub(in super::super) fn earlier_call(call: &ToolCall, has_failed: bool) -> Table
     row.then_text(BOLD, &one_line(&call.name, 64))
 }
 
-/// Row of a subagent that starts. The caller appends the task.
+/// Returns the row of a subagent that starts. The caller appends the task.
 pub(super) fn subagent_row(
     level: usize,
     agent: &str,
@@ -60,7 +61,7 @@ pub(super) fn subagent_row(
     }
 }
 
-/// Style and word for the state that a subagent ended in.
+/// Returns the style and word for the final state of a subagent.
 pub(super) fn subagent_end(state: SubagentState) -> (Style, &'static str) {
     let style = match state {
         SubagentState::Answered | SubagentState::Running => DIM,
@@ -84,13 +85,13 @@ pub(in super::super) fn subagent_work(steps: u32, tokens: u64, cost_usd: f64) ->
     words.join(" · ")
 }
 
-/// Row of a notice without its text, and the style for the text.
+/// Returns the row of a notice without its text, and the style for the text.
 pub(super) fn notice_row(
     level: usize,
     loudness: Level,
     plugin: &Option<String>,
 ) -> (TableRow, Style) {
-    // The warning sign is for warnings.
+    // Only warnings and errors get the warning sign.
     let (style, mark) = match loudness {
         Level::Debug | Level::Info => (DIM, "·"),
         Level::Warn => (WARN, "▲"),
@@ -104,8 +105,8 @@ pub(super) fn notice_row(
     )
 }
 
-/// Describes the replacement of older messages at the end of compaction or archival, or why they
-/// stay.
+/// Describes what compaction or archival replaced at its end; `Err` is the reason why the older
+/// messages stay.
 pub(super) fn shorten_event(event: &Event) -> Result<String, &str> {
     let kept = |messages: &u32| format_count(u64::from(*messages), "message");
     match event {
@@ -140,7 +141,8 @@ pub(super) fn shorten_event(event: &Event) -> Result<String, &str> {
     }
 }
 
-/// Returns the most informative argument, or all arguments.
+/// Returns the most informative argument of a call, such as its command or path, or else all
+/// arguments.
 pub(in super::super) fn call_arguments(call: &ToolCall) -> String {
     let telling = ["command", "path", "pattern", "regex", "query"]
         .into_iter()
@@ -154,20 +156,21 @@ pub(in super::super) fn call_arguments(call: &ToolCall) -> String {
     words + mark
 }
 
-/// Extracts the reason for a refusal from the text for the model.
+/// Extracts the reason for a refusal from the result text, which is written for the model.
 fn why_refused<'a>(content: &'a str, who: &str) -> &'a str {
     // Strip the prefix that tells the model who refused.
     let own = |article| content.strip_prefix(&format!("refused by {article}{who}: "));
     let of_skill = || content.strip_prefix(&format!("refused by {who}, which "));
     let why = own("").or_else(|| own("the ")).or_else(of_skill);
     let why = why.unwrap_or(content);
-    // Drop the last line under the words of a plugin or the user: it is advice for the model.
+    // Drop the last line of a refusal by a plugin or the user: the host adds it as advice for the
+    // model.
     let has_advice = who.starts_with("plugin ") || who == "user";
     let words = why.rsplit_once('\n').filter(|_| has_advice);
     words.map_or(why, |(words, _)| words)
 }
 
-/// Formats the size of a tool's answer: blobs by their type and size, all else by its length.
+/// Formats the size of a tool result: blobs by type and size, plain text by bytes and lines.
 fn content_amount(content: &Parts) -> String {
     let blobs: Vec<String> = content.blobs().map(ToString::to_string).collect();
     let text = content.text();
@@ -185,12 +188,12 @@ pub(in super::super) struct StepsEnd<'a> {
     pub(in super::super) style: Style,
     pub(super) mark: &'static str,
     pub(in super::super) what: String,
-    /// Reason of a refusal or failure; else empty.
+    /// Reason of a refusal or failure; empty if there is none.
     pub(in super::super) why: &'a str,
 }
 
 impl<'a> StepsEnd<'a> {
-    /// Describes the end of a call whose result has this `text`.
+    /// Describes the end of a call; `text` is the text of `result`.
     pub(in super::super) fn end_of_call(
         result: &ToolResult,
         text: &'a str,
@@ -238,7 +241,7 @@ pub(super) fn hook_outcome(outcome: TraceOutcome) -> (Style, &'static str) {
     }
 }
 
-/// Formats the time in hooks, if any of them was called.
+/// Formats the time spent in hooks, if any hook was called.
 pub(super) fn duration_text(was_called: bool, micros: f64) -> String {
     if was_called {
         format_duration(micros)

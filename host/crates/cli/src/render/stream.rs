@@ -1,30 +1,31 @@
-//! An answer while it streams: complete blocks go into the scrollback, the rest is shown below and
-//! may still change.
+//! Renders an answer while it streams: complete blocks go into the scrollback; the rest is shown
+//! below them and may still change.
 //!
-//! Owns the offsets at which Markdown can be cut so that the parts render like the whole. Start
-//! from [`AnswerStream`].
+//! Owns the offsets at which Markdown can be cut so that the rendered parts equal the rendered
+//! whole. Start from [`AnswerStream`].
 
 use super::highlight::CodeHighlighter;
 use super::markdown::{render_code, render_plainly, render_rows};
 
-/// Longest rest of an answer whose code is colored each time that it is drawn.
+/// Maximum length, in bytes, of an unfinished block whose code is highlighted at each redraw.
 const MAX_COLORED_BYTES: usize = 2_000;
 
-/// The text of an answer that is not in the scrollback yet.
+/// Answer that is being streamed. `rest` is the text that is not in the scrollback yet.
 #[derive(Default)]
 pub(in super::super) struct AnswerStream {
     rest: String,
-    /// The complete text so far, for comparison with the final answer.
+    /// Complete text so far, for comparison with the final answer.
     all: String,
-    /// The line that ends the open block of code, without its blanks.
+    /// Fence that closes the code block that is open, without surrounding blanks; `None` outside
+    /// code.
     fence: Option<String>,
-    /// Color state of the block at the end of its last line.
+    /// State of the highlighter after the last complete line of the open code block.
     colors: Option<CodeHighlighter>,
-    /// The last block of this answer in the scrollback.
+    /// Kind of the last block of this answer that went into the scrollback.
     last: Option<StreamBlock>,
 }
 
-/// Kind of a block, for the blank row between two.
+/// Kind of a block, which decides whether a blank row separates it from the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StreamBlock {
     Item,
@@ -45,7 +46,7 @@ impl AnswerStream {
         self.all.is_empty()
     }
 
-    /// Takes the rows of the complete blocks.
+    /// Removes the complete blocks from the rest and returns their rows.
     pub(in super::super) fn take_whole(&mut self, columns: usize) -> Vec<String> {
         let mut rows = Vec::new();
         loop {
@@ -71,7 +72,7 @@ impl AnswerStream {
         rows
     }
 
-    /// Ends the answer, returns its remaining rows, and resets the state for the next one.
+    /// Ends the answer, returns its remaining rows, and resets the state for the next answer.
     pub(in super::super) fn end_stream(&mut self, columns: usize) -> Vec<String> {
         let mut rows = self.take_whole(columns);
         let rest = std::mem::take(&mut self.rest);
@@ -102,7 +103,7 @@ impl AnswerStream {
         self.follow_block(block);
     }
 
-    /// Adds a blank row between this block and the one before.
+    /// Appends a blank row if this block needs one after the block before it.
     fn push_blank(&self, rows: &mut Vec<String>, block: &str) {
         let is_item = is_item(block.trim_start_matches('\n'));
         let is_blank = block.trim().is_empty();
@@ -112,7 +113,8 @@ impl AnswerStream {
         }
     }
 
-    /// Wraps a piece of a code block into fences, as a block of its own.
+    /// Prepends the opening fence to a piece of a code block, so that it renders as code on its
+    /// own.
     fn fence_text(&self, text: &str) -> String {
         match &self.fence {
             Some(fence) => format!("{fence}\n{text}"),
@@ -120,8 +122,8 @@ impl AnswerStream {
         }
     }
 
-    /// Returns the length of the next complete piece: a line of code, or a block with the blank
-    /// line after it.
+    /// Returns the length in bytes of the next complete piece: a line of code, or a block with the
+    /// blank line after it. 0 if no piece is complete.
     fn cut(&self) -> usize {
         if self.fence.is_some() {
             return self.rest.find('\n').map_or(0, |at| at + 1);
@@ -132,14 +134,15 @@ impl AnswerStream {
         for line in self.rest.split_inclusive('\n') {
             let is_whole = line.ends_with('\n');
             if has_text && !line.starts_with([' ', '\t']) && is_whole {
-                // A block ends where the next begins; a top-level list is cut item by item.
+                // A block ends where the next one begins; each item of a top-level list is a piece
+                // of its own.
                 if is_blank && !line.trim().is_empty() || is_item(line) {
                     return at;
                 }
             }
             if opens_fence(line).is_some() && !line.starts_with([' ', '\t']) && is_whole {
-                // Code is cut line by line: cut before the opening fence if text precedes it, else
-                // after it.
+                // Code is cut line by line: end the piece before the opening fence if text precedes
+                // it, else after it.
                 return if has_text { at } else { at + line.len() };
             }
             is_blank = is_whole && line.trim().is_empty();
@@ -149,7 +152,7 @@ impl AnswerStream {
         0
     }
 
-    /// Tracks whether a code block is open after this block.
+    /// Updates whether a code block is open at the end of this block.
     fn follow_block(&mut self, block: &str) {
         for line in block.lines() {
             match &self.fence {
@@ -171,7 +174,7 @@ impl AnswerStream {
     }
 }
 
-/// Returns the line if it opens a fenced code block.
+/// Returns the line, without surrounding blanks, if it opens a fenced code block.
 fn opens_fence(line: &str) -> Option<&str> {
     let line = line.trim();
     (line.starts_with("```") && !line.trim_start_matches('`').contains('`')

@@ -1,8 +1,7 @@
-//! The open end of an answer on a terminal: drawn as it looks now, and redrawn when more text
-//! arrives.
+//! Draws the unfinished end of an answer on a terminal, and redraws it when more text arrives.
 //!
-//! Must be [erased](DrawnTail::erase) before anything else is written to the terminal. Start from
-//! [`DrawnTail::draw`].
+//! The drawing must be [erased](DrawnTail::erase) before anything else is written to the terminal.
+//! Start from [`DrawnTail::draw`].
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -10,26 +9,26 @@ use std::time::{Duration, Instant};
 use super::print_answer;
 use crate::terminal::terminal_size;
 
-/// Rows of the screen that are left free, so that no drawn row has left the screen when it is to be
-/// erased.
+/// Number of screen rows left free, so that no drawn row scrolls off the screen, where it could not
+/// be erased.
 const FREE_ROWS: usize = 2;
 
-/// Shortest time between two drawings: a model sends its words faster than a person or a slow line
-/// takes them.
+/// Minimum time between two drawings. A model streams faster than a person reads or a slow
+/// connection transmits.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Rows that stand at the end of the terminal, without a line feed after the last.
+/// Rows drawn at the bottom of the terminal, without a line feed after the last one.
 #[derive(Default)]
 pub(super) struct DrawnTail {
     rows: Vec<String>,
-    /// Number of the last of these rows that are on the screen.
+    /// Number of `rows` on the screen, counted from the last; 0 if nothing is drawn.
     n_shown: usize,
     /// Time of the last drawing.
     drawn: Option<Instant>,
 }
 
 impl DrawnTail {
-    /// Whether it is time to draw again.
+    /// Whether [`INTERVAL`] has passed since the last drawing.
     pub(super) fn is_due(&self) -> bool {
         self.drawn.is_none_or(|drawn| drawn.elapsed() >= INTERVAL)
     }
@@ -53,7 +52,7 @@ impl DrawnTail {
         if std::mem::take(&mut self.n_shown) == 0 {
             return;
         }
-        // Not through the writer of answers, which removes such sequences where colors are off.
+        // Write to standard output directly: `anstream` strips such sequences where colors are off.
         let mut out = std::io::stdout().lock();
         let up = match n_up {
             0 => String::new(),
@@ -62,8 +61,8 @@ impl DrawnTail {
         let _ = write!(out, "\r{up}\x1b[J").and_then(|()| out.flush());
     }
 
-    /// Ends the rows with a line feed if they are just these and whole on the screen. Returns
-    /// whether they were.
+    /// Makes the drawing permanent with a line feed if exactly `rows` are drawn and all are on the
+    /// screen. Returns whether that is so.
     pub(super) fn retain_rows(&mut self, rows: &[String]) -> bool {
         let is_whole = self.n_shown > 0 && self.n_shown == rows.len() && self.rows == rows;
         if is_whole {
@@ -73,7 +72,7 @@ impl DrawnTail {
         is_whole
     }
 
-    /// Leaves the rows on the screen as they are, because the cursor is elsewhere now.
+    /// Forgets the drawing without erasing it, because the cursor is no longer at its end.
     pub(super) fn leave(&mut self) {
         self.n_shown = 0;
     }

@@ -1,4 +1,4 @@
-//! Tools that the model may call.
+//! Prints the tools that the model may call.
 
 use super::{
     BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, one_line, print_answer, printable_prose,
@@ -7,7 +7,7 @@ use super::{
 use crate::tools::DescribedTool;
 use rind_lib::tool::policy::Rule;
 
-/// Longest description in a list, in characters.
+/// Maximum length of a description in a list, in characters.
 const WIDTH: usize = 100;
 
 pub(in super::super) fn list_tools(tools: &[DescribedTool]) {

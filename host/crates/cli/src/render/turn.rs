@@ -1,5 +1,5 @@
-//! A turn as it happens: for people on standard error with the answer on standard output, or as
-//! JSON lines.
+//! Renders a turn as it happens: for people on standard error with the answer on standard output,
+//! or as JSON lines.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -24,11 +24,11 @@ use rind_lib::point::payload::{StopReason, TurnSummary};
 use rind_lib::provider::scripted;
 use rind_lib::tool::live::LiveOutputs;
 
-/// Name of the agent whose calls are waited for.
+/// Id of the main agent: the waiting line names only its calls.
 const MAIN: &str = "main";
 
-/// Returns the columns of standard output where answers are laid out: on a terminal that can more
-/// than write one line after the other.
+/// Returns the width of standard output if answers are laid out there as Markdown: on a terminal
+/// that can move its cursor.
 fn layout_columns() -> Option<usize> {
     let is_no = |value: &str| ["0", "f", "false", "n", "no", "off"].contains(&value);
     let plain = environment::variable("RIND_PLAIN");
@@ -48,35 +48,36 @@ fn print_rows(rows: &[String]) {
 #[derive(Default)]
 pub(in super::super) struct TurnRenderer {
     is_json: bool,
-    /// Number of the last line of JSON.
+    /// Number of JSON lines printed so far.
     n_lines: u64,
-    /// Whether no output reaches the terminal, so that it need not pause for a question.
+    /// Whether all output goes to a pipe or file, so that rendering need not pause while a question
+    /// is on the terminal.
     is_elsewhere: bool,
     /// Whether the model's text is shown while it streams.
     is_live: bool,
     waiting: WaitLine,
-    /// Columns of the terminal to which the model's text is wrapped, as in the chat; `None` to
-    /// print it unwrapped.
+    /// Width to which the model's text is wrapped, as in the chat; `None` prints it unwrapped.
     columns: Option<usize>,
-    /// The part of the model's text that is not laid out yet.
+    /// Layout of the model's text that is streaming.
     answer: AnswerStream,
-    /// The same part, in its drawn form.
+    /// Drawing of the end of `answer` that may still change.
     tail: DrawnTail,
-    /// Whether more of the part has arrived since it was drawn.
+    /// Whether `answer` has changed since `tail` was drawn.
     is_tail_stale: bool,
-    /// Text of the last step's message that was shown live.
+    /// Text of the last step's message that was already shown while it streamed.
     streamed: String,
     /// Whether the streamed text ends in the middle of a line.
     is_line_open: bool,
     is_scripted: bool,
     hides_answer: bool,
-    /// Names of the tools that run, by the id of the call.
+    /// Names of the running tools, by the id of their call.
     running: BTreeMap<String, String>,
-    /// Outputs of these calls.
+    /// Output so far of the calls in `running`.
     live: LiveOutputs,
     hooks: TraceTotals,
     plain: PlainView,
-    /// Shows everything except the model's text, and replaces the plain view.
+    /// Trace, which replaces `plain` and shows everything except the model's text; `None` without
+    /// `--trace`.
     trace: Option<Trace>,
 }
 
@@ -96,8 +97,8 @@ impl TurnRenderer {
         }
     }
 
-    /// Shows the last line of a running command in the line that is drawn over, if the answer goes to
-    /// a terminal too.
+    /// Shows the last output line of a running command in the waiting line, if standard output is
+    /// also a terminal.
     pub(in super::super) fn with_live(mut self, live: LiveOutputs) -> Self {
         if std::io::stdout().is_terminal() {
             self.live = live;
@@ -105,7 +106,7 @@ impl TurnRenderer {
         self
     }
 
-    /// Shows a turn without anything that is drawn over.
+    /// Creates a view that appends lines and never redraws one.
     pub(in super::super) fn in_lines() -> Self {
         Self {
             waiting: WaitLine::new(false),
@@ -118,7 +119,7 @@ impl TurnRenderer {
         self.show_all(std::slice::from_ref(stamped));
     }
 
-    /// Shows events in their order, as JSON with a single write.
+    /// Shows events in order; as JSON, all of them in a single write.
     pub(in super::super) fn show_all(&mut self, events: &[Stamped]) {
         if !self.is_json {
             return events.iter().for_each(|event| self.show_lines(event));
@@ -156,10 +157,11 @@ impl TurnRenderer {
         }
     }
 
-    /// Prepares for the lines of an event of the main agent.
+    /// Prepares the output before the lines of a main agent's event.
     fn before_event(&mut self, event: &Event) {
         match event {
-            // Discard the streamed text: after a retry the answer starts again.
+            // Forget the streamed text: the next step, or the retry of this one, streams a new
+            // message.
             Event::StepStart { .. } | Event::Retry { .. } => {
                 self.flush_answer();
                 self.end_line();
@@ -170,7 +172,8 @@ impl TurnRenderer {
         }
     }
 
-    /// Finishes after the lines of an event: shows the model's words, the answer, the current wait.
+    /// Completes the output after the lines of an event: shows the model's text, the answer and the
+    /// current wait.
     fn after_event(&mut self, event: &Event) {
         match event {
             Event::StepStart { step } => {
@@ -206,7 +209,7 @@ impl TurnRenderer {
         }
     }
 
-    /// Ends the view; call it after the last event.
+    /// Ends the view; must be called after the last event.
     pub(in super::super) fn finish_turn(&mut self) {
         self.waiting.stop_wait();
         self.flush_answer();
@@ -215,7 +218,7 @@ impl TurnRenderer {
         }
     }
 
-    /// Redraws the waiting line; call it every [`TICK`](super::waiting::TICK) or so.
+    /// Redraws the waiting line; must be called about every [`TICK`](super::waiting::TICK).
     pub(in super::super) fn redraw_waiting_line(&mut self) {
         let ids = self.running.keys();
         let lines = ids.flat_map(|id| self.live.last_lines(MAIN, id, 1));
@@ -228,26 +231,27 @@ impl TurnRenderer {
         self.waiting.draw_tick(&last);
     }
 
-    /// Whether no output reaches the terminal, so that it need not pause for a question.
+    /// Whether all output goes to a pipe or file, so that rendering need not pause while a question
+    /// is on the terminal.
     pub(in super::super) fn shows_elsewhere(&self) -> bool {
         self.is_elsewhere
     }
 
-    /// Leaves the terminal to a question.
+    /// Clears the waiting line and the drawn end of the answer, so that a question can be shown.
     pub(in super::super) fn pause_wait(&mut self) {
         self.waiting.stop_wait();
         self.hide_tail();
         self.end_line();
     }
 
-    /// Records that the person's Enter has ended the line on the terminal.
+    /// Records that the user's Enter has ended the current line on the terminal.
     pub(in super::super) fn note_typed(&mut self) {
         self.is_line_open = false;
         self.tail.leave();
     }
 
     pub(in super::super) fn show_interrupted(&mut self) {
-        // The terminal echoes `^C`: overwrite it with this line.
+        // The terminal has echoed `^C`: overwrite it with this line.
         let over = if has_terminal() && !self.is_line_open {
             "\r"
         } else {
@@ -279,7 +283,8 @@ impl TurnRenderer {
         }
     }
 
-    /// Draws the open end of the answer if it has changed and it is time.
+    /// Draws the end of the answer that may still change, if it has changed and the last drawing is
+    /// old enough.
     fn draw_tail(&mut self) {
         if let Some(columns) = self.columns
             && self.is_tail_stale
@@ -290,13 +295,14 @@ impl TurnRenderer {
         }
     }
 
-    /// Removes the open end of the answer from the screen; the next tick draws it again.
+    /// Erases the end of the answer that may still change; the next tick draws it again.
     fn hide_tail(&mut self) {
         self.tail.erase();
         self.is_tail_stale = !self.answer.is_empty();
     }
 
-    /// Text that was shown stays visible, because neither a terminal nor a pipe can erase it.
+    /// Reports that the answer was changed or is requested again. The text shown before stays
+    /// visible, because a pipe cannot erase it, nor a terminal its scrollback.
     fn show_correction(&mut self, text: &str) {
         if self.streamed.is_empty() {
             return;
@@ -311,14 +317,15 @@ impl TurnRenderer {
         self.streamed.clear();
     }
 
-    /// Shows text next to tool calls, which is no answer, unless it was shown live.
+    /// Ends a message of the model. Shows its text if it stands next to tool calls, and so is not
+    /// the answer, unless it was shown while it streamed.
     fn message_end(&mut self, message: &Message) {
         if message.role != Role::Assistant {
             return;
         }
         self.waiting.stop_wait();
         self.flush_answer();
-        // Start later steering on a line of its own.
+        // End the line, so that steering typed later begins on a new one.
         self.end_line();
         let text = message.joined_text();
         if self.trace.is_none()
@@ -342,7 +349,7 @@ impl TurnRenderer {
         }
     }
 
-    /// Prints a line of its own, after ending the streamed text.
+    /// Prints a complete line, after ending the streamed text.
     fn show_line(&mut self, line: String) {
         self.waiting.hide_line();
         self.hide_tail();
@@ -350,7 +357,7 @@ impl TurnRenderer {
         say_line(line);
     }
 
-    /// Prints the rest of the model's text.
+    /// Prints the part of the model's text that is not in the scrollback yet.
     fn flush_answer(&mut self) {
         if let Some(columns) = self.columns
             && !self.answer.is_empty()
@@ -365,7 +372,7 @@ impl TurnRenderer {
         }
     }
 
-    /// Prints an answer, or a part of an answer, that was not streamed.
+    /// Prints an answer, or the part of it that was not streamed.
     fn print_whole(&self, text: &str) {
         match self.columns {
             Some(columns) => print_rows(&render_rows(text, columns)),
@@ -380,8 +387,8 @@ impl TurnRenderer {
         }
     }
 
-    /// Ends the output: standard output is for answers only, so the reason for a missing answer
-    /// goes to standard error.
+    /// Ends the output of a turn. Standard output is only for answers, so the reason for a missing
+    /// answer goes to standard error.
     fn turn_end(&mut self, summary: &TurnSummary, output: &str) {
         self.waiting.stop_wait();
         self.flush_answer();
@@ -396,11 +403,12 @@ impl TurnRenderer {
                 }
             }
             StopReason::Blocked | StopReason::MaxSteps => say_line(printable_prose(output)),
-            // The user knows: no line needed.
+            // Print nothing: the user interrupted the turn.
             StopReason::Cancelled => {}
-            // The error event was shown already. Show the partial answer, unless it was shown live.
+            // The error event was already shown. Show the partial answer, unless it was streamed.
             StopReason::Failed => {
-                // A whole answer that only could not be kept belongs to the standard output.
+                // An answer that is complete and only could not be saved to the session still goes
+                // to standard output.
                 if let Some(answer) = unkept_answer(output).filter(|_| !self.hides_answer) {
                     let rest = unshown_rest(answer, &self.streamed);
                     if !rest.trim().is_empty() {
@@ -423,7 +431,7 @@ impl TurnRenderer {
         say_line(self.summary_line(summary));
     }
 
-    /// Formats the cost of the turn; empty for a script, which costs nothing.
+    /// Formats the cost of the turn; `None` for an unpriced script, which costs nothing.
     fn turn_cost(&self, summary: &TurnSummary) -> Option<String> {
         let is_unknown = summary.unpriced_tokens > 0 && summary.cost_usd <= 0.0;
         super::format_cost(summary).filter(|_| !is_unknown || !self.is_scripted)
@@ -437,7 +445,7 @@ impl TurnRenderer {
         ];
         words.extend(self.turn_cost(summary));
         words.push(format_millis(summary.duration_ms));
-        // A trace has its own lines for hooks.
+        // A trace prints its own summary of the hooks.
         if self.trace.is_none() {
             words.extend(self.hooks.short());
         }

@@ -1,4 +1,4 @@
-//! Progress line with a spinner, shown while the program waits.
+//! Draws a progress line with a spinner while the program waits.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -10,27 +10,29 @@ use super::{DIM, one_line, put_line, style_text};
 /// Interval at which the line is redrawn.
 pub(in super::super) const TICK: Duration = Duration::from_millis(120);
 
-/// Time without output before the line appears: short waits need none.
+/// Time without output before the line appears, so that short waits show none.
 const PATIENCE: Duration = Duration::from_millis(400);
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// Sequence that returns to the first column and erases the line.
+/// Escape sequence that moves to the first column and erases the line.
 const ERASE: &str = "\r\x1b[2K";
 
-/// Longest text of the line. It must fit narrow terminals: a wrapped line could not be erased.
+/// Maximum length of the description in the line, in characters. A line that wraps on a narrow
+/// terminal could not be erased.
 const WIDTH: usize = 60;
 
-/// Longest line with the last line of an output behind its text, in columns.
+/// Maximum width of the line when it ends with output of a command, in columns.
 const MAX_COLUMNS: usize = 160;
 
-/// Fewest columns that are worth an output.
+/// Minimum free columns for showing output of a command in the line.
 const MIN_OUTPUT_COLUMNS: usize = 12;
 
-/// Current wait, if there is one. The line is drawn on [`tick`](Self::draw_tick) alone, so nothing
-/// can be written over it as long as it is [hidden](Self::hide_line) first. Not one of
-/// `indicatif`'s, because those fill the terminal's whole width, and the `^C` that a terminal shows
-/// then moves to a line of its own.
+/// Current wait, if any, and the line that shows it. Only [`draw_tick`](Self::draw_tick) draws the
+/// line, so other output is safe after [`hide_line`](Self::hide_line).
+///
+/// `indicatif` is not used, because its lines fill the width of the terminal, so that the `^C` that
+/// a terminal echoes would move to a new line.
 #[derive(Default)]
 pub(super) struct WaitLine {
     has_terminal: bool,
@@ -47,7 +49,7 @@ impl WaitLine {
         }
     }
 
-    /// Starts a wait. A wait for the same thing continues without resetting its time.
+    /// Starts a wait. If the same wait is already running, its time is not reset.
     pub(super) fn start_wait(&mut self, what: &str) {
         if self.since.as_ref().is_none_or(|(known, _)| known != what) {
             self.hide_line();
@@ -55,7 +57,7 @@ impl WaitLine {
         }
     }
 
-    /// Whether there is something to wait for, so that the next tick draws the line.
+    /// Whether a wait is running, so that a later tick draws the line.
     pub(super) fn is_waiting(&self) -> bool {
         self.since.is_some()
     }
@@ -72,7 +74,8 @@ impl WaitLine {
         }
     }
 
-    /// Draws the line, with the last line of an output behind its text as far as there is room.
+    /// Draws the line, and after its text as much of `output`, the last line of a command's output,
+    /// as fits.
     pub(super) fn draw_tick(&mut self, output: &str) {
         let Some((what, since)) = &self.since else {
             return;
@@ -95,12 +98,13 @@ impl WaitLine {
     }
 }
 
-/// Returns the last line of an output as the rest of a line that has so many columns already.
+/// Returns the last line of a command's output, cut to fit after `n_before` columns of text; empty
+/// if too little fits.
 fn output_text(output: &str, n_before: usize) -> String {
     let columns = terminal_columns(std::io::stderr())
         .unwrap_or(WIDTH)
         .min(MAX_COLUMNS);
-    // A line that fills the last column may wrap.
+    // Leave the last column free: a line that fills it may wrap.
     let room = columns.saturating_sub(n_before + 1);
     if output.is_empty() || room < MIN_OUTPUT_COLUMNS {
         return String::new();
@@ -116,8 +120,8 @@ fn output_text(output: &str, n_before: usize) -> String {
     words
 }
 
-/// Erases the line. Past `anstream`, which takes this for color and leaves it out where `NO_COLOR`
-/// is set.
+/// Erases the line. Writes directly to standard error, because `anstream` strips this sequence like
+/// a color if `NO_COLOR` is set.
 fn erase_line() {
     let _ = std::io::stderr().write_all(ERASE.as_bytes());
 }

@@ -1,7 +1,7 @@
-//! Lines of the program broken at blanks, to the width of the terminal that they are written to.
+//! Wraps lines of the program's own text at blanks, to the width of their terminal.
 //!
-//! A terminal breaks anywhere, also within a word. Output to a pipe or a file stays unwrapped, and
-//! so does the model's text.
+//! A terminal itself breaks lines anywhere, even within a word. Output to a pipe or a file stays
+//! unwrapped, and so does the model's text.
 //!
 //! Two lines, and the rows that they become at 18 columns:
 //!
@@ -16,17 +16,17 @@ use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthChar;
 
-/// First character of an escape sequence, which takes no room.
+/// First character of an escape sequence, which takes no columns.
 const ESCAPE: char = '\u{1b}';
 
 /// Sequence that ends all styles.
 const RESET: &str = "\u{1b}[0m";
 
-/// Indentation of the rows after the first, where no column of the line gives one.
+/// Indentation of continuation rows if the line has no column to align them with.
 const HANG: usize = 2;
 
-/// Wraps every line to `columns`, if it is known. A word that is wider than a row is not broken, so
-/// that a path or digest can be copied.
+/// Wraps every line to `columns`; `None` leaves the text unwrapped. A word that is wider than a row
+/// is not broken, so that a path or digest can be copied.
 pub(in super::super) fn wrap_text(text: &str, columns: Option<usize>) -> Cow<'_, str> {
     match columns {
         Some(columns) if text.lines().any(|line| text_width(line) > columns) => {
@@ -37,14 +37,14 @@ pub(in super::super) fn wrap_text(text: &str, columns: Option<usize>) -> Cow<'_,
     }
 }
 
-/// Part of a line: a character with its columns, or an escape sequence of the program without any.
+/// Part of a line: a character with its width in columns, or an escape sequence with `None`.
 pub(in super::super) struct LinePart<'a> {
     pub(in super::super) text: &'a str,
     pub(in super::super) width: Option<usize>,
 }
 
-/// Splits a line into its characters and the escape sequences between them: styles, which end with a
-/// letter, and addresses of links, which end with `ESC \`.
+/// Splits a line into its characters and escape sequences: styles, which end with a letter, and
+/// link addresses, which end with `ESC \`.
 pub(in super::super) fn line_parts(line: &str) -> impl Iterator<Item = LinePart<'_>> {
     let mut rest = line;
     std::iter::from_fn(move || {
@@ -70,18 +70,18 @@ fn sequence_length(text: &str) -> usize {
     end.unwrap_or(text.len())
 }
 
-/// The characters that take room, with the columns of each.
+/// Returns the visible characters of a line, with the width of each in columns.
 fn shown_characters(line: &str) -> impl Iterator<Item = (char, usize)> {
     line_parts(line).filter_map(|part| Some((part.text.chars().next()?, part.width?)))
 }
 
-/// Returns the columns that a text takes on a terminal.
+/// Returns the width of a text on a terminal, in columns.
 pub(in super::super) fn text_width(text: &str) -> usize {
     shown_characters(text).map(|(_, width)| width).sum()
 }
 
-/// Prefix of the continuation rows: the marks for the author of the text, and spaces up to the
-/// text's column.
+/// Returns the prefix of the continuation rows of a line: its leading `│` marks and blanks, then
+/// spaces up to the column in which the text begins.
 fn line_margin(line: &str, columns: usize) -> String {
     let is_mark = |character: &char| matches!(character, ' ' | '│');
     let marks: String = shown_characters(line)
@@ -135,8 +135,8 @@ fn wrap_line(line: &str, columns: usize) -> String {
     wrapped
 }
 
-/// Breaks a styled line anywhere, into a row of `columns` and rows with `hang` columns less. Styles go
-/// on in the next row.
+/// Breaks a styled line at any character, into a first row of `columns` columns and further rows of
+/// `hang` columns fewer. Styles continue in the next row.
 pub(in super::super) fn break_row(line: &str, columns: usize, hang: usize) -> Vec<String> {
     let (mut rows, mut row, mut at) = (Vec::new(), String::new(), 0);
     let mut open = String::new();

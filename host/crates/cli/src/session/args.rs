@@ -1,4 +1,4 @@
-//! Arguments of `rind session`, and the times that they may name.
+//! Arguments of `rind session`, and parsers for the times and sizes in them.
 
 use std::path::PathBuf;
 
@@ -195,7 +195,7 @@ pub(in super::super) struct SessionDoctorArgs {
     pub(super) json: bool,
 }
 
-/// Parses a size such as `1G`, in bytes.
+/// Parses a size such as `1G` into bytes.
 fn size(text: &str) -> Result<u64, String> {
     let wrong = || "give a size such as 200K, 500M or 1G".to_owned();
     let (number, shift) = match text.chars().next_back() {
@@ -212,7 +212,8 @@ fn size(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(wrong)
 }
 
-/// Parses a time that is over, in milliseconds since 1970.
+/// Parses a time in the past into milliseconds since 1970: an age such as `7d`, a day, or a
+/// timestamp.
 fn since(text: &str) -> Result<i64, String> {
     if let Ok(span) = age(text) {
         return Ok(rind_lib::clock::now_ms().saturating_sub(span));
@@ -227,7 +228,7 @@ fn since(text: &str) -> Result<i64, String> {
     })
 }
 
-/// Parses an age such as `30d`, in milliseconds.
+/// Parses an age such as `30d` into milliseconds.
 pub(super) fn age(text: &str) -> Result<i64, String> {
     let wrong = || "give an age such as 90m, 12h, 30d or 8w".to_owned();
     let unit = text.chars().next_back().ok_or_else(wrong)?;

@@ -1,4 +1,4 @@
-//! `rind session diff`: which files a turn changed.
+//! `rind session diff`: shows which files a turn changed.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use rind_lib::checkpoint::{ChangeRecord, CheckpointReader, RecordEnd};
 use rind_lib::paths::Paths;
 use rind_lib::session::SessionStore;
 
-/// Rows of the diff of one file that are shown without `--full`.
+/// Maximum number of diff rows per file without `--full`.
 const MAX_ROWS: usize = 200;
 
 pub(super) fn diff(paths: &Paths, args: &SessionDiffArgs) -> anyhow::Result<ExitStatus> {
@@ -63,7 +63,7 @@ pub(super) fn diff(paths: &Paths, args: &SessionDiffArgs) -> anyhow::Result<Exit
     Ok(ExitStatus::Done)
 }
 
-/// Warns of changes of a call that are not known.
+/// Warns if the changes of a call are unknown, incomplete, or possibly those of another program.
 fn warn_of_gaps(record: &ChangeRecord) {
     let tool = one_line(&record.tool, 64);
     if let Some(why) = &record.unknown {

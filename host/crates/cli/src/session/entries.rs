@@ -1,5 +1,5 @@
-//! `rind session entries`: the entries of a session as numbered JSON lines, from a number on, and
-//! with `--follow` those that another process appends.
+//! `rind session entries`: prints the entries of a session as numbered JSON lines, after a given
+//! number; with `--follow` also those that another process appends later.
 
 use serde::Serialize;
 
@@ -10,10 +10,10 @@ use super::args::SessionEntriesArgs;
 use rind_lib::paths::Paths;
 use rind_lib::session::{Entry, Reading, SessionStore};
 
-/// An entry with its number.
+/// Entry of a session with its line number.
 #[derive(Serialize)]
 struct NumberedEntry<'a> {
-    /// Number of the line, from 1. Lines that cannot be read have numbers too.
+    /// Line number in the session, from 1. Unreadable lines count too, but are not printed.
     n: u64,
     #[serde(flatten)]
     entry: &'a Entry,
@@ -34,7 +34,7 @@ pub(super) async fn print_entries(
     tokio::pin!(interrupt);
     loop {
         print_reading(&tail.read_more()?, args.after)?;
-        // The program that reads the lines is gone.
+        // Stop if the reader of the output is gone: `--follow` would otherwise run forever.
         if render::is_output_unread() || render::output_failure().is_some() {
             return Ok(ExitStatus::Done);
         }

@@ -1,4 +1,4 @@
-//! `rind session doctor`: what is wrong with sessions, and repairs.
+//! `rind session doctor`: finds faults in sessions and repairs them.
 
 use super::super::exit_code::ExitStatus;
 use super::super::render::{
@@ -8,17 +8,18 @@ use super::args::SessionDoctorArgs;
 use rind_lib::paths::Paths;
 use rind_lib::session::{Examination, SessionStore, examine_session, repair_session};
 
-/// Longest description, in characters.
+/// Maximum length of a description, in characters.
 const WIDTH: usize = 1_000;
 
-/// Number of the largest kinds that are listed.
+/// Maximum number of kinds listed, the largest first.
 const MAX_KINDS: usize = 6;
 
 pub(super) fn doctor(paths: &Paths, args: &SessionDoctorArgs) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
     let all = store.ids()?;
     let ids = match &args.session {
-        // A damaged session may not be in the list that ids are completed from.
+        // Accept full ids first: a damaged session may be missing from the list that `resolve_in`
+        // searches.
         Some(id) if all.contains(id) => vec![id.clone()],
         Some(wanted) => vec![store.resolve_in(wanted, &paths.workspace)?],
         None => all,

@@ -1,4 +1,5 @@
-//! `rind session export`: a session as Markdown, as a page, as a trajectory, or byte for byte.
+//! `rind session export`: writes a session as Markdown, as an HTML page, as an ATIF trajectory, or
+//! byte for byte.
 
 mod atif;
 mod blocks;
@@ -17,7 +18,7 @@ use rind_lib::message::Blob;
 use rind_lib::paths::Paths;
 use rind_lib::session::{BundleForm, Error, SessionStore, SessionView, export_session, save};
 
-/// Maximum number of subagents whose sessions a page has.
+/// Maximum number of subagents and holders whose sessions are exported with a session.
 const MAX_AGENTS: usize = 200;
 
 pub(super) fn export(paths: &Paths, args: &SessionExportArgs) -> anyhow::Result<ExitStatus> {
@@ -33,7 +34,7 @@ pub(super) fn export(paths: &Paths, args: &SessionExportArgs) -> anyhow::Result<
                 .for_each(|text| render::print_warning(text));
             let is_archive = bundle.form() == BundleForm::Archive;
             if to.is_none() && render::is_live() {
-                // The bytes of a session may steer a terminal.
+                // Session data may contain control sequences that steer a terminal.
                 let extension = if is_archive { "tar" } else { "jsonl" };
                 bail_usage!(
                     "a session export is binary and cannot be written to a terminal; pass -o {id}.{extension}"
@@ -76,7 +77,7 @@ pub(super) fn export(paths: &Paths, args: &SessionExportArgs) -> anyhow::Result<
     Ok(ExitStatus::Done)
 }
 
-/// Writes a session as a text for people, whose secrets are masked.
+/// Writes an export for people, `text`, in which secrets are already masked; prints where it went.
 pub(super) fn write_text(to: Option<&Path>, id: &str, text: &str) -> anyhow::Result<()> {
     put(to, &mut |out| {
         out.write_all(text.as_bytes())
@@ -98,7 +99,8 @@ fn said(path: &Path, what: &str) {
     render::print_note(&format!("wrote {}: {what}", path.display()));
 }
 
-/// Returns the view of a session, and those of its subagents and holders.
+/// Returns the view of a session and, below it, the views of its subagents and holders, up to
+/// [`MAX_AGENTS`].
 fn views(store: &SessionStore, id: &str) -> anyhow::Result<Vec<SessionView>> {
     let mut views = vec![SessionView::new(id, &store.read_lines(id)?)];
     let mut ahead = store.agents_of(id)?;
@@ -121,7 +123,7 @@ fn views(store: &SessionStore, id: &str) -> anyhow::Result<Vec<SessionView>> {
     Ok(views)
 }
 
-/// Writes to a file that appears once it is complete, or to standard output.
+/// Writes to standard output, or to a file that appears only once it is complete.
 fn put(
     to: Option<&Path>,
     write: &mut dyn FnMut(&mut dyn Write) -> Result<(), Error>,

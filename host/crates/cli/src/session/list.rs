@@ -1,4 +1,4 @@
-//! `rind session list`: sessions with their titles, the last used first.
+//! `rind session list`: lists sessions with their titles, the most recently used first.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::args::SessionListArgs;
 use rind_lib::paths::Paths;
 use rind_lib::session::{SessionHead, SessionState, SessionStore};
 
-/// Longest title that is shown, in characters.
+/// Maximum length of a shown title, in characters.
 const TITLE_WIDTH: usize = 80;
 
 pub(super) fn list(paths: &Paths, args: &SessionListArgs) -> anyhow::Result<ExitStatus> {

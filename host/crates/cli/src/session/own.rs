@@ -1,5 +1,5 @@
-//! `rind session import`, `fork`, `rename`, `rm` and `gc`: the commands that change the session
-//! store.
+//! Implements `rind session import`, `fork`, `rename`, `rm` and `gc`, the commands that change the
+//! session store.
 
 use super::super::audit::LeftLogs;
 use super::super::exit_code::{ExitStatus, bail_usage};
@@ -16,7 +16,7 @@ use rind_lib::session::{SessionSpec, SessionStore, import_session, surplus};
 use serde_json::json;
 use std::collections::HashSet;
 
-/// Longest title in a question, in characters.
+/// Maximum length of a title in a question, in characters.
 const WIDTH: usize = 80;
 
 fn store(paths: &Paths) -> SessionStore {
@@ -86,7 +86,8 @@ pub(super) async fn rm(paths: &Paths, args: &SessionRmArgs) -> anyhow::Result<Ex
     let all = store.ids()?;
     let mut ids = Vec::new();
     for wanted in &args.sessions {
-        // A damaged session is not in the list, so it is removed only by its full id.
+        // Accept full ids first: a damaged session may be missing from the list that `resolve_in`
+        // searches.
         let id = match all.contains(wanted) {
             true => wanted.clone(),
             false => store.resolve_in(wanted, &paths.workspace)?,
@@ -134,8 +135,8 @@ pub(super) async fn rm(paths: &Paths, args: &SessionRmArgs) -> anyhow::Result<Ex
     Ok(ExitStatus::status_of(remove(&store, &ids)))
 }
 
-/// Removes sessions, and prints a line for each. One that fails stops no other; whether all were
-/// removed.
+/// Removes sessions, and prints a line for each. Continues after a failure; returns whether all
+/// were removed.
 fn remove(store: &SessionStore, ids: &[String]) -> bool {
     let mut is_done = true;
     for id in ids {
@@ -219,7 +220,7 @@ pub(super) fn gc(paths: &Paths, args: &SessionGcArgs) -> anyhow::Result<ExitStat
     let ids: Vec<String> = found.into_iter().map(|own| own.id).collect();
     let is_done = remove(&store, &ids);
     if let Some(logs) = logs.filter(|_| has_logs) {
-        // A session that could not be removed keeps its log.
+        // A session that could not be removed is still in the store, so its log stays too.
         let n_removed = logs.remove_logs(&session_ids(&store)?)?;
         let n_removed = format_count(n_removed, "audit log");
         render::print_note(&format!("removed {n_removed}"));

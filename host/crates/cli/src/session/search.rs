@@ -1,4 +1,4 @@
-//! `rind session search`: places of a text in all sessions, subagents and archived turns.
+//! `rind session search`: finds a text in all sessions, subagents and archived turns.
 
 use std::ops::ControlFlow;
 
@@ -52,7 +52,8 @@ pub(super) fn search(paths: &Paths, args: &SessionSearchArgs) -> anyhow::Result<
     Ok(ExitStatus::Done)
 }
 
-/// Prints one match. The session is printed once, above all of its matches.
+/// Prints one match, below the session's id. `last` is the session of the previous match: its id is
+/// not printed again.
 fn row(hit: &Hit, last: &mut String) {
     if *last != hit.session {
         answer_line(style_text(BOLD, one_line(&hit.session, 240)));
@@ -68,7 +69,8 @@ fn row(hit: &Hit, last: &mut String) {
     ));
 }
 
-/// Returns the text on one line, cleaned, with the blanks at its ends.
+/// Puts a piece of text on one line and escapes control characters. Keeps blanks at both ends,
+/// because pieces are printed next to each other.
 fn blank(text: &str) -> String {
     render::printable_text(&text.replace(['\n', '\t'], " "))
 }

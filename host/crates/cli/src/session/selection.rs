@@ -1,15 +1,15 @@
-//! Parts of a turn that `rind session show` is asked for: a step, or a call.
+//! Reduces a turn to the part that `rind session show` was asked for: a step or a call.
 
 use rind_lib::session::{Item, ItemView, TurnView};
 
-/// Returns the number of the last request of a turn.
+/// Returns the number of the last step of a turn; 0 if it has none.
 pub(super) fn last_step(turn: &TurnView) -> u32 {
     let steps = turn.items.iter().filter_map(request_number);
     steps.max().unwrap_or(0)
 }
 
-/// Reduces a turn to one step: the request, with what hooks decided before it, the answer, its calls
-/// and their results. `None` if the turn has no such step.
+/// Reduces a turn to one step: its request, the decisions of hooks on it, its answer, and its calls
+/// with their results. `None` if the turn has no such step.
 pub(super) fn of_step(mut turn: TurnView, step: u32) -> Option<TurnView> {
     if last_step(&turn) < step || step == 0 {
         return None;
@@ -18,7 +18,8 @@ pub(super) fn of_step(mut turn: TurnView, step: u32) -> Option<TurnView> {
     turn.items.retain(|view| {
         current = request_number(view).unwrap_or(current);
         let own = match &view.item {
-            // Hooks decide before the request of their step is recorded.
+            // Hooks decide before the request of their step is recorded, so use the step in the
+            // decision.
             Item::Decision(decision) if decision.step > 0 => decision.step,
             _ => current,
         };
@@ -27,15 +28,16 @@ pub(super) fn of_step(mut turn: TurnView, step: u32) -> Option<TurnView> {
     (!turn.items.is_empty()).then_some(turn)
 }
 
-/// Reduces a turn to the calls with an id. `None` if it has none: a provider may use an id again in
-/// another turn.
+/// Reduces a turn to the calls with this id; `None` if the turn has none. Another turn may have a
+/// call of the same id, because providers reuse ids.
 pub(super) fn of_call(mut turn: TurnView, id: &str) -> Option<TurnView> {
     let is_wanted = |view: &ItemView| matches!(&view.item, Item::Call(call) if call.id == id);
     turn.items.retain(is_wanted);
     (!turn.items.is_empty()).then_some(turn)
 }
 
-/// Returns the number of the step that begins with this event: a request of the conversation.
+/// Returns the number of the step that an item begins; `None` unless it is a request of the
+/// conversation.
 fn request_number(view: &ItemView) -> Option<u32> {
     match view.item {
         Item::Step {

@@ -1,4 +1,4 @@
-//! `rind session show`: what happened in a session, turn by turn.
+//! `rind session show`: prints what happened in a session, turn by turn.
 
 use anyhow::Context;
 
@@ -10,7 +10,7 @@ use super::{selection, turns};
 use rind_lib::paths::Paths;
 use rind_lib::session::{SessionStore, SessionView};
 
-/// Longest text that is shown without `--full`, in bytes.
+/// Maximum length of a text without `--full`, in bytes.
 const MAX_SHOWN_BYTES: usize = 4_000;
 
 pub(super) fn show(paths: &Paths, args: &SessionShowArgs) -> anyhow::Result<ExitStatus> {

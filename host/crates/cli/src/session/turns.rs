@@ -1,5 +1,5 @@
-//! Shows the turns of a session as text. Every text of the file is cleaned before it reaches the
-//! terminal; long ones are cut with a note.
+//! Prints the turns of a session as text. Control characters are escaped in every text of the
+//! session; long texts are cut with a note.
 
 use super::super::render::{
     self, BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, format_bytes, format_count, one_line,
@@ -8,10 +8,10 @@ use super::super::render::{
 use rind_lib::message::Role;
 use rind_lib::session::{CallView, Decision, Item, ItemView, SessionView, TurnView};
 
-/// Indentation that replaces line numbers in continuation rows.
+/// Indentation of continuation rows, as wide as the line numbers.
 const INDENT: &str = "        ";
 
-/// Longest name, folder or reason that stands within a line, in characters.
+/// Maximum length of a name, folder or reason within a line, in characters.
 const WIDTH: usize = 240;
 
 pub(super) fn head(view: &SessionView) {
@@ -96,7 +96,7 @@ fn show(view: &ItemView, turn: &TurnView, limit: usize) {
         answer_line(format_args!("{number} {text}"));
     };
     match &view.item {
-        // The input is already shown above.
+        // The input is already printed in the header of the turn.
         Item::Said {
             role: Role::User,
             by: None,
@@ -281,13 +281,13 @@ fn call(call: &CallView, line: &dyn Fn(String), limit: usize) {
     block("", call.result.as_deref().unwrap_or_default(), limit);
 }
 
-/// Returns the kind of the caller, to show before its name. A client outside the session already
-/// has it in its name.
+/// Returns the word to print before the name of a caller: `plugin `, or nothing for a client
+/// outside the session, whose name contains its kind.
 pub(super) fn maker_kind(by: &str) -> &'static str {
     if by.contains(':') { "" } else { "plugin " }
 }
 
-/// Describes the decision of a hook with its reason.
+/// Describes the decision of a hook and its reason.
 pub(super) fn decided(decision: &Decision) -> String {
     let Decision {
         plugin,
@@ -319,7 +319,7 @@ pub(super) fn decided(decision: &Decision) -> String {
     )
 }
 
-/// Shows a text of several lines, indented, up to a number of bytes.
+/// Prints a text of several lines, indented, and cut after `limit` bytes.
 fn block(mark: &str, text: &str, limit: usize) {
     if text.is_empty() {
         return;

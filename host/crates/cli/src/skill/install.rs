@@ -65,7 +65,7 @@ pub(super) struct ReadyInstall {
     pub(super) bundle: CandidateBundle,
     pub(super) skill: Skill,
     pub(super) findings: Vec<Diagnostic>,
-    /// Files of other skills that it would shadow.
+    /// Files of other skills that the installed skill would shadow.
     pub(super) shadows: Vec<PathBuf>,
     pub(super) locked: LockedSkill,
     pub(super) change: SkillChange,
@@ -89,7 +89,7 @@ pub(super) async fn run_install(args: SkillInstallArgs) -> anyhow::Result<ExitSt
         let ready = prepare_install(candidate, &fetched, &args, &store, &keys, &around).await;
         match ready.with_context(|| format!("{} is not installed", candidate.name)) {
             Ok(ready) => all.push(ready),
-            // An invalid skill does not stop the rest of a collection.
+            // An invalid skill in a collection does not prevent the installation of the others.
             Err(error) if args.all => left_out.push(format!("{error:#}")),
             Err(error) => return Err(error),
         }
@@ -101,7 +101,8 @@ pub(super) async fn run_install(args: SkillInstallArgs) -> anyhow::Result<ExitSt
         bail!("nothing is installed, because none of the skills can be installed");
     }
     let is_committed = fetched.commit.is_some();
-    // Remove the temporary files before the question: an interrupt would leave them on the disk.
+    // Remove the temporary files before the question, because an interrupt there would leave them
+    // on disk.
     drop(fetched);
     let changes = all
         .iter()
@@ -138,15 +139,16 @@ pub(super) async fn run_install(args: SkillInstallArgs) -> anyhow::Result<ExitSt
     Ok(ExitStatus::status_of(left_out.is_empty()))
 }
 
-/// Selects skills of the source. Without names there must be exactly one. For a whole collection,
-/// also returns the skills that are skipped because two have the same name, each with a remedy.
+/// Selects skills of the source. Without `--skill` or `--all`, the source must contain exactly one.
+/// With `--all`, also returns the reasons, each with a remedy, for skills that are skipped because
+/// two have the same name.
 fn choose_candidates(
     all: Vec<SkillCandidate>,
     fetched: &FetchedSkills,
     args: &SkillInstallArgs,
 ) -> anyhow::Result<(Vec<SkillCandidate>, Vec<String>)> {
     let shown = args.source.display();
-    // Mention the commit: the user sees uncommitted files too, but only committed ones are read.
+    // Mention the commit: the user may see uncommitted files, but only committed ones are read.
     let among = fetched.commit.iter().map(|commit| {
         let short = commit.get(..12).unwrap_or(commit);
         format!(" among what is committed at {short}")
@@ -222,7 +224,7 @@ fn choose_candidates(
     Ok((chosen, told))
 }
 
-/// Skills, tools and plugins of a session here, for the checks of a skill.
+/// Skills, tools and plugins of a session in this folder, against which a new skill is checked.
 struct SkillSurroundings {
     skills: Skills,
     surroundings: Option<Surroundings>,
@@ -281,7 +283,7 @@ async fn prepare_install(
         how_to_sign: fetched.how_to_sign(),
         signature: &|| fetched.signature(),
     };
-    let signer = signature::check(keys, store.pinned_digest(&name), &subject)?;
+    let signer = signature::check(keys, store.pinned_key(&name), &subject)?;
     let within = Some(candidate.at.join("/")).filter(|within| !within.is_empty());
     let locked = LockedSkill {
         source: fetched.source.clone(),
@@ -308,7 +310,7 @@ async fn prepare_install(
     })
 }
 
-/// Reads the skill as a session would, and checks it in a temporary folder.
+/// Parses a skill as a session would, and checks a copy of it in a temporary folder.
 fn check_bundle(
     name: &str,
     bundle: &CandidateBundle,

@@ -65,7 +65,7 @@ pub(super) fn run_migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus>
     let side_path = file.with_file_name(SIDE_FILE);
     let side = match is_flat {
         true => None,
-        // Do not follow a symlink, as everywhere else: its target is not part of the skill.
+        // Never follow a symlink to a side file, since its target is not part of the skill.
         false => read_original(&side_path, false)?,
     };
     let dir = file.parent().unwrap_or(Path::new("."));
@@ -131,7 +131,8 @@ pub(super) fn run_migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus>
     );
     replace_original(file, &original, text.as_bytes())?;
     if let Some(side) = &side {
-        // The new file contains the data of this one, unless it was changed meanwhile.
+        // The written file now contains this file's data, so remove it, unless it was changed
+        // meanwhile.
         ensure!(
             read_original(&side_path, false)?.as_ref() == Some(side),
             "{} was changed meanwhile, so it was not replaced; run the command again",
@@ -144,7 +145,7 @@ pub(super) fn run_migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus>
     Ok(ExitStatus::Done)
 }
 
-/// Reads a file in the same way as a session.
+/// Reads a file like a session does. `follows` allows a symlink.
 fn read_original(file: &Path, follows: bool) -> anyhow::Result<Option<Vec<u8>>> {
     let read =
         read_content(file, follows, None).map_err(|why| anyhow!("{}: {why}", file.display()));
@@ -164,10 +165,10 @@ fn is_bundle(file: &Path) -> bool {
         .is_some_and(|name| name.eq_ignore_ascii_case(FILE))
 }
 
-/// Replaces a file atomically, with the same permissions. Fails if the file was changed since it
-/// was read.
+/// Replaces a file atomically and keeps its permissions. Fails if the file has changed since it was
+/// read.
 fn replace_original(file: &Path, original: &[u8], new: &[u8]) -> anyhow::Result<()> {
-    // Replace the target of a symlink, and keep the symlink.
+    // Replace the target of a symlink, so that the symlink itself stays.
     let real = file
         .canonicalize()
         .with_context(|| format!("cannot find {}", file.display()))?;

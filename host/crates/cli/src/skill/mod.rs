@@ -33,7 +33,7 @@ use rind_package::lock_file::LockEntry;
 use rind_package::signature::InstallConfig;
 use rind_package::skill::{LockedSkill, verify_skills};
 
-/// Context window for which `list` computes the share of the catalogue.
+/// Size of the context window, in tokens, of which `list` shows the catalogue's share.
 const SHOWN_CONTEXT_TOKENS: u64 = 200_000;
 
 #[derive(Debug, Subcommand)]
@@ -89,7 +89,7 @@ pub(super) struct SkillCheckArgs {
     json: bool,
 }
 
-/// A file with its findings.
+/// File of a skill with its diagnostics.
 #[derive(Debug, Serialize)]
 pub(super) struct CheckedSkillFile {
     pub(super) file: PathBuf,
@@ -110,7 +110,7 @@ pub(super) async fn run_skill(command: SkillCommand) -> anyhow::Result<ExitStatu
     }
 }
 
-/// Finds the skills of a session in this folder, and its plugins.
+/// Returns the skills and plugins that a session in this folder would have.
 async fn find_skills(args: &PluginArgs) -> anyhow::Result<(Skills, PluginSet)> {
     let load = plugin::load_of(args).await?;
     let plugins = load.load().await.context("load plugins")?;
@@ -119,7 +119,8 @@ async fn find_skills(args: &PluginArgs) -> anyhow::Result<(Skills, PluginSet)> {
     Ok((discover_skills(&roots), plugins))
 }
 
-/// Finds the skills of a session in this folder, and its plugins.
+/// Returns the skills that a session in this folder would have, except those of plugins. Used if
+/// the plugins cannot be loaded.
 async fn found_without_plugins() -> Skills {
     let none = PluginSet::default();
     if let Ok(load) = plugin::load_of(&PluginArgs::default()).await {
@@ -140,7 +141,7 @@ fn discover_skills(roots: &[Root]) -> Skills {
     )
 }
 
-/// The skills of a session, with the tools and plugins that it has.
+/// Returns the skills, tools and plugins that a session in this folder would have.
 async fn found_with_surroundings(args: &PluginArgs) -> anyhow::Result<(Skills, Surroundings)> {
     let (skills, plugins) = find_skills(args).await?;
     let plugins = plugins.plugins.iter();
@@ -151,7 +152,8 @@ async fn found_with_surroundings(args: &PluginArgs) -> anyhow::Result<(Skills, S
     Ok((skills, around))
 }
 
-/// Files of skills outside the user's folder that a new skill of this name would shadow.
+/// Returns the files of skills outside the user's folder that a new skill of this name would
+/// shadow.
 fn shadowed_by(skills: &Skills, name: &str) -> Vec<PathBuf> {
     let others = skills
         .places()
@@ -181,7 +183,7 @@ async fn list_skills(args: SkillListArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::status_of(skills.unusable().is_empty()))
 }
 
-/// Names of the skills that were installed and whose folders are gone.
+/// Returns the names of installed skills whose folders no longer exist.
 fn missing_skills() -> anyhow::Result<Vec<String>> {
     let paths = find_paths(None)?;
     let lock_path = paths.config.join(LockedSkill::FILE_NAME);
@@ -190,7 +192,7 @@ fn missing_skills() -> anyhow::Result<Vec<String>> {
         &lock_path,
         &InstallConfig::default(),
     );
-    // Ignore an unreadable lock file: it was reported already.
+    // An unreadable lock file was already reported.
     let gone = installed.into_iter().flatten().filter(|one| one.is_gone);
     let names = gone.filter_map(|one| Some(one.folder.file_name()?.to_string_lossy().into_owned()));
     Ok(names.collect())
@@ -246,7 +248,8 @@ async fn show_skill(args: SkillShowArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-/// The file of a name that cannot be used; of a path the only one.
+/// Finds the unusable skill with this name. If `word` is a path, returns the first one, since
+/// `skills` then comes from that path alone.
 fn find_unusable<'a>(skills: &'a Skills, word: &str) -> Option<&'a skill::Unusable> {
     let is_path = as_path(word).is_some();
     let mut all = skills.unusable().iter();

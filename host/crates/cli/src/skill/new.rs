@@ -1,4 +1,4 @@
-//! `rind skill new`: a skill to start from.
+//! `rind skill new`: writes a skill to start from.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! Preview of skills before their installation: restrictions, requested approvals and other files.
+//! Previews skills before they are installed: their restrictions, the approvals that they request,
+//! and their files.
 
 use std::path::Path;
 
@@ -9,13 +10,13 @@ use super::install::ReadyInstall;
 use rind_lib::skill::{Context, Interaction, Requires, Severity, ToolPattern, is_skipped, key};
 use rind_package::skill::SkillChange;
 
-/// Columns of a screen that is no terminal: a line of it is a line.
+/// Width of the preview if standard error is not a terminal: wide enough that no line wraps.
 const WIDE: usize = 100_000;
 
-/// Maximum number of shown files of one kind.
+/// Maximum number of file names in one line of the preview.
 const MAX_SHOWN: usize = 30;
 
-/// Endings of files that are programs.
+/// File name extensions of programs.
 const PROGRAMS: [&str; 18] = [
     "bash", "bat", "cmd", "dll", "dylib", "exe", "fish", "js", "mjs", "php", "pl", "ps1", "py",
     "pyc", "rb", "sh", "so", "ts",
@@ -46,17 +47,17 @@ pub(super) fn preview_screen(all: &[ReadyInstall], skills: &Path) -> QuestionScr
     }
 }
 
-/// Asks; whether the answer is yes.
+/// Asks whether to install; `true` only for yes.
 pub(super) async fn accept_preview(screen: &QuestionScreen) -> bool {
     screen.ask_approval(yes_or_no, |yes| !yes).await == Some(true)
 }
 
-/// Says that another command has to end first.
+/// Reports that another `rind skill` command must end first.
 pub(super) fn report_waiting() {
     render::print_note("waiting for another `rind skill` command to end");
 }
 
-/// Prints the screen without a question.
+/// Prints the preview without asking.
 pub(super) fn print_preview(screen: &QuestionScreen) {
     let columns = terminal::terminal_columns(std::io::stderr()).unwrap_or(WIDE);
     let rows = screen.all_rows(TerminalSize { columns, rows: 0 });
@@ -82,7 +83,7 @@ fn preview_lines(one: &ReadyInstall) -> Vec<QuestionLine> {
             );
         }
     };
-    // Show its permissions and the texts that steer the model in full.
+    // Show the skill's permissions, and the texts that steer the model, without cutting them.
     let patterns = |patterns: &[ToolPattern]| {
         let names: Vec<&str> = patterns.iter().map(ToolPattern::text).collect();
         names.join(", ")
@@ -201,7 +202,7 @@ fn join_names(mut names: Vec<String>) -> String {
     names.join(", ") + &more
 }
 
-/// Whether a file is executable code, judged by its directory, its extension or its first bytes.
+/// Whether a file is executable code, judged by its folder, extension or first bytes.
 fn is_program(names: &[String], bytes: &[u8]) -> bool {
     let last = names.last().map(String::as_str).unwrap_or_default();
     let ending = last

@@ -1,4 +1,4 @@
-//! `rind skill remove`: takes a skill out of the user's folder of skills.
+//! `rind skill remove`: removes a skill from the user's folder of skills.
 
 use anyhow::bail;
 use clap::Args as ClapArgs;

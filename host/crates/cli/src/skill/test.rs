@@ -1,4 +1,4 @@
-//! `rind skill test`: cases of skills.
+//! `rind skill test`: runs the test cases of skills.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -84,22 +84,22 @@ pub(super) async fn test(args: SkillTestArgs) -> anyhow::Result<ExitStatus> {
         true => render::print_json(&report.json())?,
         false => render::case::show_total(&report.cases, ""),
     }
-    // A pipeline without a single case would be green forever.
+    // Fail without cases: a pipeline that runs none would otherwise always pass.
     let is_fine = !report.cases.is_empty() && report.cases.iter().all(CaseRun::passed);
     Ok(ExitStatus::status_of(is_fine))
 }
 
-/// Finds the skills that are named, and reads their cases.
+/// Finds the named skills, or all, and reads their cases.
 async fn suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
     let mut folders: Vec<(PathBuf, String)> = Vec::new();
     let mut add = |skills: &Skills| {
         let bundles = skills.iter().filter(|skill| !skill.is_flat);
         folders.extend(bundles.map(|skill| (skill.dir.clone(), skill.id.clone())));
-        // They run in no session, and their cases are no worse for it.
+        // Test shadowed skills too: no session uses them, but their cases are still valid.
         let shadowed = skills.shadowed().iter().map(|one| &one.skill);
         let bundles = shadowed.filter(|skill| !skill.is_flat);
         folders.extend(bundles.map(|skill| (skill.dir.clone(), skill.id.clone())));
-        // Each of their cases says why.
+        // Include unusable skills: each of their cases reports why.
         let unusable = skills.unusable().iter();
         folders.extend(
             unusable.filter_map(|one| Some((one.file.parent()?.to_owned(), one.id.clone()))),
@@ -144,10 +144,11 @@ async fn suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
     Ok(read.collect())
 }
 
-/// Decides how commands run in a case: confined as the operator's settings say, but without network
-/// and without their writable folders, since a case must leave no traces; or not at all. With
-/// `may_be_unconfined` they run unconfined where they cannot be confined, unless the settings say
-/// `required`.
+/// Decides how cases run commands: confined by the operator's settings, but without network and
+/// without writable folders, because a case must leave no traces.
+///
+/// If `may_be_unconfined`, commands run unconfined where the settings turn confinement off or the
+/// machine cannot confine them, unless the settings say `required`.
 fn find_commands(config: &Config, may_be_unconfined: bool) -> anyhow::Result<Arc<FindCommands>> {
     let mut config: SandboxConfig = config.section()?;
     config.network = false;

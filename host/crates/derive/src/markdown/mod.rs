@@ -11,10 +11,11 @@ use pulldown_cmark::{BrokenLink, CodeBlockKind, CowStr, Event, Options, Parser, 
 use super::text::first_sentence;
 use writer::MarkdownWriter;
 
-/// Maximum length of a model's text that is processed, in bytes.
+/// Maximum length of the part of a model's text that is read, in bytes.
 const MAX_MODEL_BYTES: usize = 64 << 10;
 
-/// Markdown extensions that are parsed: a table for other Markdown readers must be one here too.
+/// Enabled Markdown extensions. Tables must be parsed here because other Markdown readers parse
+/// them, and would see a table where this parser sees plain text.
 const OPTIONS: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH);
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -22,14 +23,14 @@ pub(super) enum BlockKind {
     /// Text inside a section with its own heading: headings become bold lines.
     #[default]
     Plain,
-    /// The same, with code blocks that are Rust by default, as in rustdoc.
+    /// Like `Plain`, and code blocks without a language are Rust, as in rustdoc.
     Rust,
     /// Complete document: drops the title, keeps the other headings.
     Document,
 }
 
-/// Sanitizes documentation. Keeps complete blocks up to about `limit` bytes; a longer first block
-/// is cut.
+/// Sanitizes documentation. Keeps complete blocks up to about `limit` bytes; only a first block
+/// that is longer is cut inside.
 pub(super) fn render_prose(text: &str, kind: BlockKind, limit: usize) -> String {
     write_markdown(text, kind, limit).0
 }
@@ -44,7 +45,8 @@ pub fn render_summary(text: &str, limit: usize) -> (String, bool) {
 }
 
 fn write_markdown(text: &str, kind: BlockKind, limit: usize) -> (String, bool) {
-    // An unresolved `[`Name`]` is a rustdoc link to an item; its target is dropped.
+    // An unresolved `[`Name`]` is a rustdoc link to an item: treat it as a link with an empty
+    // target, which is dropped.
     let resolve = |link: BrokenLink<'_>| {
         let is_item = link.reference.starts_with('`');
         is_item.then_some((CowStr::Borrowed(""), CowStr::Borrowed("")))
@@ -53,8 +55,8 @@ fn write_markdown(text: &str, kind: BlockKind, limit: usize) -> (String, bool) {
     let mut writer = MarkdownWriter::new(kind);
     let mut end = 0;
     for event in parser {
-        // End of the last complete block before this event; a code block is written by a single
-        // event.
+        // `end` is the end of the last complete block before this event. A code block is written
+        // whole, at its closing event.
         end = writer.end;
         writer.write_event(event);
         if writer.out.len() > limit {
@@ -76,12 +78,12 @@ fn write_markdown(text: &str, kind: BlockKind, limit: usize) -> (String, bool) {
 
 /// Returns the first sentence of documentation as one line of Markdown, of about `limit` bytes.
 pub(super) fn first_line(text: &str, kind: BlockKind, limit: usize) -> String {
-    // Longer than any sentence; `render_prose` cuts at complete blocks.
+    // This limit exceeds any sentence; `render_prose` cuts only between blocks.
     let docs = render_prose(text, kind, 8 << 10);
     sentence_line(&docs, limit)
 }
 
-/// Returns the first sentence of sanitized documentation.
+/// Returns the first sentence of sanitized documentation, of about `limit` bytes.
 pub(super) fn sentence_line(docs: &str, limit: usize) -> String {
     let text = first_paragraph(docs).unwrap_or_default();
     let mut line = String::new();
@@ -97,7 +99,7 @@ pub(super) fn sentence_line(docs: &str, limit: usize) -> String {
         line.push_str(word);
     }
     if is_cut {
-        // Drop code that was cut in the middle.
+        // Drop inline code that was cut in the middle.
         if line.matches('`').count() % 2 == 1 {
             line.truncate(line.rfind('`').unwrap_or_default());
         }
@@ -106,7 +108,8 @@ pub(super) fn sentence_line(docs: &str, limit: usize) -> String {
     line
 }
 
-/// Returns the first block of text in sanitized documentation.
+/// Returns the first block of sanitized documentation that is plain text: no heading, list, quote,
+/// table or code.
 pub(super) fn first_paragraph(docs: &str) -> Option<&str> {
     let is_text = |block: &&str| {
         let is_other = block.starts_with(['#', '-', '>', '|']) || block.starts_with("```");
@@ -115,7 +118,7 @@ pub(super) fn first_paragraph(docs: &str) -> Option<&str> {
     docs.split("\n\n").find(is_text)
 }
 
-/// Whether a code block is Rust for rustdoc.
+/// Whether rustdoc treats a code block with this info string as Rust.
 fn is_rust(info: &str) -> bool {
     const OF_RUSTDOC: [&str; 8] = [
         "",
@@ -141,8 +144,8 @@ fn without_hidden_lines(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns the first Rust code block in documentation, if it is short enough to be shown
-/// completely.
+/// Returns the first Rust code block in documentation; `None` if it is empty or has more than
+/// `max_lines` lines.
 pub(super) fn first_example(text: &str, max_lines: usize) -> Option<String> {
     let mut code: Option<String> = None;
     for event in Parser::new_ext(text, OPTIONS) {

@@ -1,7 +1,7 @@
-//! Writes Markdown from a parser's events.
+//! Writes the events of a Markdown parser as Markdown again.
 //!
-//! Text is escaped, so that only structure from the parser's events becomes Markdown syntax. HTML
-//! and images are dropped, and links are kept only if they lead to a URL.
+//! Text is escaped, so that only the structure in the events becomes Markdown syntax. HTML and
+//! images are dropped, and a link is kept only if its target is a URL.
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
 
@@ -9,13 +9,14 @@ use super::super::text::{code_span, escape_markdown, fence_code, starts_with_mar
 use super::{BlockKind, is_rust, without_hidden_lines};
 use rind_lib::text::printable_text;
 
-/// Maximum depth of lists and quotes that are indented.
+/// Maximum depth of nested lists and quotes; deeper ones are not indented further.
 const MAX_DEPTH: usize = 6;
 
 /// Maximum length of inline code, in bytes.
 const MAX_CODE_BYTES: usize = 400;
 
-/// HTML tags that occur in Markdown documents; any other tag is treated as a generic type.
+/// HTML tags known to occur in Markdown documents. Any other tag is taken for a generic type such
+/// as `Vec<T>`.
 const TAGS: [&str; 26] = [
     "a", "b", "br", "center", "code", "dd", "details", "div", "dl", "dt", "em", "h1", "h2", "h3",
     "hr", "i", "img", "kbd", "p", "picture", "source", "span", "strong", "sub", "summary", "sup",
@@ -26,20 +27,20 @@ const TAGS: [&str; 26] = [
 pub(super) struct MarkdownWriter {
     kind: BlockKind,
     pub(super) out: String,
-    /// Prefixes of each line inside lists and quotes.
+    /// Prefixes that each line gets from the open lists and quotes, outermost first.
     prefixes: Vec<&'static str>,
-    /// Number of the next item of each open list, outermost first.
+    /// Number of the next item of each open list, outermost first; `None` for a bullet list.
     lists: Vec<Option<u64>>,
     /// Whether the next item is the first in its block.
     is_first_item: bool,
-    /// Language and text of an open code block.
+    /// Language and text so far of the open code block.
     code: Option<(String, String)>,
-    /// Byte offset of the open link in `out`, and its URL.
+    /// Byte offset in `out` at which the open link begins, and its URL.
     link: Option<(usize, String)>,
     /// Number of open HTML blocks, images and headings that are dropped.
     n_hidden: usize,
     is_in_heading: bool,
-    /// Number of open blocks.
+    /// Number of blocks that are open, one inside the other.
     depth: usize,
     /// Length of `out` at the end of the last complete block.
     pub(super) end: usize,
@@ -56,7 +57,8 @@ impl MarkdownWriter {
         }
     }
 
-    /// Cuts the first block: at the end of a word, and never inside code.
+    /// Cuts the output within its first block, at the end of a word; an open code block is closed
+    /// and open inline code is dropped.
     pub(super) fn cut_output(&mut self, limit: usize) {
         self.out.truncate(self.out.floor_char_boundary(limit));
         let run = self.out.len() - self.out.trim_start_matches('`').len();
@@ -88,8 +90,8 @@ impl MarkdownWriter {
                 None => self.write_text(&text),
             },
             Event::Code(text) => {
-                // `struct@Name` tells rustdoc which of several items to link to; show only the
-                // name.
+                // `struct@Name` tells rustdoc which of several items of a name to link to; show
+                // only the name.
                 let name = match text.split_once('@') {
                     Some((_, name)) if self.link.is_some() && self.kind == BlockKind::Rust => name,
                     _ => &*text,
@@ -222,7 +224,7 @@ impl MarkdownWriter {
             }
             _ => {}
         }
-        // Do not end after a heading, which would have no content.
+        // A heading does not count as the end of a block, because its content would be cut off.
         if self.depth == 0 && !matches!(tag, TagEnd::Heading(_)) {
             self.end = self.out.trim_end().len();
         }
@@ -272,8 +274,8 @@ impl MarkdownWriter {
         if is_start && starts_with_mark(&text) {
             self.out.push('\\');
         }
-        // The parser reports line breaks of the source as separate events. A line break inside a
-        // text comes from an entity such as `&#10;`.
+        // Line breaks of the source are separate events; a line break inside a text comes from an
+        // entity such as `&#10;` and would begin a new line here.
         self.out.push_str(&text.replace('\n', " "));
     }
 
@@ -317,7 +319,7 @@ impl MarkdownWriter {
     }
 }
 
-/// Whether a tag is HTML, as opposed to a generic type that was written without code markup.
+/// Whether a tag is HTML. Otherwise it is a generic type, written without code markup.
 fn is_html(tag: &str) -> bool {
     let inner = tag.trim_start_matches(['<', '/']);
     let end = inner

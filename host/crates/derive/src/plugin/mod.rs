@@ -19,10 +19,10 @@ pub use package::PluginPackage;
 use package::{CallExample, PackageCommand};
 use rind_lib::message::{EffectClass, ToolSpec};
 
-/// Maximum length of a tool's description in the list of all tools, in bytes.
+/// Maximum length of a description in the list of all tools, in bytes.
 const MAX_LINE_BYTES: usize = 300;
 
-/// Maximum length of a tool's description, in bytes.
+/// Maximum length of a description on a tool's own page, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 8 << 10;
 
 /// Maximum number of examples per tool.
@@ -269,7 +269,7 @@ fn requested_text(package: &PluginPackage) -> String {
     text
 }
 
-/// Lists the pages that no section mentions.
+/// Lists the pages in `references` that no section links to.
 fn more_references(body: &mut String, references: &BTreeMap<String, String>) {
     let pages = [
         ("settings.md", "its settings, which the operator changes"),

@@ -1,5 +1,5 @@
-//! Facts about a plugin for its skill. They are collected from the manifest and the loaded plugin,
-//! as plain data, so that the skill can be rendered in another process.
+//! Collects the facts about a plugin that its skill shows, from the manifest and the loaded plugin.
+//! They are plain data, so that the skill can be rendered in another process.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,7 +16,7 @@ use rind_lib::plugin::manifest::Manifest;
 /// Maximum size of an argument or result in an example, in bytes.
 const MAX_EXAMPLE_BYTES: usize = 2 << 10;
 
-/// Plugin that was loaded without any grants.
+/// Facts about a plugin that was loaded without any grants.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PluginPackage {
     pub(super) name: String,
@@ -25,18 +25,19 @@ pub struct PluginPackage {
     pub(super) side_effects: Vec<SideEffect>,
     pub(super) tools: Vec<ToolSpec>,
     pub(super) commands: Vec<PackageCommand>,
-    /// List items about its hooks.
+    /// List items that describe the plugin's hooks.
     pub(super) hooks: Vec<String>,
     /// Files of prompt templates.
     pub(super) prompts: Vec<String>,
-    /// Directories of the skills that it carries.
+    /// Directories of the skills that the plugin contains.
     pub(super) skills: Vec<String>,
-    /// Descriptions of the requested permissions, and of their combination.
+    /// Descriptions of the requested permissions. `together` describes what a dangerous combination
+    /// of them allows, if there is one.
     pub(super) permissions: Vec<String>,
     pub(super) together: Option<String>,
     /// Required plugins, with their version requirements.
     pub(super) dependencies: Vec<String>,
-    /// JSON Schema of its settings.
+    /// JSON Schema of the plugin's settings.
     pub(super) settings: Option<Value>,
     pub(super) examples: Vec<CallExample>,
     pub(super) readme: Option<String>,
@@ -49,7 +50,7 @@ pub(super) struct PackageCommand {
     pub(super) arguments: Option<Value>,
 }
 
-/// Call of a tool with its result, taken from a case.
+/// Call of a tool with its result, taken from a test case.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CallExample {
     pub(super) tool: String,
@@ -59,7 +60,8 @@ pub(super) struct CallExample {
 }
 
 impl PluginPackage {
-    /// Collects the facts. `manifest` is the author's own, and examples are taken from `cases`.
+    /// Collects the facts. `manifest` is the author's manifest; the examples are taken from
+    /// `cases`.
     pub fn new(
         manifest: &Manifest,
         loaded: &DecidedPlugin,
@@ -109,7 +111,7 @@ impl PluginPackage {
     }
 }
 
-/// Returns an example from a case in which the model calls a tool and the result is known.
+/// Returns an example from a test case in which the model calls a tool and the result is known.
 fn example_of_case(case: &PluginCase) -> Option<CallExample> {
     let call = case.given.tool.as_ref()?;
     let result = case.expect.results.as_ref()?.first()?;

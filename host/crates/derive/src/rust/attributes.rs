@@ -1,4 +1,5 @@
-//! Attributes of Rust items that matter to readers of the docs, and attributes that hide an item.
+//! Reads the attributes of Rust items: those that matter to readers of the docs, and those that
+//! hide an item.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +7,10 @@ use proc_macro2::TokenStream;
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Expr, ExprLit, Lit, Meta, MetaList, Path, Token};
 
-/// Separator between a trait and the condition under which a type implements it.
+/// Text between a trait and the condition under which a type implements the trait.
 pub(super) const CONDITION: &str = " with cfg(";
 
-/// Attributes about the use of an item.
+/// Attributes that tell callers how an item may be used.
 const MARKERS: [&str; 3] = ["deprecated", "must_use", "non_exhaustive"];
 
 pub(super) fn docs_of(attributes: &[Attribute]) -> String {
@@ -69,7 +70,7 @@ pub(super) fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Returns the conditions under which an item is compiled, as written.
+/// Returns the `cfg` conditions under which an item is compiled, as written.
 pub(super) fn cfg_conditions(attributes: &[Attribute]) -> Vec<String> {
     let conditions = attributes
         .iter()
@@ -80,7 +81,7 @@ pub(super) fn cfg_conditions(attributes: &[Attribute]) -> Vec<String> {
     conditions.collect()
 }
 
-/// Returns the derived traits, each with the condition of its derive, if any.
+/// Returns the derived traits, each with the condition of its `cfg_attr`, if any.
 pub(super) fn derived_traits(attributes: &[Attribute]) -> BTreeSet<String> {
     let mut traits = BTreeSet::new();
     for attribute in attributes {
@@ -116,7 +117,7 @@ fn derive_names(list: &MetaList) -> Vec<String> {
     names.collect()
 }
 
-/// Removes all attributes except docs, conditions, and those about the use of an item.
+/// Removes all attributes except docs, `cfg` conditions, and [`MARKERS`].
 pub(super) fn keep_docs(attributes: &mut Vec<Attribute>) {
     attributes.retain(|attribute| {
         let is_docs = matches!(&attribute.meta, Meta::NameValue(meta) if meta.path.is_ident("doc"));

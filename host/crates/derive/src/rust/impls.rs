@@ -1,6 +1,7 @@
-//! `impl` blocks: their type, the members that they add to it, and the trait that they implement.
+//! Reads `impl` blocks: their type, the members that they add to it, and the trait that they
+//! implement.
 //!
-//! A path is not resolved here; `read/attach.rs` finds the type that it refers to.
+//! Paths are not resolved here; `read/attach.rs` finds the types that they refer to.
 
 use syn::punctuated::Punctuated;
 use syn::{
@@ -12,7 +13,7 @@ use super::attributes::{CONDITION, cfg_conditions, is_hidden, is_test};
 use super::items::{SeenItem, no_block, print_item, see_item};
 use super::{ImplOutline, RustItemOutline};
 
-/// An `impl` block. `path` is the path of its type, relative to its module.
+/// `impl` block. `path` is the path of its type, relative to the module of the block.
 pub(super) struct ImplBlock {
     pub(super) path: Vec<String>,
     pub(super) gives: GivenMembers,
@@ -21,7 +22,7 @@ pub(super) struct ImplBlock {
 /// Members that an `impl` block adds to its type.
 pub(super) enum GivenMembers {
     Methods(ImplOutline),
-    /// Trait: its path, and its displayed form.
+    /// Implemented trait: its path, and the text to display.
     Trait(Vec<String>, String),
 }
 
@@ -102,13 +103,14 @@ fn path_names(path: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Whether the type is a generic parameter of the `impl` (a blanket implementation).
+/// Whether the type is a generic parameter of the `impl`, which is then a blanket implementation.
 fn is_parameter(item: &ItemImpl, path: &[String]) -> bool {
     let [name] = path else { return false };
     item.generics.type_params().any(|own| own.ident == name)
 }
 
-/// Whether the `impl` is for all arguments of the type, so that its header adds no information.
+/// Whether the `impl` applies to all arguments of its type, without bounds or concrete arguments,
+/// so that its header says no more than the name of the type.
 fn is_plain(item: &ItemImpl) -> bool {
     let is_free = |param: &GenericParam| match param {
         GenericParam::Type(own) => own.bounds.is_empty(),

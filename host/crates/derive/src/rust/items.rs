@@ -1,4 +1,4 @@
-//! Public items of Rust source: the signature without body and private fields, and the docs.
+//! Reads public items of Rust source: their signature and docs.
 //!
 //! The output is Rust source for readers, not for a compiler: bodies are omitted and private fields
 //! are removed.
@@ -15,18 +15,18 @@ use super::attributes::{
     cfg_conditions, derived_traits, docs_of, is_hidden, is_marker, is_test, keep_docs,
 };
 
-/// Maximum length of a constant's line for its value to be shown, in bytes.
+/// Maximum length of a constant's line that includes its value, in bytes.
 const MAX_CONSTANT_BYTES: usize = 120;
 
-/// Placeholder for an omitted body, until the item is printed.
+/// Identifier that stands for an omitted body until the item is printed; then it becomes `…`.
 const BODY: &str = "__body_that_is_left_out";
 
-/// Item from the perspective of other crates.
+/// Item as other crates see it.
 pub(super) enum SeenItem {
     Public(Box<RustItemOutline>),
     /// A type or trait of this name that other crates cannot use.
     Private(String),
-    /// An item without a name that other crates can use.
+    /// Item that other crates cannot use, and that is not a type or trait.
     Nothing,
 }
 
@@ -68,8 +68,8 @@ pub(super) fn see_item(mut item: Item) -> SeenItem {
     }
 }
 
-/// Takes the attributes of an item, leaving its markers, and copies its name and visibility. The
-/// visibility of a macro depends on its attributes.
+/// Takes the attributes out of an item, except the markers of its use, and returns them with its
+/// name and visibility. The visibility is `None` for a macro, which is public by its attributes.
 fn item_head(item: &mut Item) -> Option<(Vec<Attribute>, String, Option<Visibility>)> {
     let (attributes, name, vis) = match item {
         Item::Const(own) => (&mut own.attrs, &own.ident, Some(&own.vis)),
@@ -95,7 +95,7 @@ fn item_head(item: &mut Item) -> Option<(Vec<Attribute>, String, Option<Visibili
     Some((all, name.to_string(), vis.cloned()))
 }
 
-/// Returns kind, name and signature of a public item.
+/// Returns the kind, name and signature of a public item.
 fn describe_item(
     item: Item,
     attributes: &[Attribute],
@@ -146,8 +146,8 @@ fn describe_item(
     })
 }
 
-/// Returns kind and name of a function. A procedural macro has the kind and the name that callers
-/// use.
+/// Returns the kind and name of a function. For a procedural macro, these are the kind and name
+/// that its callers use.
 fn kind_of_function(attributes: &[Attribute], signature: &Signature) -> (&'static str, String) {
     let name = signature.ident.to_string();
     for attribute in attributes {
@@ -174,8 +174,8 @@ fn kind_of_function(attributes: &[Attribute], signature: &Signature) -> (&'stati
     ("function", name)
 }
 
-/// Removes the bodies and hidden items of a trait. A provided method keeps a placeholder body,
-/// because implementers need not write it.
+/// Removes the bodies and hidden items of a trait. A provided method keeps a placeholder as its
+/// body, which shows that implementers need not write the method.
 fn only_signatures(item: &mut ItemTrait) {
     let body = syn::Ident::new(BODY, Span::call_site());
     item.items.retain_mut(|inner| {
@@ -197,7 +197,7 @@ fn only_signatures(item: &mut ItemTrait) {
     });
 }
 
-/// Replaces each body placeholder by `{ … }`.
+/// Replaces each body placeholder with `…`.
 fn without_bodies(text: &str) -> String {
     let mut parts = text.split(BODY);
     let mut whole = parts.next().unwrap_or_default().to_owned();
@@ -209,7 +209,7 @@ fn without_bodies(text: &str) -> String {
     whole
 }
 
-/// Removes hidden variants. Returns whether there were any.
+/// Removes hidden variants. Returns whether any were removed.
 fn public_variants(item: &mut ItemEnum) -> bool {
     let n_before = item.variants.len();
     let all = std::mem::take(&mut item.variants);
@@ -225,7 +225,8 @@ fn public_variants(item: &mut ItemEnum) -> bool {
     item.variants.len() < n_before
 }
 
-/// Removes private and hidden fields; of a tuple, their types. Returns whether there were any.
+/// Removes private and hidden fields; in a tuple, only their types. Returns whether any were
+/// removed.
 fn public_fields(fields: &mut Fields) -> bool {
     let is_public =
         |field: &Field| matches!(field.vis, Visibility::Public(_)) && !is_hidden(&field.attrs);

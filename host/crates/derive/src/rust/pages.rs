@@ -1,4 +1,4 @@
-//! Pages of a crate: one per module, with its items.
+//! Renders the pages of a crate: one per module, with its items.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub(super) fn write_modules(
 fn module_line(module: &ModuleOutline, docs: &str, file: &str) -> String {
     let is_root = !module.path.contains("::");
     let about = match (is_root, &module.made_by) {
-        // The introduction already contains the docs of the root.
+        // The introduction already shows the docs of the root module.
         (true, _) => "the root of the crate".to_owned(),
         (false, Some(made_by)) => match &module.wit {
             Some(wit) => sentence_line(wit, MAX_LINE_BYTES)
@@ -77,7 +77,7 @@ fn module_line(module: &ModuleOutline, docs: &str, file: &str) -> String {
             ),
         }));
     } else if parts.is_empty() && n_other > 0 {
-        // Names that are only mentioned are listed on the page.
+        // Only count the names from elsewhere; the module's page lists them.
         parts.push(format!("{} from elsewhere", count_words(n_other, "name")));
     }
     let n_more = parts.len().saturating_sub(MAX_NAMES);
@@ -94,7 +94,7 @@ fn module_line(module: &ModuleOutline, docs: &str, file: &str) -> String {
     format!("- [{path}](references/{file}){colon}{about}{names}\n")
 }
 
-/// Returns the displayed path that names come from; an empty path stands for other crates.
+/// Formats the path that names come from; an empty path means other crates.
 fn page_place(path: &str) -> String {
     match path {
         "" => "other crates".to_owned(),
@@ -116,7 +116,7 @@ fn names_of(from: &ReexportedNames, with_conditions: bool) -> Vec<String> {
     names.collect()
 }
 
-/// Describes the conditions under which an item is compiled.
+/// Describes in words the conditions under which an item is compiled.
 fn in_words(conditions: &[String]) -> String {
     let each = conditions.iter().map(|one| {
         let feature = one
@@ -131,7 +131,7 @@ fn in_words(conditions: &[String]) -> String {
     format!("with {} only", each.collect::<Vec<_>>().join(" and "))
 }
 
-/// Writes the conditions as a sentence; nothing for an item without conditions.
+/// Writes the conditions of an item as a sentence, if it has any.
 fn write_conditions(all: &[String], page: &mut String) {
     if !all.is_empty() {
         let words = in_words(all);
@@ -266,7 +266,7 @@ fn write_traits<'a>(traits: impl Iterator<Item = &'a String>, page: &mut String)
     }
 }
 
-/// Writes methods, below the header of their `impl` if that says more than the type.
+/// Writes methods, below the header of their `impl` if there is one.
 fn write_impls(all: &[ImplOutline], page: &mut String) {
     for block in all {
         if let Some(header) = &block.header {

@@ -47,7 +47,7 @@ fn refuse_source(path: impl Into<String>, why: impl Into<String>) -> SourceError
     }
 }
 
-/// Files of one directory, read within limits.
+/// Directory of a package, whose files are read within limits.
 struct SourceFolder {
     dir: Dir,
     n_files: usize,
@@ -123,8 +123,8 @@ impl SourceFolder {
         self.dir.metadata(path).is_ok_and(|found| found.is_dir())
     }
 
-    /// Returns the sorted names in a directory, with whether each is a directory. Symlinks to
-    /// directories are not followed.
+    /// Returns the names in a directory in order, each with whether it is a directory. A symlink to
+    /// a directory does not count as one.
     fn list_names(&self, path: &str) -> Result<Vec<(String, bool)>, SourceError> {
         let shown = if path.is_empty() { "." } else { path };
         let failed = |error: io::Error| refuse_source(shown, error.to_string());

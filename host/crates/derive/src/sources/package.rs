@@ -13,12 +13,12 @@ use crate::SourceHash;
 use crate::rust::{CrateFiles, CratePackage};
 use crate::wit::WitFiles;
 
-/// Maximum number of parent directories that are searched for the workspace.
+/// Maximum number of parent directories searched for the workspace's manifest.
 const MAX_ABOVE: usize = 8;
 
 pub struct CrateSource {
     pub package: CratePackage,
-    /// Sources; `None` for a package without a library.
+    /// Sources of the library; `None` for a package without a library.
     pub files: Option<CrateFiles>,
     pub hash: SourceHash,
 }
@@ -129,7 +129,7 @@ pub fn read_crate(path: &Path) -> Result<CrateSource, SourceError> {
     })
 }
 
-/// Checks a name like Cargo does, because the name is used in headings.
+/// Checks that a name is valid for Cargo, because headings contain it.
 fn check_name(name: &str) -> Result<(), SourceError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     match (1..=64).contains(&name.len()) && name.chars().all(is_plain) {
@@ -143,7 +143,7 @@ fn check_name(name: &str) -> Result<(), SourceError> {
     }
 }
 
-/// Normalizes a path inside the package's directory; `None` for a path outside of it.
+/// Normalizes a path inside the package's directory; `None` if it leads outside.
 fn path_within(path: &str) -> Option<String> {
     let names: Vec<&str> = path
         .split('/')
@@ -153,7 +153,7 @@ fn path_within(path: &str) -> Option<String> {
     is_within.then(|| names.join("/"))
 }
 
-/// Reads the files that may contain the modules of a library.
+/// Reads all files that may be modules of a library.
 fn read_sources(
     folder: &mut SourceFolder,
     root: String,
@@ -174,8 +174,7 @@ fn read_sources(
     })
 }
 
-/// Reads the directory `wit` of a crate, which may be a symlink to a directory in the same
-/// workspace.
+/// Reads the directory `wit` of a crate. It may be a symlink to a directory in the same workspace.
 fn wit_beside(path: &Path, workspace: &Path) -> Option<WitFiles> {
     let own = path.join("wit").canonicalize().ok()?;
     let mut folder = Some(own)
@@ -185,9 +184,9 @@ fn wit_beside(path: &Path, workspace: &Path) -> Option<WitFiles> {
     (!files.main.is_empty()).then_some(files)
 }
 
-/// Returns the values that packages inherit from the workspace, and the workspace's directory, from
-/// the nearest manifest above that defines a workspace. Without a workspace, returns the package's
-/// own directory.
+/// Returns the `[workspace.package]` values that a package may inherit, and the directory of the
+/// workspace. Both are from the nearest manifest, the package's own or above, that defines a
+/// workspace. Without one, returns no values and the package's own directory.
 fn find_workspace(path: &Path, manifest: &Table) -> (Table, PathBuf) {
     let shared = |manifest: &Table| {
         let workspace = manifest.get("workspace")?.as_table()?;

@@ -14,7 +14,7 @@ pub struct WitSource {
     pub hash: SourceHash,
 }
 
-/// Whether a directory is a WIT package: it contains WIT files.
+/// Whether a directory directly contains WIT files, and so is a WIT package.
 pub fn has_wit(folder: &Path) -> bool {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries

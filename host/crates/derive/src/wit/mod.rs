@@ -1,8 +1,7 @@
 //! Derives the skill of a WIT package or of a component: its worlds, and its interfaces with
 //! functions, types and docs.
 //!
-//! `read` parses the package or component into an outline, and this module renders it, with the
-//! functions and types of each interface.
+//! `read` parses the package or component into an outline; this module renders the outline.
 
 mod read;
 
@@ -33,19 +32,19 @@ pub struct WitFiles {
 }
 
 impl WitFiles {
-    /// Returns all files as path and text.
+    /// Returns the path and text of every file.
     pub(crate) fn all(&self) -> impl Iterator<Item = &(String, String)> {
         self.main.iter().chain(self.dependencies.iter().flatten())
     }
 }
 
-/// Outline of a package for a reader of its docs.
+/// Worlds and interfaces of a package, for readers of its docs.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct WitOutline {
     /// Name with namespace, for example `wasi:http`; the file name for a component.
     pub(crate) name: String,
     pub(crate) version: Option<String>,
-    /// Whether this is a component, so that the interfaces are its exports.
+    /// Whether this is a component, whose interfaces are its exports.
     pub(crate) is_component: bool,
     docs: String,
     worlds: Vec<WorldOutline>,
@@ -64,7 +63,7 @@ struct WorldOutline {
 struct InterfaceOutline {
     name: String,
     docs: String,
-    /// Names that are imported with `use`, by the interface that they come from.
+    /// Names imported with `use`, by the interface that they come from.
     uses: BTreeMap<String, Vec<String>>,
     types: Vec<WitItemOutline>,
     functions: Vec<WitItemOutline>,
@@ -77,7 +76,7 @@ struct WitItemOutline {
     text: String,
 }
 
-/// Interfaces of a package, for the modules of a crate that a macro generates from them.
+/// Interfaces of a package, from which a macro generates modules of a crate.
 pub(crate) struct WitInterfaces(WitOutline);
 
 impl WitInterfaces {
@@ -89,8 +88,8 @@ impl WitInterfaces {
         read_package(files).map(Self)
     }
 
-    /// Describes an interface with Rust names; `None` if it is not in this package. The arguments
-    /// are the names of the generated module.
+    /// Describes an interface, with its names in Rust form; `None` if the package does not have it.
+    /// The arguments are the three names in the path of the generated module.
     pub(crate) fn interface_text(
         &self,
         namespace: &str,
@@ -109,8 +108,7 @@ impl WitInterfaces {
     }
 }
 
-/// Derives the skill of a package or component. `readme` is the text of its README, if there is
-/// one.
+/// Derives the skill of a package or component. `readme` is the text of the package's README.
 pub(crate) fn draft_wit_skill(outline: &WitOutline, readme: Option<&str>) -> SkillDraft {
     let WitOutline { name, version, .. } = outline;
     let kind = if outline.is_component {

@@ -1,6 +1,5 @@
-//! Parses WIT with the parser that wasmtime's macros also use. The input is text only, and this
-//! code runs in a separate process: a parser cannot be interrupted while it processes untrusted
-//! text.
+//! Parses WIT with the parser that wasmtime's macros also use. The input is plain text, because
+//! this code runs in a separate process: a parser of untrusted text cannot be interrupted.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +16,7 @@ use super::{InterfaceOutline, WitFiles, WitItemOutline, WitOutline, WorldOutline
 /// Parses a package.
 ///
 /// # Errors
-/// The files are not valid WIT, or name a package that is not among them.
+/// The files are not valid WIT, or refer to a package that is not among them.
 pub(crate) fn read_package(files: &WitFiles) -> Result<WitOutline, String> {
     let main = parse_group(&files.main)?;
     let dependencies: Result<Vec<_>, String> = files
@@ -92,9 +91,9 @@ pub(crate) fn read_component(name: &str, bytes: &[u8]) -> Result<WitOutline, Str
     })
 }
 
-/// Checks that a WIT world can express a component's outermost imports and exports. The parser
-/// assumes this of every valid component, and panics if a function has the name of an interface, or
-/// if a name is a URL, a digest or a dependency.
+/// Checks that a WIT world can express the outermost imports and exports of a component. The parser
+/// assumes that without a check, and panics if a function has the name of an interface, or if a
+/// name is a URL, a digest or a dependency.
 fn check_names(bytes: &[u8]) -> Result<(), String> {
     let refuse = |side: &str, name: &str| {
         let name = rind_lib::text::clean_line(name, 100);
@@ -132,11 +131,12 @@ fn check_names(bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a name is the name of an interface and belongs to an instance, or is a plain name.
+/// Whether WIT can express an import or export: a plain name, or the name of an interface if it is
+/// an instance.
 fn is_describable(name: &str, is_instance: bool) -> bool {
     match name {
-        // `url=<…>`, `locked-dep=<…>` and `integrity=<…>`; names of resource functions begin with
-        // `[…]`.
+        // Reject `url=<…>`, `locked-dep=<…>` and `integrity=<…>`. Names of resource functions begin
+        // with `[…]` and count as plain.
         name if name.contains(['=', '<']) => false,
         name if name.contains([':', '/']) => is_instance,
         _ => true,
@@ -157,7 +157,7 @@ fn docs_text(docs: &Docs) -> String {
 
 struct WitReader<'a> {
     resolve: &'a Resolve,
-    /// Package whose interfaces are displayed by their short names.
+    /// Package whose interfaces are shown by their short names.
     own: Option<PackageId>,
 }
 
@@ -196,7 +196,7 @@ impl WitReader<'_> {
         }
     }
 
-    /// Returns the name of an interface, with its package unless that is the package being read.
+    /// Returns the name of an interface, prefixed with its package unless that is `own`.
     fn name_of(&self, id: InterfaceId) -> String {
         let interface = &self.resolve.interfaces[id];
         let name = interface.name.as_deref().unwrap_or("(inline)");
@@ -251,7 +251,7 @@ impl WitReader<'_> {
         }
     }
 
-    /// Returns the interface that a type is imported from with `use`, and its name there.
+    /// Returns the interface from which a type is imported with `use`, and the type's name there.
     fn used_type(&self, id: TypeId) -> Option<(String, String)> {
         let TypeDefKind::Type(Type::Id(target)) = self.resolve.types[id].kind else {
             return None;
@@ -327,7 +327,7 @@ impl WitReader<'_> {
         }
     }
 
-    /// Formats parameters and result. The receiver of a method is omitted.
+    /// Formats the parameters and the result of a function. The receiver of a method is omitted.
     fn render_signature(&self, function: &Function, of_resource: bool) -> String {
         let is_method = matches!(
             function.kind,
@@ -386,7 +386,7 @@ impl WitReader<'_> {
         name.to_owned()
     }
 
-    /// Formats the definition that an alias refers to.
+    /// Formats the definition behind an alias.
     fn render_definition(&self, ty: &TypeDef) -> String {
         match &ty.kind {
             TypeDefKind::Record(_)
@@ -398,7 +398,8 @@ impl WitReader<'_> {
     }
 
     fn render_anonymous(&self, ty: &TypeDef, depth: usize) -> String {
-        // The parser allows a hundred levels; a component may have more.
+        // Stop at this depth: the parser allows a hundred levels in WIT, but a component may have
+        // more.
         if depth > 120 {
             return "…".to_owned();
         }

@@ -1,9 +1,10 @@
-//! The JSON between the program and a module that runs inside an agent (OpenCode, pi). Both sides
-//! are Rind's own.
+//! JSON protocol between the hook program and the module that `install` writes into an agent
+//! (OpenCode, pi). Rind defines both sides.
 //!
-//! The module sends `session`, `folder`, and `id`, `tool`, `args`, `texts`, `failed` or `prompt`. The
-//! answer has `v: 1` and either `refuse` with a reason, or `pass: true`, which `ask`, `args`, `texts`,
-//! `prompt` and `notes` may accompany. The module takes everything else for a refusal.
+//! The request of the module has `session`, `folder`, and `id`, `tool`, `args`, `texts`, `failed`
+//! or `prompt`, depending on the event. The answer of the program has `v: 1` and either `refuse`
+//! with a reason, or `pass: true`, optionally with `ask`, `args`, `texts`, `prompt` and `notes`.
+//! The module treats any other answer as a refusal.
 
 use rind_lib::host::ForeignVerdict;
 use serde_json::{Map, Value, json};
@@ -22,11 +23,11 @@ const FIELDS: CallFields = CallFields {
     input: "args",
 };
 
-/// Field of the texts of a result.
+/// Field with the texts of a tool's result.
 const TEXTS: &str = "texts";
 
-/// Splits a call of the agent that changes several files into one call per file; empty for any
-/// other call.
+/// Splits a tool call that changes several files into one call per file. Returns an empty list for
+/// any other call.
 pub(super) type SplitCall =
     fn(tool: &str, input: &Value, event: &HookEvent) -> Result<Vec<OwnCall>, String>;
 

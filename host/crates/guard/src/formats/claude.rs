@@ -1,7 +1,7 @@
 //! Hooks of Claude Code: JSON on standard input, a JSON object on standard output.
 //!
-//! A pass is silent, and never `allow`: that would spare the question that Claude Code asks
-//! itself. Changed arguments come without a decision too.
+//! A pass is an empty answer, never `allow`: `allow` would skip Claude Code's own permission
+//! prompt. For the same reason, changed arguments are sent without a decision.
 
 use rind_lib::host::ForeignVerdict;
 use rind_lib::message::EffectClass;
@@ -17,7 +17,7 @@ use crate::event::{HookAct, HookEvent, folder_of, needed_name, needed_value};
 use crate::result::ResultTexts;
 use crate::tools::{ToolRow, own_call};
 
-/// Claude Code.
+/// Hook format of Claude Code.
 pub(crate) struct ClaudeFormat;
 
 pub(super) const FIELDS: CallFields = CallFields {
@@ -26,10 +26,10 @@ pub(super) const FIELDS: CallFields = CallFields {
     input: "tool_input",
 };
 
-/// Field of a result.
+/// Field with the result of a call.
 const RESULT: &str = "tool_response";
 
-/// Event of a call that failed, whose text is under `error`.
+/// Event of a failed call. Its payload has the error text under `error`.
 const FAILURE: &str = "PostToolUseFailure";
 
 pub(super) const ROWS: &[ToolRow] = &[
@@ -91,7 +91,7 @@ pub(super) const ROWS: &[ToolRow] = &[
     },
 ];
 
-/// Reads the payload of Claude Code or Codex: their fields are the same.
+/// Reads the payload of Claude Code or Codex, whose fields are the same.
 pub(super) fn read_event(
     rows: &[ToolRow],
     point: GuardPoint,
@@ -100,7 +100,7 @@ pub(super) fn read_event(
     let session = needed_name(payload, "session_id")?;
     let folder = folder_of(payload, "cwd");
     let act = match point {
-        // A prompt may be an image alone.
+        // The text may be empty, because a prompt may consist of an image only.
         GuardPoint::TurnStart => {
             let prompt = needed_value(payload, "prompt")?.as_str();
             HookAct::Prompt(prompt.ok_or("`prompt` is not a text")?.to_owned())
@@ -134,7 +134,7 @@ pub(super) fn read_event(
     })
 }
 
-/// Writes the part of an answer that is for one event.
+/// Writes `hookSpecificOutput` for an event; writes nothing if `fields` is empty.
 pub(super) fn specific(event: &str, mut fields: Map<String, Value>) -> HookAnswer {
     if fields.is_empty() {
         return HookAnswer::silent();
@@ -148,7 +148,7 @@ pub(super) fn refuse_prompt(why: &str) -> HookAnswer {
     HookAnswer::json(&json!({"decision": "block", "reason": reason_text(why)}))
 }
 
-/// Writes a verdict about a prompt, for Claude Code and Codex.
+/// Writes the verdict for a prompt, for Claude Code and Codex.
 pub(super) fn write_prompt(verdict: &ForeignVerdict, title: &str) -> HookAnswer {
     if changed_prompt(verdict).is_some() {
         let why = format!(
@@ -205,7 +205,7 @@ impl AgentFormat for ClaudeFormat {
                 else {
                     return HookAnswer::silent();
                 };
-                // The text of a failed call cannot be changed.
+                // A hook cannot change the text of a failed call.
                 if *is_error {
                     return specific(FAILURE, fields);
                 }
@@ -239,8 +239,8 @@ impl AgentFormat for ClaudeFormat {
     }
 }
 
-/// Writes a result with its texts withheld, in the format of the tool, because the agent ignores
-/// other formats.
+/// Replaces the texts of a result with the reason and keeps the structure of the result, because
+/// the agent ignores a result of another structure.
 fn withheld_result(payload: &Value, reason: &str) -> HookAnswer {
     let result = payload.get(RESULT).unwrap_or(&Value::Null);
     let text = format!("[the result was withheld: {reason}]");

@@ -1,8 +1,8 @@
-//! Hooks of Codex: the fields of Claude Code with other powers.
+//! Hooks of Codex: the same fields as Claude Code, with other effects.
 //!
-//! A refusal is exit code 2 with the reason on standard error. `ask` would run the call. Changed
-//! arguments are obeyed only beside `allow`. The result of a call is replaced by the reason of a
-//! `block`.
+//! A refusal is exit code 2 with the reason on standard error. `ask` is never sent, because Codex
+//! would run the call. Codex uses changed arguments only if the decision is `allow`. A `block`
+//! after a call replaces the result with the reason.
 
 use rind_lib::host::ForeignVerdict;
 use rind_lib::message::EffectClass;
@@ -16,10 +16,10 @@ use crate::event::{HookAct, HookEvent};
 use crate::patch::patch_calls;
 use crate::tools::ToolRow;
 
-/// Codex.
+/// Hook format of Codex.
 pub(crate) struct CodexFormat;
 
-/// Tool whose `command` is a patch.
+/// Tool whose argument `command` is a patch.
 const PATCH: &str = "apply_patch";
 
 const ROWS: &[ToolRow] = &[
@@ -98,8 +98,8 @@ impl AgentFormat for CodexFormat {
     }
 }
 
-/// Writes the answer that replaces a result. The reason must not be empty, because Codex would then
-/// ignore the answer and keep the result.
+/// Writes the answer that replaces a result with `text`. An empty reason becomes `[empty]`, because
+/// Codex ignores an answer without a reason and keeps the result.
 fn replaced_result(text: &str, notes: Option<String>) -> HookAnswer {
     let text = if text.trim().is_empty() {
         "[empty]"

@@ -1,7 +1,7 @@
-//! Hooks of goose: a call can be refused, and nothing else.
+//! Hooks of goose, which can refuse a call but change nothing.
 //!
-//! Goose reads decisions from standard output and treats any other output as no decision, so a pass
-//! is written explicitly.
+//! goose reads the decision from standard output and treats any other output as a missing decision,
+//! so a pass is written explicitly as `allow`.
 
 use rind_lib::host::ForeignVerdict;
 use rind_lib::message::EffectClass;
@@ -13,7 +13,7 @@ use crate::answer::HookAnswer;
 use crate::event::{HookAct, HookEvent, folder_of, needed_name};
 use crate::tools::{ToolRow, own_call};
 
-/// goose.
+/// Hook format of goose.
 pub(crate) struct GooseFormat;
 
 const FIELDS: CallFields = CallFields {
@@ -63,7 +63,7 @@ impl AgentFormat for GooseFormat {
     fn read(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String> {
         let folder = folder_of(payload, "working_dir");
         let tool = needed_name(payload, FIELDS.tool)?;
-        // Versions before 1.48 send no id.
+        // goose before 1.48 sends no id.
         let id = match payload.get(FIELDS.id) {
             None | Some(Value::Null) => format!("goose_{}", rind_lib::clock::new_id()),
             Some(_) => needed_name(payload, FIELDS.id)?,
@@ -117,7 +117,8 @@ impl AgentFormat for GooseFormat {
     fn refuse(&self, point: GuardPoint, _: Option<&Value>, why: &str) -> HookAnswer {
         match point {
             GuardPoint::PreTool => HookAnswer::refusal(why),
-            // The event can refuse nothing, and another exit code would only be logged.
+            // A hook at this event cannot refuse, and goose would only log an exit code other than
+            // 0.
             _ => HookAnswer::silent(),
         }
     }

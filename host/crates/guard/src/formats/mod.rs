@@ -1,8 +1,8 @@
-//! Formats of the agents' hooks: one file for each agent.
+//! Hook formats of the agents, one file per agent.
 //!
-//! A format reads the payload of the agent, and writes a verdict in the form that the agent obeys. Where
-//! the agent has no form for a part of the verdict, the answer is a refusal, or nothing where the
-//! event cannot refuse.
+//! A format reads an agent's payload and writes a verdict in the agent's format. If the agent's
+//! format cannot express a part of the verdict, the answer is a refusal, or empty where the event
+//! cannot refuse.
 
 mod bridged;
 mod claude;
@@ -31,12 +31,12 @@ pub(crate) use goose::GooseFormat;
 pub(crate) use opencode::OpenCodeFormat;
 pub(crate) use pi::PiFormat;
 
-/// The JSON of one agent's hooks.
+/// Hook format of one agent: converts the JSON that the agent passes to a hook, and the answer.
 pub(crate) trait AgentFormat: Sync {
-    /// Reads the payload of the agent.
+    /// Parses the payload that the agent passed to its hook at `point`.
     fn read(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String>;
 
-    /// Writes a verdict without a refusal.
+    /// Writes the answer for a verdict that does not refuse.
     fn write(
         &self,
         point: GuardPoint,
@@ -45,12 +45,13 @@ pub(crate) trait AgentFormat: Sync {
         verdict: &ForeignVerdict,
     ) -> HookAnswer;
 
-    /// Writes a refusal; `None` for a payload that could not be read.
+    /// Writes the answer for a refusal with the reason `why`. `payload` is `None` if it could not
+    /// be parsed.
     fn refuse(&self, point: GuardPoint, payload: Option<&Value>, why: &str) -> HookAnswer;
 }
 
 impl dyn AgentFormat {
-    /// Writes any verdict.
+    /// Writes the answer for a verdict, which may be a refusal.
     pub(crate) fn answer(
         &self,
         point: GuardPoint,
@@ -65,22 +66,24 @@ impl dyn AgentFormat {
     }
 }
 
-/// Names of the fields in which an agent sends a tool call.
+/// Names of the payload fields in which an agent passes a tool call.
 struct CallFields {
     id: &'static str,
     tool: &'static str,
     input: &'static str,
 }
 
-/// Input of a call of an agent.
+/// Returns the arguments of the tool call in an agent's payload.
 fn input_of<'a>(payload: &'a Value, fields: &CallFields) -> &'a Value {
     payload.get(fields.input).unwrap_or(&Value::Null)
 }
 
-/// Returns the agent's arguments with the changes of a verdict; `None` without a change.
+/// Returns the arguments of the agent's call with the changes of the verdict; `None` if the verdict
+/// changes no arguments.
 ///
 /// # Errors
-/// The change cannot be said in the agent's arguments.
+/// The call changes several files, so a change of one part cannot be expressed in the agent's
+/// arguments.
 fn changed_input(
     rows: &[ToolRow],
     (payload, fields): (&Value, &CallFields),
@@ -106,7 +109,7 @@ fn changed_input(
     )))
 }
 
-/// Returns the content of a result as a verdict leaves it; `None` without a change.
+/// Returns the new content of a result; `None` if the verdict does not change the result.
 fn changed_content(verdict: &ForeignVerdict) -> Option<&Parts> {
     match &verdict.changed {
         Some(ForeignChange::Content(content)) => Some(content),
@@ -114,7 +117,7 @@ fn changed_content(verdict: &ForeignVerdict) -> Option<&Parts> {
     }
 }
 
-/// Returns the text of a prompt as a verdict leaves it; `None` without a change.
+/// Returns the new text of a prompt; `None` if the verdict does not change the prompt.
 fn changed_prompt(verdict: &ForeignVerdict) -> Option<&str> {
     match &verdict.changed {
         Some(ForeignChange::Prompt(text)) => Some(text),
@@ -122,12 +125,12 @@ fn changed_prompt(verdict: &ForeignVerdict) -> Option<&str> {
     }
 }
 
-/// Texts of plugins for the model, as one; `None` without one.
+/// Joins the notes of plugins for the model into one text; `None` if there are none.
 fn joined_notes(verdict: &ForeignVerdict) -> Option<String> {
     (!verdict.notes.is_empty()).then(|| verdict.notes.join("\n"))
 }
 
-/// Reads a call that has run.
+/// Creates the event for a call that has run, with its result.
 fn result_act(
     rows: &[ToolRow],
     (id, tool): (String, &str),

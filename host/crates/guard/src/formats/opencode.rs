@@ -1,4 +1,4 @@
-//! Hooks of OpenCode, through the module that `install` writes.
+//! Hooks of OpenCode, called by the module that `install` writes.
 
 use rind_lib::host::ForeignVerdict;
 use rind_lib::message::EffectClass;
@@ -12,7 +12,7 @@ use crate::event::{HookEvent, OwnCall};
 use crate::patch::patch_calls;
 use crate::tools::ToolRow;
 
-/// OpenCode.
+/// Hook format of OpenCode.
 pub(crate) struct OpenCodeFormat;
 
 const ROWS: &[ToolRow] = &[
@@ -73,7 +73,7 @@ const ROWS: &[ToolRow] = &[
     },
 ];
 
-/// Tools whose `patchText` changes several files.
+/// Tools whose argument `patchText` is a patch, which may change several files.
 const PATCHES: &[&str] = &["apply_patch", "patch"];
 
 fn split_call(tool: &str, input: &Value, event: &HookEvent) -> Result<Vec<OwnCall>, String> {

@@ -1,4 +1,4 @@
-//! Events of pi, through the extension that `install` writes.
+//! Events of pi, sent by the extension that `install` writes.
 
 use rind_lib::host::ForeignVerdict;
 use rind_lib::message::EffectClass;
@@ -11,7 +11,7 @@ use crate::answer::HookAnswer;
 use crate::event::{HookEvent, OwnCall};
 use crate::tools::{ToolRow, own_path};
 
-/// pi.
+/// Hook format of pi.
 pub(crate) struct PiFormat;
 
 const ROWS: &[ToolRow] = &[
@@ -68,10 +68,10 @@ const ROWS: &[ToolRow] = &[
     },
 ];
 
-/// Maximum number of replacements of an edit.
+/// Maximum number of replacements in one edit call.
 const MAX_EDITS: usize = 200;
 
-/// Splits an edit with several replacements.
+/// Splits an edit call with several replacements into one call per replacement.
 fn split_call(tool: &str, input: &Value, event: &HookEvent) -> Result<Vec<OwnCall>, String> {
     let edits = input.get("edits").and_then(Value::as_array);
     let path = input.get("path").and_then(Value::as_str);

@@ -1,4 +1,4 @@
-//! Translation of recorded exchanges, in both directions.
+//! Tests that recorded payloads are read and verdicts are written correctly for each agent.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ fn recorded(name: &str) -> Vec<u8> {
     std::fs::read(folder.join(format!("{name}.json"))).unwrap()
 }
 
-/// Answers the recorded payload of an agent with this verdict.
+/// Answers a recorded payload of an agent with the given verdict.
 fn answer(
     agent: GuardedAgent,
     point: GuardPoint,
@@ -39,7 +39,7 @@ fn changed(change: ForeignChange) -> ForeignVerdict {
     }
 }
 
-/// Whether an agent refuses a call after this answer.
+/// Whether the agent would refuse the call after reading this answer.
 fn is_refusal(agent: GuardedAgent, answer: &HookAnswer) -> bool {
     let code = i32::from(answer.code);
     let outcome = crate::read_outcome(agent, Some(code), &answer.stdout, &answer.stderr);
@@ -52,7 +52,7 @@ fn a_pass_never_allows_what_the_agent_would_ask_about() {
         let passed = answer(agent, GuardPoint::PreTool, "", &ForeignVerdict::default());
         let expected = match agent {
             GuardedAgent::ClaudeCode | GuardedAgent::Codex => "",
-            // The only words that goose takes for a pass besides silence.
+            // goose treats only `allow` and an empty output as a pass.
             GuardedAgent::Goose => r#"{"decision":"allow"}"#,
             GuardedAgent::OpenCode | GuardedAgent::Pi => r#"{"pass":true,"v":1}"#,
         };

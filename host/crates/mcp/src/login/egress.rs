@@ -1,9 +1,10 @@
-//! Requests of logins: each leaves through an egress that reaches the host of its address and no
-//! other, so a redirect to another host is refused.
+//! HTTP requests of logins. The egress of each request allows only the host of its URL, so a
+//! redirect to another host is refused.
 //!
-//! The addresses are named by a server that nobody trusts yet, so they must not lead to the network
-//! of the operator: only `https` to public addresses, and where the server itself is on this machine
-//! or the operator said `private`, also to such ones.
+//! A server that is not trusted yet supplies these URLs, so they must not lead into the operator's
+//! network. They must be `https` URLs of public addresses. Exceptions are the server's own host,
+//! loopback if the server itself is on loopback, and private addresses if the setting `private` is
+//! on.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,28 +23,27 @@ use rind_lib::grant::{Capability, Granted, HostPattern, Scheme};
 use rind_lib::lock::lock;
 use rind_lib::point::handle::AgentHandle;
 
-/// Largest answer, in bytes. Metadata and tokens take a few kilobytes.
+/// Maximum size of an answer, in bytes. Metadata and tokens take a few kilobytes.
 const MAX_ANSWER_BYTES: usize = 256 << 10;
 
 /// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// HTTP access for the requests of the login at one server.
+/// HTTP client for the login at one server.
 pub(super) struct LoginEgress {
     name: String,
     server: HostPattern,
     is_private: bool,
     handle: Arc<dyn AgentHandle>,
-    /// Reason for which the last request failed, which the protocol's library does not always pass
-    /// on.
+    /// Error of the last failed request. The protocol's library does not always pass it on.
     failure: Mutex<Option<String>>,
 }
 
 impl LoginEgress {
-    /// Creates the HTTP access for the login at the server with this address.
+    /// Creates the HTTP client for the login at the server with this URL.
     ///
     /// # Errors
-    /// A sentence about an address that is wrong.
+    /// The URL is invalid; the error is a sentence.
     pub(super) fn new(
         name: &str,
         url: &str,
@@ -59,15 +59,16 @@ impl LoginEgress {
         }))
     }
 
-    /// Takes the reason for which the last request failed.
+    /// Returns and clears the error of the last failed request.
     pub(super) fn take_failure(&self) -> Option<String> {
         lock(&self.failure).take()
     }
 
-    /// Checks an address from the server's metadata, and returns what a request to it may reach.
+    /// Checks a URL from the server's metadata. Returns the network permissions for a request to
+    /// it.
     ///
     /// # Errors
-    /// A sentence about the rule that refuses it.
+    /// The URL is refused; the error is a sentence with the reason.
     pub(super) fn check_address(&self, url: &str) -> Result<Vec<Capability>, String> {
         let host = host_of(url)?;
         let is_own = host == self.server;
@@ -86,7 +87,7 @@ impl LoginEgress {
         Ok(allowed)
     }
 
-    /// Sends a request to the address, and to no other host.
+    /// Sends a request that can reach only the host of its URL.
     pub(super) async fn send(&self, request: Request) -> Result<Response, Error> {
         let sent = self.try_send(request).await;
         if let Err(error) = &sent {
@@ -100,7 +101,7 @@ impl LoginEgress {
         let allowed = allowed.map_err(|why| Error::new(ErrorKind::Host, why))?;
         let options = EgressOptions {
             deadline: TIMEOUT,
-            // Codes and tokens are what a login sends.
+            // No secret scan: a login must send codes and tokens.
             inspect: None,
             ..EgressOptions::default()
         };
@@ -122,7 +123,7 @@ impl LoginEgress {
     }
 }
 
-/// Whether a host is this machine by its address or by a name that RFC 6761 reserves for that.
+/// Whether a host is a loopback address or a name that RFC 6761 reserves for loopback.
 fn is_loopback(host: &HostPattern) -> bool {
     host.is_localhost()
         || host
@@ -186,7 +187,7 @@ mod tests {
                 "http://127.0.0.1:9/token",
                 Err("not encrypted"),
             ),
-            // The address itself is refused when it is connected to.
+            // The URL passes this check; the egress refuses the private address when it connects.
             (remote, false, "https://10.0.0.1/token", Ok(false)),
             (remote, false, "https://localhost/token", Ok(false)),
             (remote, true, "https://auth.internal/token", Ok(true)),

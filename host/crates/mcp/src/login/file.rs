@@ -1,4 +1,4 @@
-//! Logins on disk: one private file for each server, changed under a lock.
+//! Stored logins: one private file per server, changed only under a lock.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -13,22 +13,23 @@ use rind_lib::disk::{lock_beside, open_if_present, replace_private};
 use rind_lib::lock::lock;
 use rind_lib::paths::Paths;
 
-/// Folder of the logins, in the data folder.
+/// Folder of the logins, relative to the data folder.
 const FOLDER: &str = "mcp-logins";
 
-/// Version of the file.
+/// Version of the file format.
 const VERSION: u32 = 1;
 
-/// Largest file, in bytes.
+/// Maximum size of a login file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Returns the file with the login at a server. `name` must be a checked name of a server.
+/// Returns the path of the file with the login at a server. `name` must be a validated server name,
+/// because it becomes part of the path.
 #[must_use]
 pub fn login_file(paths: &Paths, name: &str) -> PathBuf {
     paths.data.join(FOLDER).join(format!("{name}.json"))
 }
 
-/// Removes a login. Returns whether there was one.
+/// Removes a login. Returns whether it existed.
 ///
 /// # Errors
 /// The file cannot be removed.
@@ -48,13 +49,13 @@ pub fn remove_login(path: &Path) -> io::Result<bool> {
 #[derive(Clone, Serialize, Deserialize)]
 pub struct StoredLogin {
     version: u32,
-    /// Address of the server that the tokens are for.
+    /// URL of the server for which the tokens are valid.
     pub url: String,
-    /// Authorization server that gave the tokens.
+    /// Authorization server that issued the tokens.
     pub issuer: String,
-    /// Time of the login, RFC 3339.
+    /// Time of the login, as RFC 3339.
     pub given: String,
-    /// Secret of the client, where the authorization server gave one or the settings name one.
+    /// Client secret, if the authorization server issued one or the settings name one.
     pub(super) client_secret: Option<String>,
     pub(super) redirect: String,
     pub(super) credentials: Option<StoredCredentials>,
@@ -72,8 +73,8 @@ impl std::fmt::Debug for StoredLogin {
 /// The access token of a login.
 pub(super) struct AccessToken {
     pub(super) text: String,
-    /// Time from which the token must be renewed, in seconds since 1970; `None` if it does not
-    /// expire.
+    /// Time from which the token must be renewed, in seconds since 1970; `None` if the token does
+    /// not expire.
     pub(super) renew_at: Option<u64>,
 }
 
@@ -96,7 +97,7 @@ impl StoredLogin {
         }
     }
 
-    /// Reads a login; `None` if there is none.
+    /// Reads a login; `None` if the file does not exist.
     ///
     /// # Errors
     /// The file is damaged, others can read it, or a newer version wrote it.
@@ -115,7 +116,7 @@ impl StoredLogin {
         if mode & 0o077 != 0 {
             return Err(wrong("other users can read or change it".to_owned()));
         }
-        // The parser's message could show a token.
+        // The parser's message is dropped, because it could contain a token.
         let login: Self = serde_json::from_reader(std::io::BufReader::new(file.take(MAX_BYTES)))
             .map_err(|_| wrong("it is damaged".to_owned()))?;
         if login.version > VERSION {
@@ -124,25 +125,25 @@ impl StoredLogin {
         Ok(Some(login))
     }
 
-    /// Writes the login. The caller holds the lock.
+    /// Writes the login atomically. The caller must hold the lock.
     pub(super) fn write(&self, path: &Path) -> io::Result<()> {
         let bytes = serde_json::to_vec_pretty(self).map_err(io::Error::other)?;
         replace_private(path, &bytes)
     }
 
-    /// Returns the id of the client that the login was made with.
+    /// Returns the id of the OAuth client with which the login was made.
     pub(super) fn client_id(&self) -> Option<String> {
         Some(self.credentials.as_ref()?.client_id.clone())
     }
 
-    /// Returns the scopes of its tokens, as far as the authorization server named them.
+    /// Returns the scopes of the tokens, as far as the authorization server reported them.
     #[must_use]
     pub fn scopes(&self) -> &[String] {
         let credentials = self.credentials.as_ref();
         credentials.map_or(&[], |own| &own.granted_scopes)
     }
 
-    /// Returns its tokens, each after its kind: the refresh token first.
+    /// Returns the tokens with their kinds, the refresh token first.
     pub(super) fn all_tokens(&self) -> Vec<(&'static str, String)> {
         let tokens = self.credentials.as_ref();
         let tokens = tokens.and_then(|own| serde_json::to_value(own.token_response.as_ref()?).ok());
@@ -160,7 +161,7 @@ impl StoredLogin {
     /// Returns the access token.
     ///
     /// # Errors
-    /// The login has none, or one of a kind that no header carries.
+    /// The login has no token, or its token type is not `Bearer`.
     pub(super) fn access_token(&self) -> Result<AccessToken, String> {
         let none = || "its login has no token; log in again".to_owned();
         let credentials = self.credentials.as_ref().ok_or_else(none)?;
@@ -183,11 +184,12 @@ impl StoredLogin {
     }
 }
 
-/// Number of seconds before its expiry at which a token is renewed; half of its lifetime if that is
-/// shorter.
+/// Number of seconds before a token's expiry at which the token is renewed; half of the token's
+/// lifetime if that is shorter.
 const MARGIN_SECONDS: u64 = 60;
 
-/// The file as the protocol's library uses it during a login or a renewal. The caller holds the lock.
+/// Credential store for the protocol's library during a login or a renewal. The caller must hold
+/// the file's lock.
 #[derive(Clone)]
 pub(super) struct LoginStore {
     path: PathBuf,
@@ -217,7 +219,7 @@ impl CredentialStore for LoginStore {
         let mut login = lock(&self.login);
         let mut changed = login.clone();
         changed.credentials = Some(credentials);
-        // A token that cannot be used must not replace one that can.
+        // Reject an unusable token before it replaces a usable one.
         changed
             .access_token()
             .map_err(AuthError::InvalidTokenType)?;
@@ -227,7 +229,7 @@ impl CredentialStore for LoginStore {
         Ok(())
     }
 
-    /// Keeps the file: a login ends by the person's command alone.
+    /// Keeps the file: only the user's command removes a login.
     async fn clear(&self) -> Result<(), AuthError> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The flow of a login, and the renewal of its tokens.
+//! The OAuth flow of a login, and the renewal of tokens.
 //!
 //! Start from [`LoginFlow::begin`].
 
@@ -19,48 +19,49 @@ use rind_lib::disk::lock_beside;
 use rind_lib::egress::{Body, Request, Timeouts};
 use rind_lib::text::clean_line;
 
-/// Name of the client, which the page of the authorization server shows.
+/// Client name, which the authorization server shows on its page.
 const CLIENT_NAME: &str = "Rind";
 
-/// Method of PKCE without which no login begins.
+/// PKCE method that the authorization server must support.
 const PKCE_METHOD: &str = "S256";
 
-/// First message of an MCP client. A server that requires a login answers it with its challenge.
+/// First message of an MCP client. A server that requires a login answers it with a
+/// `www-authenticate` challenge.
 const FIRST_MESSAGE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"rind","version":"0"}}}"#;
 
-/// A login that is to begin.
+/// Parameters of a login that is about to begin.
 #[derive(Clone, Copy, Debug)]
 pub struct LoginRequest<'a> {
     /// Name of the server in the settings.
     pub name: &'a str,
-    /// Address of the server.
+    /// URL of the server.
     pub url: &'a str,
-    /// Whether names may lead to private addresses.
+    /// Whether host names may resolve to private addresses.
     pub is_private: bool,
-    /// File for the tokens.
+    /// File in which the tokens are stored.
     pub file: &'a Path,
-    /// Address on loopback to which the browser is led back.
+    /// Loopback URL to which the authorization server redirects the browser.
     pub redirect: &'a str,
-    /// Scopes to request; if empty, those that the server names.
+    /// Scopes to request; if empty, the scopes that the server names.
     pub scopes: &'a [String],
-    /// Id of a client that the operator registered; a new one is registered without it.
+    /// Id of a client that the operator registered; without one, a new client is registered.
     pub client_id: Option<&'a str>,
-    /// Secret of that client.
+    /// Secret of the client `client_id`.
     pub client_secret: Option<&'a str>,
 }
 
-/// Result of an address to which the browser was redirected.
+/// Outcome of a redirect URL.
 #[derive(Debug)]
 pub enum Redirected {
-    /// The address does not belong to this login, which continues.
+    /// The URL does not belong to this login, which continues; contains the reason.
     Other(String),
-    /// Failure of the login, phrased to follow "the login".
+    /// The login failed; contains the reason, phrased to follow "the login".
     Failed(String),
-    /// The tokens are in the file.
+    /// The login succeeded, and its tokens are stored in the file.
     Done(Box<StoredLogin>),
 }
 
-/// A login that waits for the user's approval in a browser.
+/// A login that waits for the user's approval in the browser.
 pub struct LoginFlow {
     manager: AuthorizationManager,
     egress: Arc<LoginEgress>,
@@ -82,8 +83,8 @@ impl std::fmt::Debug for LoginFlow {
 }
 
 impl LoginFlow {
-    /// Finds the authorization server, registers a client unless one is given, and returns the URL
-    /// for the browser.
+    /// Discovers the authorization server, registers a client unless one is given, and prepares the
+    /// URL for the browser.
     ///
     /// # Errors
     /// Reason, phrased to follow "the login".
@@ -104,7 +105,8 @@ impl LoginFlow {
         };
         let words: Vec<&str> = scopes.iter().map(String::as_str).collect();
         let secret = match request.client_id {
-            // The address of a document about the client, which the authorization server fetches.
+            // The client id is the URL of a document about the client, which the authorization
+            // server would have to fetch.
             Some(id) if is_document(id) && !reads_documents => {
                 return Err(format!(
                     "needs another client: {} does not say that it reads documents about clients, such as {}; set `client_id` in [mcp.{name}] to the id of a client that is registered there, or remove it",
@@ -157,25 +159,25 @@ impl LoginFlow {
         })
     }
 
-    /// Returns the address that the person opens.
+    /// Returns the URL that the user opens in the browser.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Returns the authorization server that the tokens will come from.
+    /// Returns the authorization server that will issue the tokens.
     #[must_use]
     pub fn issuer(&self) -> &str {
         &self.issuer
     }
 
-    /// Returns the scopes that are asked for.
+    /// Returns the scopes that the login requests.
     #[must_use]
     pub fn scopes(&self) -> &[String] {
         &self.scopes
     }
 
-    /// Ends the login with the address to which the browser was led.
+    /// Completes the login with the URL to which the browser was redirected.
     pub async fn finish(&self, redirected: &str) -> Redirected {
         let answer = match self.read_answer(redirected) {
             Ok(answer) => answer,
@@ -201,7 +203,7 @@ impl LoginFlow {
         }
     }
 
-    /// Reads the answer of the authorization server in an address.
+    /// Reads the authorization server's answer from a redirect URL.
     fn read_answer(&self, redirected: &str) -> Result<LoginAnswer, Redirected> {
         let other =
             |why: &str| Redirected::Other(format!("this is not the answer to the login: {why}"));
@@ -241,7 +243,7 @@ struct LoginAnswer {
     issuer: Option<String>,
 }
 
-/// Returns a parameter of an address; an error if it is there twice.
+/// Returns a query parameter of a URL; fails if the parameter occurs twice.
 fn parameter(url: &Url, name: &str) -> Result<Option<String>, ()> {
     let mut found = url.query_pairs().filter(|(key, _)| key == name);
     let value = found.next().map(|(_, value)| value.into_owned());
@@ -259,7 +261,8 @@ pub(super) async fn manager_of(
     made.map_err(|error| auth_error_text(&error, egress))
 }
 
-/// Sends a first message without a token, and returns the challenge of the answer.
+/// Sends the first message without a token. Returns the challenge of the answer, if the status is
+/// 401.
 async fn challenge_of(egress: &LoginEgress, url: &str) -> Result<Option<String>, String> {
     let header = |name: &str, value: &str| (name.to_owned(), value.as_bytes().to_vec());
     let request = Request {
@@ -278,7 +281,7 @@ async fn challenge_of(egress: &LoginEgress, url: &str) -> Result<Option<String>,
     Ok(Some(challenge).filter(|own| response.status == 401 && !own.is_empty()))
 }
 
-/// Finds the metadata of the authorization server, and checks it.
+/// Discovers the metadata of the authorization server and checks them.
 async fn discover(
     manager: &AuthorizationManager,
     egress: &LoginEgress,
@@ -296,7 +299,7 @@ async fn discover(
     Ok(found.metadata)
 }
 
-/// Whether an id of a client is the address of a document about it.
+/// Whether a client id is the URL of a document about the client.
 fn is_document(client_id: &str) -> bool {
     client_id.starts_with("https://")
 }
@@ -334,18 +337,18 @@ fn check_metadata(metadata: &AuthorizationMetadata, egress: &LoginEgress) -> Res
     Ok(())
 }
 
-/// Reason for which the metadata of a login's authorization server are not used.
+/// Reason why the metadata of the authorization server of a login cannot be used.
 pub(super) enum MetadataFault {
-    /// Failure to fetch them.
+    /// The metadata cannot be fetched.
     Unavailable(AuthError),
-    /// The server names another authorization server now.
+    /// The MCP server now names another authorization server.
     OtherIssuer,
-    /// Reason for which they are not accepted, phrased to follow "the login".
+    /// The metadata are not acceptable; contains the reason, phrased to follow "the login".
     Refused(String),
 }
 
 impl MetadataFault {
-    /// Describes the fault to the person, phrased to follow "the login".
+    /// Describes the fault for the user, phrased to follow "the login".
     pub(super) fn describe(&self, issuer: &str, egress: &LoginEgress) -> String {
         match self {
             Self::Unavailable(error) => auth_error_text(error, egress),
@@ -358,7 +361,7 @@ impl MetadataFault {
     }
 }
 
-/// Finds the metadata of the authorization server that gave a login, and checks them.
+/// Fetches and checks the metadata of the authorization server that issued a login.
 pub(super) async fn issuer_metadata(
     manager: &AuthorizationManager,
     egress: &LoginEgress,
@@ -374,8 +377,8 @@ pub(super) async fn issuer_metadata(
     Ok(found.metadata)
 }
 
-/// Renews the tokens of a login, and stores them. The caller holds the lock of the file. Errors have
-/// no text of the authorization server: the model may see them.
+/// Renews the tokens of a login and stores them. The caller must hold the file's lock. Errors
+/// contain no text of the authorization server, because the model may see them.
 pub(super) async fn renew_login(
     name: &str,
     egress: &Arc<LoginEgress>,
@@ -418,7 +421,7 @@ pub(super) async fn renew_login(
     }
 }
 
-/// Describes an error of the flow to the person, phrased to follow "the login".
+/// Describes an error of the flow for the user, phrased to follow "the login".
 fn auth_error_text(error: &AuthError, egress: &LoginEgress) -> String {
     let mut text = format!("failed: {error}");
     if let Some(cause) = egress.take_failure().filter(|cause| !text.contains(cause)) {

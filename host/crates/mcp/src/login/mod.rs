@@ -1,15 +1,14 @@
-//! Logins at servers over HTTP: OAuth 2.1 as the protocol profiles it.
+//! Logins at HTTP servers, with OAuth 2.1 as MCP profiles it.
 //!
 //! The protocol's library runs the flow: metadata of the server (RFC 9728) and of its authorization
-//! server (RFC 8414, OpenID Connect), PKCE, registration of the client, `state`, and `iss` (RFC
-//! 9207). This module decides where requests of the flow may go ([`egress`]), which metadata is
-//! accepted ([`flow`]), where tokens are kept ([`file`]) and how they are revoked ([`revoke`]), and
-//! gives the access token to the egress
-//! of the server, which adds it last and masks it in answers ([`token`]). It must not know the
-//! terminal or the browser.
+//! server (RFC 8414, OpenID Connect), PKCE, client registration, `state`, and `iss` (RFC 9207).
+//! This module decides which hosts the flow may reach ([`egress`]), which metadata are accepted
+//! ([`flow`]), where tokens are stored ([`file`]) and how they are revoked ([`revoke`]). It passes
+//! the access token to the server's egress, which adds it to requests last and masks it in answers
+//! ([`token`]). It must not know the terminal or the browser.
 //!
-//! A token is bound to the address of its server and to the issuer that gave it. When either
-//! changes, the person has to log in again.
+//! A token is bound to the URL of its server and to its issuer. If either changes, the user has to
+//! log in again.
 //!
 //! Start from [`LoginFlow`].
 
@@ -26,10 +25,10 @@ pub(crate) use token::{ServerLogin, TOKEN_NAME};
 
 use http::HeaderValue;
 
-/// Longest text of a server in an error, in bytes.
+/// Maximum length of a server's text in an error, in bytes.
 const MAX_ERROR_BYTES: usize = 400;
 
-/// Returns the parameter of a `www-authenticate` header, such as `scope`.
+/// Returns a parameter of a `www-authenticate` header, such as `scope`.
 pub(crate) fn challenge_parameter(challenge: &str, name: &str) -> Option<String> {
     let mut rest = challenge;
     loop {
@@ -49,8 +48,8 @@ pub(crate) fn challenge_parameter(challenge: &str, name: &str) -> Option<String>
     }
 }
 
-/// Describes what to do when a server refuses a request for lack of a login. The command asks for the
-/// scopes that the challenge names: at another request the server may name others.
+/// Describes how to log in after a server refused a request. The suggested command contains the
+/// scopes of the challenge, because the challenge during the login may name others.
 pub(crate) fn login_text(name: &str, challenge: &str) -> String {
     let lacks_scope =
         challenge_parameter(challenge, "error").as_deref() == Some("insufficient_scope");
@@ -67,8 +66,8 @@ pub(crate) fn login_text(name: &str, challenge: &str) -> String {
     }
 }
 
-/// Returns the scopes of a challenge as arguments of a command that a person copies into a shell. `None`
-/// if there are none, or if one has characters that a shell could take for more than a word.
+/// Returns the scopes of a challenge as arguments of a command that the user copies into a shell.
+/// `None` if there are none, or if one contains a character that a shell could interpret.
 fn scope_flags(challenge: &str) -> Option<String> {
     let scopes = challenge_parameter(challenge, "scope")?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/+@,=".contains(c);

@@ -1,4 +1,4 @@
-//! Revocation of a login's tokens at the authorization server that gave them (RFC 7009).
+//! Revokes the tokens of a login at the authorization server that issued them (RFC 7009).
 //!
 //! Start from [`revoke_login`].
 
@@ -21,15 +21,15 @@ use rind_lib::egress::{Body, Request, Timeouts};
 pub enum TokenRevocation {
     /// The authorization server no longer accepts the tokens.
     Revoked,
-    /// The authorization server publishes no address for this.
+    /// The authorization server publishes no revocation endpoint.
     NotOffered,
     /// The login has no tokens.
     NoTokens,
 }
 
-/// Revokes the tokens of the login at the server `name`: the refresh token first, which ends the
-/// access tokens made from it at most servers, then the access token. The login's file is not
-/// changed. `is_private` says whether names may lead to private addresses.
+/// Revokes the tokens of a login at the server `name`: first the refresh token, with which most
+/// servers also revoke its access tokens, then the access token. The login's file is not changed.
+/// With `is_private`, host names may resolve to private addresses.
 ///
 /// # Errors
 /// Reason, phrased to follow "its tokens". Tokens are not shown.
@@ -56,7 +56,7 @@ pub async fn revoke_login(
         let request = client.revocation(url, kind, &token);
         let answered = egress.send(request).await;
         let response = answered.map_err(|error| format!("could not be revoked: {error}"))?;
-        // A token that the server does not know is answered with 200 as well (RFC 7009, 2.2).
+        // RFC 7009, 2.2: the server also answers with 200 for a token that it does not know.
         if response.status != 200 {
             return Err(format!(
                 "could not be revoked: the authorization server answered with {}",
@@ -67,17 +67,17 @@ pub async fn revoke_login(
     Ok(TokenRevocation::Revoked)
 }
 
-/// Returns the address at which the authorization server revokes tokens (RFC 8414).
+/// Returns the URL of the revocation endpoint (RFC 8414); `None` if there is none.
 pub(super) fn revocation_endpoint(metadata: &AuthorizationMetadata) -> Option<&str> {
     let field = metadata.additional_fields.get("revocation_endpoint");
     field.and_then(Value::as_str)
 }
 
-/// The client of a login, as it proves itself in a revocation.
+/// Client authentication of a revocation request.
 struct ClientProof {
     id: String,
     secret: Option<String>,
-    /// Whether the secret is in the body and not in a header.
+    /// Whether the client secret is sent in the body instead of the `authorization` header.
     is_in_body: bool,
 }
 
@@ -109,7 +109,7 @@ impl ClientProof {
         ];
         match &self.secret {
             Some(secret) if !self.is_in_body => {
-                // Both are form-encoded before they are joined (RFC 6749, 2.3.1).
+                // RFC 6749, 2.3.1: id and secret are form-encoded before they are joined.
                 let encode = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
                 let pair = format!("{}:{}", encode(&self.id), encode(secret));
                 let value = format!("Basic {}", STANDARD.encode(pair));

@@ -1,8 +1,8 @@
-//! The access token of a login while servers are used: read when the first request needs it, renewed
-//! before its end, and renewed once when the server refuses it.
+//! The access token of a login in use: read before the first request, renewed before it expires,
+//! and renewed once if the server rejects it.
 //!
-//! The token goes to the egress alone, as a secret under [`TOKEN_NAME`]: the egress adds it to
-//! requests to the host of the server, and masks it in answers.
+//! Only the egress gets the token, as a secret named [`TOKEN_NAME`]: the egress adds it to requests
+//! to the server's host and masks it in answers.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -17,12 +17,12 @@ use rind_lib::egress::{Secret, Secrets};
 use rind_lib::lock::lock;
 use rind_lib::point::handle::AgentHandle;
 
-/// Name of the access token among the secrets of a server's requests.
+/// Name of the access token among the secrets of the server's egress.
 pub(crate) const TOKEN_NAME: &str = "MCP_LOGIN_TOKEN";
 
 type SharedToken = Arc<Mutex<Option<Secret>>>;
 
-/// The operator's secrets and the access token of one server.
+/// The operator's secrets, plus the access token of one server.
 pub(crate) struct LoginSecrets {
     others: Arc<dyn Secrets>,
     token: SharedToken,
@@ -37,14 +37,15 @@ impl Secrets for LoginSecrets {
     }
 }
 
-/// A login that is used. Sessions share it.
+/// A login in use, shared by all sessions.
 pub(crate) struct ServerLogin {
     name: String,
     url: String,
     is_private: bool,
     path: PathBuf,
     token: SharedToken,
-    /// Time from which the token must be renewed. Held while it is renewed.
+    /// Time from which the token must be renewed, in seconds since 1970. The lock is held during a
+    /// renewal.
     renew_at: AsyncMutex<Option<u64>>,
 }
 
@@ -57,7 +58,8 @@ impl std::fmt::Debug for ServerLogin {
 }
 
 impl ServerLogin {
-    /// Uses the login in this file, with the secrets for the egress of the server.
+    /// Creates the login from the file at `path`. Also returns the secrets for the server's egress,
+    /// which add the token to `others`.
     pub(crate) fn new(
         name: &str,
         url: &str,
@@ -77,7 +79,7 @@ impl ServerLogin {
         (Arc::new(login), Arc::new(LoginSecrets { others, token }))
     }
 
-    /// Makes the token ready for a request, and returns it.
+    /// Returns the access token for a request, and renews it if necessary.
     ///
     /// # Errors
     /// Reason, as a sentence.
@@ -96,7 +98,8 @@ impl ServerLogin {
         }
     }
 
-    /// Renews a token that the server refused, unless that has happened since it was sent.
+    /// Renews a token that the server rejected, unless it was already renewed after `sent` was
+    /// sent.
     ///
     /// # Errors
     /// Reason, as a sentence.
@@ -124,8 +127,8 @@ impl ServerLogin {
         )
     }
 
-    /// Takes the token from the file, where another process may have renewed it, or renews it.
-    /// Returns the time from which it must be renewed again.
+    /// Reloads the token from the file, because another process may have renewed it; otherwise
+    /// renews it. Returns the time from which it must be renewed again.
     async fn renew(
         &self,
         handle: &Arc<dyn AgentHandle>,

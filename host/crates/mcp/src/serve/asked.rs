@@ -1,9 +1,9 @@
-//! Calls whose user is asked while they run, and calls that wait for the client to come back with the
-//! answer.
+//! Calls during which the user is asked, and suspended calls that wait until the client returns
+//! with the answer.
 //!
-//! In the older protocol the server asks in the middle of a call. In the newer one it ends the
+//! In the older protocol the server asks during the request. In the newer one the server ends the
 //! request with its question, and the client sends the request again with the answer and a state
-//! that names the call. The call itself continues: hooks and policy see it once.
+//! that identifies the call. The call itself keeps running: hooks and policy see it once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -22,30 +22,31 @@ use super::convert::{describe_question, read_answer};
 use super::forms::{describe_form, read_form};
 use super::session::{ServedSession, WaitingClient};
 
-/// Time in which a user must have answered.
+/// Timeout for the user's answer.
 const ASK_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Maximum number of calls that wait for their client to return with an answer.
+/// Maximum number of calls that wait until their client returns with an answer.
 const MAX_PENDING: usize = 64;
 
-/// Key of a question about a call, in a result that asks for input.
+/// Key of an approval question in a result that asks for input.
 const APPROVAL: &str = "approval";
 
-/// Key of a question of a plugin.
+/// Key of a plugin's question in a result that asks for input.
 const ANSWER: &str = "answer";
 
-/// Answer of the user of a client; the error is the reason why there is none.
+/// Answer of the client's user; the error is the reason why there is none.
 pub(super) type UserAnswer = Result<ElicitResult, String>;
 
-/// A question that the user is to be asked.
+/// A question for the client's user.
 pub(super) struct AskedQuestion {
-    /// Name of the question in a result that asks for input.
+    /// Key of the question in a result that asks for input.
     pub(super) key: &'static str,
     pub(super) request: ElicitRequest,
     pub(super) reply: oneshot::Sender<UserAnswer>,
 }
 
-/// Asks the user of the client that makes one call.
+/// Asks the user of the client about one call, by sending the questions to the task that serves the
+/// request.
 pub(super) struct ClientApprover(pub(super) mpsc::Sender<AskedQuestion>);
 
 impl Approver for ClientApprover {
@@ -71,7 +72,7 @@ impl Approver for ClientApprover {
 }
 
 impl ClientApprover {
-    /// Has the user asked, and waits for the answer.
+    /// Passes a question on and waits for the user's answer.
     async fn ask_user(&self, key: &'static str, request: ElicitRequest) -> UserAnswer {
         let (reply, answer) = oneshot::channel();
         let asked = AskedQuestion {
@@ -89,21 +90,21 @@ impl ClientApprover {
     }
 }
 
-/// A call that runs.
+/// A call that is running in a session.
 pub(super) struct RunningCall {
     pub(super) tool: String,
     /// Name of the plugin that runs the tool.
     pub(super) origin: Option<String>,
-    /// Session in which it runs.
+    /// Session in which the call runs.
     pub(super) session: ServedSession,
     pub(super) arguments: JsonObject,
     pub(super) result: oneshot::Receiver<OutsideResult>,
     pub(super) asked: mpsc::Receiver<AskedQuestion>,
-    /// Cancels the call when it is dropped: its client is gone.
+    /// Cancels the call when it is dropped, because its client is then gone.
     pub(super) _guard: DropGuard,
 }
 
-/// A call that waits for an answer of its user.
+/// A running call that waits for its user's answer.
 pub(super) struct PendingCall {
     pub(super) call: RunningCall,
     pub(super) asked: AskedQuestion,
@@ -111,12 +112,12 @@ pub(super) struct PendingCall {
     _waiting: WaitingClient,
 }
 
-/// Calls that wait for their client to return with an answer, by their state.
+/// Calls that wait until their client returns with an answer, keyed by their state.
 #[derive(Clone, Default)]
 pub(super) struct PendingCalls(Arc<Mutex<HashMap<String, PendingCall>>>);
 
 impl PendingCalls {
-    /// Keeps a call, and returns its state; `None` if too many wait.
+    /// Stores a waiting call and returns its new state; `None` if too many calls wait.
     pub(super) fn keep_call(&self, call: RunningCall, asked: AskedQuestion) -> Option<String> {
         let mut pending = lock(&self.0);
         pending.retain(|_, own| own.since.elapsed() < ASK_TIMEOUT);
@@ -143,7 +144,8 @@ impl PendingCalls {
         oldest.and_then(|state| pending.remove(&state)).is_some()
     }
 
-    /// Takes the call with a state, if the request is the same as before.
+    /// Removes and returns the call with this state. `None` if there is none, or if its tool and
+    /// arguments differ from those of the request.
     pub(super) fn take_call(
         &self,
         state: &str,

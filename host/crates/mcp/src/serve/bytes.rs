@@ -4,7 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::ResourceContents;
 
-/// Describes bytes at an address: as text if their media type is textual.
+/// Returns bytes as the content of a resource: as text if the media type is textual and the bytes
+/// are UTF-8, otherwise as base64.
 pub(super) fn describe_bytes(bytes: Vec<u8>, uri: &str, media_type: &str) -> ResourceContents {
     let read = match is_text(media_type) {
         true => String::from_utf8(bytes).map_err(|error| error.into_bytes()),
@@ -17,7 +18,7 @@ pub(super) fn describe_bytes(bytes: Vec<u8>, uri: &str, media_type: &str) -> Res
     contents.with_mime_type(media_type)
 }
 
-/// Whether bytes of a media type are text for its reader.
+/// Whether a media type is textual.
 fn is_text(media_type: &str) -> bool {
     let base = media_type.split(';').next().unwrap_or_default().trim();
     base.starts_with("text/")
@@ -46,7 +47,7 @@ mod tests {
         let kind = "text/plain; charset=utf-8";
         assert_eq!(described(b"abc", kind), (json!("abc"), none()));
         assert_eq!(described(b"abc", "x/y"), (none(), json!("YWJj")));
-        // Text that is none is not mended.
+        // Bytes that are not UTF-8 are not converted lossily.
         assert_eq!(described(&[0xff], "text/plain"), (none(), json!("/w==")));
     }
 }

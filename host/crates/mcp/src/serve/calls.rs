@@ -1,5 +1,5 @@
-//! Calls of tools: started in the session of the client, with questions and progress, and resumed
-//! when the client sends an answer.
+//! Tool calls of clients: started in the client's session, with questions and progress, and resumed
+//! when the client returns with an answer.
 
 use std::sync::Arc;
 
@@ -21,28 +21,28 @@ use rind_lib::host::{OutsideCall, OutsideResult};
 use rind_lib::text::clean_line;
 use rind_lib::tool::approval::Approver;
 
-/// Longest name of a client that the session keeps, in bytes.
+/// Maximum length of a client's name that the session stores, in bytes.
 const MAX_CLIENT_BYTES: usize = 48;
 
-/// A request of a client that is a call in its session.
+/// A request of a client that becomes a call in the client's session.
 pub(super) struct ClientCall {
     pub(super) tool: String,
     pub(super) arguments: JsonObject,
-    /// State of a call that waits for an answer of its user.
+    /// State of the waiting call to resume; `None` for a new call.
     pub(super) state: Option<String>,
-    /// Answers of the user, by their keys.
+    /// Answers of the user, keyed by question.
     pub(super) responses: InputResponses,
 }
 
-/// Answer to a [`ClientCall`].
+/// Outcome of a [`ClientCall`].
 pub(super) enum ClientAnswer {
     /// The call has ended, or was refused.
     Ended(OutsideResult),
-    /// The user of the client is to be asked.
+    /// The user of the client has to answer a question first.
     Asked(InputRequiredResult),
 }
 
-/// Returns the error about a tool that is not offered.
+/// Returns the error for a tool that does not exist or is not offered.
 pub(super) fn missing_tool(name: &str) -> ErrorData {
     let name = clean_line(name, 64);
     let text = format!("there is no tool `{name}`; `tools/list` lists the tools");
@@ -50,7 +50,7 @@ pub(super) fn missing_tool(name: &str) -> ErrorData {
 }
 
 impl ServerEnd {
-    /// Begins a call, or continues one whose user was asked, and waits for its end or its next
+    /// Starts a call, or resumes one that waited for its user, and returns its result or its next
     /// question.
     pub(super) async fn answer_call(
         &self,
@@ -81,7 +81,7 @@ impl ServerEnd {
         ended
     }
 
-    /// Begins a call in the session of the client.
+    /// Starts a call in the client's session.
     async fn begin_call(
         &self,
         request: ClientCall,
@@ -118,7 +118,7 @@ impl ServerEnd {
         })
     }
 
-    /// Waits for a call, and has its questions asked.
+    /// Waits for the result of a call, and passes its questions on to the user.
     async fn finish_call(
         &self,
         mut call: RunningCall,
@@ -149,7 +149,7 @@ impl ServerEnd {
         }
     }
 
-    /// Ends the request with a question. The call continues when the client returns with the
+    /// Ends the request with a question. The call keeps running until the client returns with the
     /// answer.
     fn ask_by_result(
         &self,
@@ -165,7 +165,7 @@ impl ServerEnd {
         Ok(InputRequiredResult::new(Some(questions), Some(state)))
     }
 
-    /// Hands the answer of its user to a call that waits for it.
+    /// Passes the user's answer to the call that waits for it.
     fn resume_call(&self, request: ClientCall, state: &str) -> Result<Resumed, ErrorData> {
         let pending = self
             .pending
@@ -176,31 +176,31 @@ impl ServerEnd {
             return Err(ErrorData::invalid_params(text, None));
         };
         if pending.asked.reply.is_closed() {
-            // The question is over, and the call continues or has ended.
+            // The question has timed out; the call continues or has ended.
             let lines = pending.call.session.progress.subscribe();
             return Ok(Resumed::Running(Box::new(pending.call), lines));
         }
         let Some(given) = request.responses.get(pending.asked.key) else {
-            // Nothing was answered, so the question still stands.
+            // Without an answer, the same question is asked again.
             let asked = self.ask_by_result(pending.call, pending.asked);
             return asked.map(Resumed::Asked);
         };
         let lines = pending.call.session.progress.subscribe();
-        // The call may have ended meanwhile; its result says so.
+        // The call may have ended meanwhile; then its result is returned.
         let _ = pending.asked.reply.send(answer_of(given));
         Ok(Resumed::Running(Box::new(pending.call), lines))
     }
 }
 
-/// A call to which the client came back.
+/// A call after its client returned.
 enum Resumed {
-    /// Call that continues, and its lines of progress.
+    /// The call continues; with a receiver for its progress lines.
     Running(Box<RunningCall>, broadcast::Receiver<ProgressLine>),
-    /// Question that was not answered, and is asked again.
+    /// The question was not answered and is asked again.
     Asked(InputRequiredResult),
 }
 
-/// Asks the user of a client of the older protocol.
+/// Asks the user during the request, for a client with the older protocol.
 async fn ask_in_call(peer: &Peer<RoleServer>, asked: AskedQuestion) {
     let request = ServerRequest::ElicitRequest(asked.request);
     let answer = match peer.send_request(request).await {
@@ -211,22 +211,22 @@ async fn ask_in_call(peer: &Peer<RoleServer>, asked: AskedQuestion) {
             Err(format!("the client did not ask its user: {error}"))
         }
     };
-    // The call may have ended meanwhile.
+    // Ignore the error: the call may have ended meanwhile.
     let _ = asked.reply.send(answer);
 }
 
-/// Reads an answer that came with a request.
+/// Parses an answer that the client sent with its request.
 fn answer_of(given: &Value) -> UserAnswer {
     let parsed = serde_json::from_value::<ElicitResult>(given.clone());
     parsed.map_err(|_| "the client came back without an answer of its user".to_owned())
 }
 
-/// Whether the client can ask its user by a form.
+/// Whether the client can ask its user with a form.
 fn can_ask(context: &RequestContext<RoleServer>) -> bool {
     let own = context
         .client_capabilities()
         .and_then(|own| own.elicitation);
-    // A client of the older protocol that names no kind of elicitation supports forms.
+    // A client with the older protocol that names neither form nor URL supports forms.
     own.is_some_and(|own| own.form.is_some() || own.url.is_none())
 }
 
@@ -235,8 +235,7 @@ fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// Returns the client's name for the session. The client chooses its name, so the name proves
-/// nothing.
+/// Returns the client's name for the session. The client chooses it, so it is not verified.
 fn client_name(context: &RequestContext<RoleServer>) -> Arc<str> {
     let name = context
         .client_info()

@@ -1,4 +1,4 @@
-//! Tools, results and questions of the host in the words of the protocol.
+//! Converts the host's tools, results and questions into those of the protocol.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -17,13 +17,15 @@ use rind_lib::message::{EffectClass, Part, ToolSpec};
 use rind_lib::text::{one_line, printable_text};
 use rind_lib::tool::approval::{ApprovalAnswer, Question};
 
-/// Name of the field of an answer.
+/// Field with the user's answer to an approval question.
 const ALLOW: &str = "allow";
 
-/// Longest text of a question, in bytes. A longer call is refused: its user could not read it.
+/// Maximum length of a question, in bytes. A longer question is not asked and the call is refused,
+/// because the user could not read it.
 const MAX_QUESTION_BYTES: usize = 16 << 10;
 
-/// Describes a tool. The claims follow from its effect class, which the host enforces.
+/// Describes a tool to clients. Its annotations follow from its effect class, which the host
+/// enforces.
 pub(super) fn describe_tool(spec: &ToolSpec) -> Tool {
     let schema = match &spec.parameters {
         Value::Object(schema) => schema.clone(),
@@ -48,8 +50,8 @@ pub(super) fn describe_tool(spec: &ToolSpec) -> Tool {
     described.with_annotations(claims)
 }
 
-/// Converts the result of a call. The first JSON value is structured content, and also a text, for
-/// clients that know only that.
+/// Converts the result of a call. The first JSON value becomes structured content, and also a text
+/// for clients without support for structured content.
 pub(super) fn describe_result(result: OutsideResult) -> CallToolResult {
     let mut bytes = result.bytes.into_iter();
     let (mut content, mut structured) = (Vec::new(), None);
@@ -84,7 +86,7 @@ pub(super) fn describe_result(result: OutsideResult) -> CallToolResult {
     described
 }
 
-/// Writes a question for the user of a client; `None` if the call is too long to be read.
+/// Describes an approval question to the client; `None` if the text would be too long.
 pub(super) fn describe_question(question: &Question) -> Option<ElicitRequest> {
     let mut text = format!("May `{}` run? ({})\n", question.tool, question.effect_class);
     if let Some(plugin) = &question.plugin {
@@ -92,7 +94,7 @@ pub(super) fn describe_question(question: &Question) -> Option<ElicitRequest> {
             true => "touch nothing outside its sandbox".to_owned(),
             false => question.may.join("; "),
         };
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(text, "It belongs to {plugin}, whose permissions are: {may}");
     }
     for (plugin, reason) in &question.reasons {
@@ -119,7 +121,7 @@ pub(super) fn describe_question(question: &Question) -> Option<ElicitRequest> {
     ))
 }
 
-/// Reads the answer of a user. Everything but a clear yes is a no.
+/// Reads the user's answer. Anything but an accepted form with `true` is a no.
 pub(super) fn read_answer(action: &ElicitationAction, content: Option<&Value>) -> ApprovalAnswer {
     let is_yes = content.and_then(|content| content.get(ALLOW)) == Some(&Value::Bool(true));
     match action {

@@ -1,4 +1,4 @@
-//! Questions of plugins as forms with one field, for the user of a client.
+//! Converts questions of plugins into forms with one field, for the client's user.
 
 use rmcp::model::{
     ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
@@ -9,13 +9,13 @@ use serde_json::Value;
 use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
 use rind_lib::text::one_line;
 
-/// Name of the field.
+/// Name of the form's only field.
 const FIELD: &str = "answer";
 
-/// Longest text that a user may type, in characters.
+/// Maximum length of a typed answer, in characters.
 const MAX_TYPED: u32 = 1_000;
 
-/// Writes a question of a plugin as a form.
+/// Converts a question of a plugin into a form.
 pub(super) fn describe_form(question: &PersonQuestion) -> ElicitRequest {
     let field = describe_field(&question.kind);
     let properties = [(FIELD.to_owned(), field)].into();
@@ -60,8 +60,8 @@ fn describe_field(kind: &QuestionKind) -> PrimitiveSchemaDefinition {
     }
 }
 
-/// Reads the answer to a form. `None` if the user gave none, so that the default of the plugin
-/// applies.
+/// Reads the answer to a form. `None` if the user gave no answer, so that the default of the
+/// question applies.
 pub(super) fn read_form(kind: &QuestionKind, result: &ElicitResult) -> Option<PersonAnswer> {
     let given = result.content.as_ref().and_then(|own| own.get(FIELD));
     match (&result.action, kind, given) {
@@ -80,7 +80,7 @@ pub(super) fn read_form(kind: &QuestionKind, result: &ElicitResult) -> Option<Pe
             let at = options.iter().position(|own| own == text)?;
             u32::try_from(at).ok().map(PersonAnswer::Choice)
         }
-        // As at the terminal, an empty line is the default.
+        // An empty line means the default, as in the terminal.
         (ElicitationAction::Accept, QuestionKind::Text { .. }, Some(Value::String(text))) => {
             let text = text.trim();
             (!text.is_empty()).then(|| PersonAnswer::Text(text.to_owned()))

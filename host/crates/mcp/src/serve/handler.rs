@@ -1,4 +1,4 @@
-//! The server's end of a connection: answers to requests of a client.
+//! Handler of a connection: answers the requests of a client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,24 +26,24 @@ use super::session::{ServedSession, ServingState, SessionPool};
 use crate::names::is_material_tool;
 use rind_lib::text::clean_line;
 
-/// Text for the model of a client.
+/// Instructions for the client's model.
 const INSTRUCTIONS: &str = "Tools of plugins that Rind runs in a sandbox. Its operator's rules and guards judge each call: a refused \
                             call has a result that says who refused it and why.";
 
-/// The server's end of a connection, or of one request without a connection.
+/// Handler of a connection, or of a single request without one.
 pub(super) struct ServerEnd {
     state: Arc<ServingState>,
     pub(super) pending: PendingCalls,
-    /// Sessions of this connection.
+    /// Sessions of this connection only.
     own: SessionPool,
-    /// Whether this is a stateful connection, with a session of its own.
+    /// Whether the client has established a connection, and so uses sessions of its own.
     is_connection: AtomicBool,
-    /// Slot among the open connections and requests.
+    /// Permit that counts towards the limit of open connections and requests.
     _place: Option<OwnedSemaphorePermit>,
 }
 
 impl ServerEnd {
-    /// The server's end of an established connection.
+    /// Creates the handler of an established connection.
     pub(super) fn of_connection(state: Arc<ServingState>) -> Self {
         Self {
             state,
@@ -54,7 +54,7 @@ impl ServerEnd {
         }
     }
 
-    /// The server's end of a request, which may establish a connection.
+    /// Creates the handler of a request, which may establish a connection.
     pub(super) fn of_request(
         state: Arc<ServingState>,
         pending: PendingCalls,
@@ -68,12 +68,12 @@ impl ServerEnd {
         }
     }
 
-    /// Returns the names of the servers whose prompts and resources are passed on.
+    /// Returns the names of the MCP servers whose prompts and resources are passed on.
     pub(super) fn upstream(&self) -> &[String] {
         &self.state.serving.upstream
     }
 
-    /// Returns the pool of sessions for the client.
+    /// Returns the connection's own sessions, or the shared ones for a client without a connection.
     fn pool(&self) -> &SessionPool {
         match self.is_connection.load(Ordering::Acquire) {
             true => &self.own,
@@ -81,14 +81,15 @@ impl ServerEnd {
         }
     }
 
-    /// Returns a session of the client, for its tools. It is opened if there is none.
+    /// Returns any session of the client, and opens one if there is none. Not for calls, because a
+    /// waiting call may block the session.
     pub(super) async fn session(&self) -> Result<ServedSession, ErrorData> {
         let opened = self.state.any_session(self.pool()).await;
         opened.map_err(|why| session_error(&why))
     }
 
-    /// Returns a session for a call of the client. If all sessions have calls that wait for their
-    /// clients, the oldest of these calls is abandoned: its client may never return.
+    /// Returns a session for a call of the client. If the calls in all sessions wait for their
+    /// clients, cancels the oldest of these calls, because its client may never return.
     pub(super) async fn call_session(&self) -> Result<ServedSession, ErrorData> {
         loop {
             let ready = self.state.ready_session(self.pool()).await;
@@ -123,8 +124,8 @@ impl ServerHandler for ServerEnd {
             .with_instructions(INSTRUCTIONS)
     }
 
-    /// Returns a tool by its schema, against which the transport checks the headers that repeat
-    /// arguments of a call.
+    /// Returns a tool for the transport, which checks headers that repeat a call's arguments
+    /// against the tool's schema.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let spec = self.state.find_tool(name)?;
         Some(describe_tool(&spec))
@@ -140,14 +141,14 @@ impl ServerHandler for ServerEnd {
         self.negotiate_initialize(&request)
     }
 
-    /// Tells a client of the older protocol when the tools have changed.
+    /// Notifies a client with the older protocol when the tools change.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let Ok(session) = self.session().await else {
             return;
         };
         let (peer, mut tools) = (context.peer.clone(), session.client.tools());
         tokio::spawn(async move {
-            // The first list is no change.
+            // The first list is not a change.
             let mut is_open = tools.list().await.is_some();
             while is_open && tools.wait_changed().await {
                 is_open = peer.notify_tool_list_changed().await.is_ok();
@@ -174,7 +175,7 @@ impl ServerHandler for ServerEnd {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        // Prompts and resources have requests of their own.
+        // Clients use the protocol's own requests for prompts and resources instead.
         if is_material_tool(&request.name) {
             return Err(missing_tool(&request.name));
         }
@@ -305,7 +306,7 @@ impl ServerHandler for ServerEnd {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let mut tools = self.session().await?.client.tools();
-        // The first list is no change.
+        // The first list is not a change.
         let mut is_open = tools.list().await.is_some();
         while is_open {
             tokio::select! {

@@ -1,7 +1,7 @@
-//! The server over Streamable HTTP, in both eras of the protocol: it answers requests that have passed
-//! the check of their token.
+//! MCP server over Streamable HTTP, for the older and the newer protocol. It gets only requests
+//! whose token was already checked.
 //!
-//! It must not know who may connect: the listener checks token, `Host` and `Origin`.
+//! It must not know which clients may connect: the listener checks token, `Host` and `Origin`.
 
 use std::convert::Infallible;
 use std::fmt::Display;
@@ -20,20 +20,20 @@ use super::asked::PendingCalls;
 use super::handler::ServerEnd;
 use super::session::ServingState;
 
-/// Path of the server.
+/// URL path of the server.
 const PATH: &str = "/mcp";
 
-/// Maximum number of connections of the older protocol, and requests of the newer one, at once. A
-/// connection that is idle for five minutes ends.
+/// Maximum number of open connections (older protocol) and requests (newer protocol) together. A
+/// connection ends after five minutes without a request.
 const MAX_OPEN: usize = 256;
 
-/// Header with the method of a request of the newer protocol.
+/// Header that names the method of a request. Only the newer protocol has it.
 const METHOD_HEADER: &str = "mcp-method";
 
-/// Largest body of a request, in bytes.
+/// Maximum size of a request's body, in bytes.
 const MAX_BODY_BYTES: usize = 16 << 20;
 
-/// The server over HTTP. Cheap to clone.
+/// MCP server over HTTP. Clones share their state.
 #[derive(Clone)]
 pub struct McpHttp {
     state: Arc<ServingState>,
@@ -41,7 +41,7 @@ pub struct McpHttp {
 }
 
 impl McpHttp {
-    /// Creates the server, which ends when `cancel` is set.
+    /// Creates the server, which ends when `cancel` is cancelled.
     #[must_use]
     pub fn new(serving: McpServing, cancel: &CancellationToken) -> Self {
         let state = ServingState::new(serving, cancel.child_token());
@@ -66,13 +66,13 @@ impl McpHttp {
         Self { state, service }
     }
 
-    /// Returns the path of the server.
+    /// Returns the URL path of the server.
     #[must_use]
     pub fn path() -> &'static str {
         PATH
     }
 
-    /// Answers a request to the path.
+    /// Answers an HTTP request to the server's path.
     pub async fn answer_request<B>(
         &self,
         request: http::Request<B>,
@@ -82,14 +82,15 @@ impl McpHttp {
         B::Data: Send + 'static,
         B::Error: Display,
     {
-        // Headers of a call are checked against the schema of its tool, before the call begins.
+        // The transport checks the headers of a call against the schema of its tool before the call
+        // begins, so the tools must be known.
         if request.headers().contains_key(METHOD_HEADER) {
             self.state.learn_tools().await;
         }
         self.service.handle(request).await
     }
 
-    /// Ends all sessions and waits for them.
+    /// Closes all sessions and waits for them.
     pub async fn close(self) {
         self.state.close_all().await;
     }

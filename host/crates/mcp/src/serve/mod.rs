@@ -1,9 +1,9 @@
-//! The server: the tools of a host's plugins, its skills and templates, for agents that speak MCP.
+//! MCP server that offers a host's plugin tools, skills and templates to other agents.
 //!
 //! Every call runs in a session of the host, so it passes hooks, policy, approval and the session
-//! file as a call of the model does. A client has a session of its own; requests of clients that the
-//! newer protocol knows without a connection share one. Questions are asked of the user of the client,
-//! by elicitation.
+//! file like a call of the model. Each connection has sessions of its own; requests without a
+//! connection, as in the newer protocol, share sessions. Questions go to the client's user, by
+//! elicitation.
 //!
 //! Start from [`McpServing`].
 
@@ -32,25 +32,26 @@ pub use prompts::{PromptArgument, PromptSource, ServedPrompt, ServedPrompts};
 pub use skills::{MAX_SKILL_BYTES, MAX_SKILL_FILES, ServedSkill};
 pub use stdio::serve_lines;
 
-/// Opens a session of the host for a client. It may block.
+/// Opens a session of the host for a client. May block.
 pub type OpenSession = Arc<dyn Fn() -> Result<Session, String> + Send + Sync>;
 
-/// Reads the skills one after another, with their files, and hands each over. It may block.
+/// Reads the skills with their files, and passes each to the callback. May block.
 pub type ReadSkills = Arc<dyn Fn(&mut dyn FnMut(ServedSkill)) + Send + Sync>;
 
-/// Parts of a server.
+/// Configuration of an MCP server.
 #[derive(Clone)]
 pub struct McpServing {
-    /// Opens sessions. Their policy may ask: the user of the client answers, and where the client has
-    /// no way to ask, the call is refused.
+    /// Opens sessions. If a session's policy asks for approval, the client's user answers; if the
+    /// client cannot ask, the call is refused.
     pub open: OpenSession,
-    /// Decides which tools are offered.
+    /// Returns whether a tool is offered.
     pub is_offered: Arc<dyn Fn(&ToolSpec) -> bool + Send + Sync>,
-    /// Names of MCP servers whose prompts and resources are passed on. Their sources must be
-    /// [told so](crate::McpSource::pass_on).
+    /// Names of MCP servers whose prompts and resources are passed on. Call
+    /// [`pass_on`](crate::McpSource::pass_on) on the source of each.
     pub upstream: Arc<[String]>,
-    /// Skills and templates, which are offered as prompts, and prompts of servers.
+    /// Prompts to offer: skills, templates, and prompts of MCP servers.
     pub prompts: Arc<dyn ServedPrompts>,
-    /// Reads the skills, which are offered as files, too. It is called once.
+    /// Reads the skills, which are also offered as files. Called once, at the first request for
+    /// them.
     pub skills: ReadSkills,
 }

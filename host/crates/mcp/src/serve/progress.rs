@@ -1,4 +1,4 @@
-//! Progress of a call: lines of status of the plugin that runs it, for the client.
+//! Progress of a call: sends status lines of the plugin that runs the call to the client.
 
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext, RoleServer};
@@ -10,7 +10,7 @@ use super::session::ProgressLine;
 /// Sends the progress of one call to a client that requested it.
 pub(super) struct CallProgress {
     peer: Peer<RoleServer>,
-    /// Token of the client for this request.
+    /// Progress token of the client's request; `None` if the client requested no progress.
     token: Option<ProgressToken>,
     /// Name of the plugin that runs the tool.
     origin: Option<String>,
@@ -19,7 +19,7 @@ pub(super) struct CallProgress {
 }
 
 impl CallProgress {
-    /// Follows these lines from now on.
+    /// Sends the lines that arrive from `lines`.
     pub(super) fn new(
         context: &RequestContext<RoleServer>,
         origin: Option<String>,
@@ -34,8 +34,8 @@ impl CallProgress {
         }
     }
 
-    /// Waits for the next line. Sending and waiting are separate states: a message that is cut off
-    /// while it is sent may arrive after the next one.
+    /// Waits for the next line. Waiting is separate from sending, because a send that is cancelled
+    /// halfway could arrive after the next message.
     pub(super) async fn next_line(&mut self) -> ProgressLine {
         loop {
             match self.lines.recv().await {
@@ -46,7 +46,7 @@ impl CallProgress {
         }
     }
 
-    /// Sends the lines that arrived before the result, because nothing may follow the result.
+    /// Sends the remaining lines before the result, because no progress may follow the result.
     pub(super) async fn send_remaining_lines(&mut self) {
         loop {
             match self.lines.try_recv() {
@@ -57,7 +57,8 @@ impl CallProgress {
         }
     }
 
-    /// Sends a line of progress if the plugin that runs this call wrote it.
+    /// Sends a line if it comes from the plugin that runs this call, and the client requested
+    /// progress.
     pub(super) async fn send_progress_line(&mut self, line: ProgressLine) {
         let is_own = self.origin.as_ref() == Some(&line.origin) && !line.text.is_empty();
         let Some(token) = self.token.clone().filter(|_| is_own) else {
@@ -65,7 +66,7 @@ impl CallProgress {
         };
         self.n_told += 1;
         let told = ProgressNotificationParam::new(token, f64::from(self.n_told));
-        // A client that is gone is noticed by the call itself.
+        // Ignore the error: the call itself notices that the client is gone.
         let _ = self
             .peer
             .notify_progress(told.with_message(line.text))

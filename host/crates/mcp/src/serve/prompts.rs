@@ -1,5 +1,5 @@
-//! Prompts that the server offers: skills and templates of the operator, and prompts of MCP servers that
-//! are passed on.
+//! Prompts that the server offers: the operator's skills and templates, and prompts passed on from
+//! MCP servers.
 
 use futures_util::future::BoxFuture;
 use rmcp::model::{Prompt, PromptArgument as ProtocolArgument};
@@ -12,11 +12,11 @@ pub struct PromptArgument {
     pub name: String,
     /// Description for people; may be empty.
     pub description: String,
-    /// Whether the prompt needs it.
+    /// Whether the argument is required.
     pub is_required: bool,
 }
 
-/// A prompt.
+/// A prompt that the server offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedPrompt {
     /// Name of the prompt.
@@ -25,11 +25,11 @@ pub struct ServedPrompt {
     pub description: String,
     /// Arguments, in order.
     pub arguments: Vec<PromptArgument>,
-    /// Server that has the prompt; `None` for a skill or a template.
+    /// Origin of a prompt that is passed on; `None` for a skill or a template.
     pub source: Option<PromptSource>,
 }
 
-/// Place of a prompt that is passed on.
+/// Origin of a prompt that is passed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptSource {
     /// Name of the server in the settings.
@@ -38,12 +38,13 @@ pub struct PromptSource {
     pub prompt: String,
 }
 
-/// Prompts of a host.
+/// Source of the prompts that a host offers.
 pub trait ServedPrompts: Send + Sync {
     /// Returns all prompts.
     fn list_prompts(&self) -> Vec<ServedPrompt>;
 
-    /// Returns values of an argument that begin with a text, where they can be listed.
+    /// Returns the values of an argument that begin with `begun`; empty if the values cannot be
+    /// listed.
     fn complete_argument(&self, prompt: &str, argument: &str, begun: &str) -> Vec<String>;
 
     /// Renders a skill or a template. The error is a sentence for the client.
@@ -54,7 +55,7 @@ pub trait ServedPrompts: Send + Sync {
     ) -> BoxFuture<'a, Result<String, String>>;
 }
 
-/// Describes a prompt to clients.
+/// Converts a prompt into the protocol's description of it.
 pub(super) fn describe_prompt(prompt: ServedPrompt) -> Prompt {
     let arguments = prompt.arguments.into_iter().map(|own| {
         let argument = ProtocolArgument::new(own.name).with_required(own.is_required);

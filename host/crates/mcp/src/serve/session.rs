@@ -1,4 +1,4 @@
-//! Sessions of the host that serve clients: opened with the first request that needs one, closed when
+//! The host's sessions that serve clients: opened at the first request that needs one, closed when
 //! the client is gone.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,40 +19,40 @@ use super::McpServing;
 use super::skills::{SkillCatalog, SkillCatalogBuilder};
 use super::upstream::ListedUpstream;
 
-/// Time in which sessions must have closed when the server ends. The others are dropped.
+/// Timeout for closing all sessions when the server ends. Sessions that take longer are dropped.
 const GRACE: Duration = Duration::from_secs(8);
 
-/// Maximum number of lines about progress that wait for a slow client.
+/// Maximum number of progress lines that wait for a slow client; older ones are dropped.
 const MAX_PROGRESS: usize = 16;
 
-/// Maximum number of sessions of one pool.
+/// Maximum number of sessions in one pool.
 const MAX_POOLED: usize = 8;
 
-/// Longest line about progress, in bytes.
+/// Maximum length of a progress line, in bytes.
 const MAX_PROGRESS_BYTES: usize = 200;
 
-/// A line about the progress of a call, and the plugin that it is from.
+/// A line about the progress of a call, with the plugin that sent it.
 #[derive(Clone, Debug)]
 pub(super) struct ProgressLine {
     pub(super) origin: String,
     pub(super) text: String,
 }
 
-/// An open session.
+/// An open session. It closes when the last clone is dropped.
 #[derive(Clone)]
 pub(super) struct ServedSession {
     pub(super) client: OutsideClient,
     pub(super) progress: broadcast::Sender<ProgressLine>,
-    /// Prompts and resources of its servers.
+    /// Prompts and resources of the MCP servers in the session.
     pub(super) materials: SessionMaterials,
-    /// Resources of its servers as they were last listed.
+    /// Last list of these MCP servers' resources.
     pub(super) resources: ListedUpstream,
-    /// Number of calls that wait for their client to come back with an answer.
+    /// Number of calls that wait until their client returns with an answer.
     n_waiting: Arc<AtomicUsize>,
 }
 
 impl ServedSession {
-    /// Records that a call waits for its client, until the result is dropped.
+    /// Counts a call as waiting for its client until the result is dropped.
     pub(super) fn begin_wait(&self) -> WaitingClient {
         self.n_waiting.fetch_add(1, Ordering::AcqRel);
         WaitingClient(self.n_waiting.clone())
@@ -63,7 +63,7 @@ impl ServedSession {
     }
 }
 
-/// A call that waits for its client to come back.
+/// Counts a call as waiting for its client until it is dropped.
 pub(super) struct WaitingClient(Arc<AtomicUsize>);
 
 impl Drop for WaitingClient {
@@ -72,17 +72,18 @@ impl Drop for WaitingClient {
     }
 }
 
-/// Sessions for the same clients: one, and one more while a call of the others waits for a client. A
-/// plugin runs one call at a time, and a client that never comes back must not hold up the others.
+/// Interchangeable sessions for the same clients. Besides one free session, there is another for
+/// each one in which a call waits for its client. A plugin runs one call at a time, so a client
+/// that never returns would otherwise block the others.
 #[derive(Default)]
 pub(super) struct SessionPool(Mutex<Vec<ServedSession>>);
 
-/// Tools by which requests are checked before a session has them.
+/// Tools against which requests are checked, even before the newest session has listed its own.
 #[derive(Default)]
 struct KnownTools {
-    /// Tools of the session that was opened last, which may not have listed them yet.
+    /// Tools of the session that was opened last. It may not have listed them yet.
     newest: Option<OutsideTools>,
-    /// Tools that the session before it listed.
+    /// Tools that an earlier session listed.
     before: Option<Arc<[Arc<ToolSpec>]>>,
 }
 
@@ -92,22 +93,22 @@ impl KnownTools {
         self.newest = Some(newest);
     }
 
-    /// Returns the tools of the newest session that listed them.
+    /// Returns the tools of the newest session that has listed them.
     fn listed(&self) -> Option<Arc<[Arc<ToolSpec>]>> {
         let newest = self.newest.as_ref().and_then(OutsideTools::last_told);
         newest.or_else(|| self.before.clone())
     }
 }
 
-/// State of a server that its connections share.
+/// State that all connections of a server share.
 pub(super) struct ServingState {
     pub(super) serving: McpServing,
-    /// Sessions of the clients without a connection.
+    /// Sessions of clients without a connection.
     pub(super) shared: SessionPool,
     skills: OnceCell<SkillCatalog>,
     tools: StdMutex<KnownTools>,
     tasks: TaskTracker,
-    /// Token that ends all sessions.
+    /// Token whose cancellation ends all sessions.
     cancel: CancellationToken,
 }
 
@@ -123,8 +124,8 @@ impl ServingState {
         })
     }
 
-    /// Returns a session of a pool in which no call waits for its client. It is opened if there is none.
-    /// `None` if calls wait in as many sessions as there may be.
+    /// Returns a session of the pool in which no call waits for its client, and opens one if
+    /// necessary. `None` if the pool is full of sessions with waiting calls.
     ///
     /// # Errors
     /// Reason, as a sentence.
@@ -133,7 +134,8 @@ impl ServingState {
         pool: &SessionPool,
     ) -> Result<Option<ServedSession>, String> {
         let mut open = pool.0.lock().await;
-        // Keep only one session in which no call waits; a dropped one closes when its calls end.
+        // Keep only one session without waiting calls. A session that is dropped here closes when
+        // its calls end.
         let mut has_ready = false;
         open.retain(|own| own.is_waiting() || !std::mem::replace(&mut has_ready, true));
         if let Some(ready) = open.iter().find(|own| !own.is_waiting()) {
@@ -147,7 +149,8 @@ impl ServingState {
         Ok(Some(session))
     }
 
-    /// Returns any session of a pool, for what is the same in all of them. It is opened if there is none.
+    /// Returns any session of the pool, for data that is the same in all of them, and opens one if
+    /// the pool is empty.
     ///
     /// # Errors
     /// Reason, as a sentence.
@@ -195,18 +198,18 @@ impl ServingState {
         })
     }
 
-    /// Returns a tool as the session that listed its tools last offers it.
+    /// Returns a tool from the newest known list of tools.
     pub(super) fn find_tool(&self, name: &str) -> Option<Arc<ToolSpec>> {
         let tools = lock(&self.tools).listed()?;
         tools.iter().find(|spec| spec.name == name).cloned()
     }
 
-    /// Waits until the tools are known. A session is opened if there is none.
+    /// Waits until the tools are known, and opens a session for this if necessary.
     pub(super) async fn learn_tools(&self) {
         let known = lock(&self.tools).newest.clone();
         let known = match known {
             Some(known) => Some(known),
-            // The request itself tells why no session can be opened.
+            // Ignore the error: the request itself will report why no session can be opened.
             None => match self.any_session(&self.shared).await {
                 Ok(session) => Some(session.client.tools()),
                 Err(_) => None,
@@ -217,7 +220,7 @@ impl ServingState {
         }
     }
 
-    /// Returns the skills. The first request reads them.
+    /// Returns the skills, which the first call reads.
     pub(super) async fn skills(&self) -> &SkillCatalog {
         let read = self.serving.skills.clone();
         let read = async {
@@ -227,13 +230,13 @@ impl ServingState {
                 building.finish()
             });
             let read = read.await;
-            // Reading ends early only when the program does.
+            // The task fails only if the program ends.
             read.unwrap_or_default()
         };
         self.skills.get_or_init(|| read).await
     }
 
-    /// Ends all sessions and waits for them.
+    /// Closes all sessions and waits until they have ended, at most for [`GRACE`].
     pub(super) async fn close_all(&self) {
         self.cancel.cancel();
         self.tasks.close();
@@ -246,8 +249,8 @@ impl ServingState {
     }
 }
 
-/// Serves calls until the clients are gone, and closes the session. One without a call is removed:
-/// clients start servers only to list their tools.
+/// Serves calls until the clients are gone, then closes the session. A session without calls is
+/// removed, because many clients start a server only to list its tools.
 async fn run_session(mut session: Session, calls: OutsideCalls, cancel: CancellationToken) {
     let id = session.id().clone();
     let store = session.host().store().clone();
@@ -276,7 +279,7 @@ async fn run_session(mut session: Session, calls: OutsideCalls, cancel: Cancella
 
 #[cfg(test)]
 impl ServedSession {
-    /// A session that nobody serves.
+    /// Returns a session without a task that serves it.
     pub(super) fn unserved() -> Self {
         Self {
             client: OutsideCalls::new(|_| true).1,
@@ -307,7 +310,7 @@ mod tests {
             before: Some([Arc::new(spec)].into()),
             ..KnownTools::default()
         };
-        // Neither of these lists its tools.
+        // Neither of these two sessions lists its tools.
         for _ in 0..2 {
             known.follow(OutsideCalls::new(|_| true).1.tools());
             let listed = known.listed().unwrap();

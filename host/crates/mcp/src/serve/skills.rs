@@ -1,7 +1,7 @@
-//! Skills that the server offers by the skills extension of the protocol: a list with the digest of
-//! each file, and the files as resources.
+//! Skills, offered with the skills extension of the protocol: a list with the digest of each file,
+//! and the files as resources.
 //!
-//! The files are read once, so that a client gets exactly the bytes whose digests it was told.
+//! The files are read once, so that a client gets exactly the bytes of the listed digests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,34 +14,34 @@ use url::Url;
 use super::bytes::describe_bytes;
 use rind_lib::text::clean_line;
 
-/// Maximum number of files of a skill; clients need not accept more.
+/// Maximum number of files in a skill; clients need not accept more.
 pub const MAX_SKILL_FILES: usize = 512;
 
-/// Maximum size of the files of a skill, in bytes; clients need not accept more.
+/// Maximum total size of a skill's files, in bytes; clients need not accept more.
 pub const MAX_SKILL_BYTES: u64 = 16 << 20;
 
-/// Maximum size of all skills, in bytes.
+/// Maximum total size of all skills, in bytes.
 const MAX_ALL_BYTES: u64 = 128 << 20;
 
 /// A skill with its files, read once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServedSkill {
-    /// Path of its address; the last part is its name.
+    /// Parts of the path in the skill's URI; the last part is the skill's name.
     pub place: Vec<String>,
     /// Fields of its front matter.
     pub front: Map<String, Value>,
-    /// Files by the parts of their paths.
+    /// Content of the files, keyed by the parts of their paths.
     pub files: BTreeMap<Vec<String>, Vec<u8>>,
 }
 
-/// The skills of a server, by their addresses.
+/// Skills of the server, and their files keyed by URI.
 #[derive(Debug, Default)]
 pub(super) struct SkillCatalog {
     skills: Vec<Skill>,
     files: BTreeMap<String, (String, Vec<u8>)>,
 }
 
-/// A catalog that skills are added to.
+/// Builder of a [`SkillCatalog`].
 #[derive(Debug, Default)]
 pub(super) struct SkillCatalogBuilder {
     catalog: SkillCatalog,
@@ -50,8 +50,8 @@ pub(super) struct SkillCatalogBuilder {
 }
 
 impl SkillCatalogBuilder {
-    /// Adds a skill. One that the protocol has no place for is left out, with a line in the log: it
-    /// would make the whole list wrong.
+    /// Adds a skill. An invalid skill is logged and left out, because it would make the complete
+    /// list invalid.
     pub(super) fn add(&mut self, skill: ServedSkill) {
         let name = clean_line(&skill.place.join("/"), 200);
         let size = skill.files.values().map(|own| own.len() as u64).sum();
@@ -103,17 +103,17 @@ impl SkillCatalog {
         Ok(())
     }
 
-    /// Returns the skills.
+    /// Returns all skills.
     pub(super) fn skills(&self) -> Vec<Skill> {
         self.skills.clone()
     }
 
-    /// Returns the skill at an address.
+    /// Returns the skill with this URI.
     pub(super) fn find_skill(&self, uri: &str) -> Option<Skill> {
         self.skills.iter().find(|own| own.uri == uri).cloned()
     }
 
-    /// Returns the resources that are listed: the text of each skill, and not the files beside it.
+    /// Returns the resources to list: only the `SKILL.md` of each skill, not its other files.
     pub(super) fn resources(&self) -> Vec<Resource> {
         let described = self.skills.iter().map(|skill| {
             Resource::new(skill.uri.clone(), skill.name())
@@ -123,7 +123,7 @@ impl SkillCatalog {
         described.collect()
     }
 
-    /// Returns the content of a file.
+    /// Returns the content of the file with this URI.
     pub(super) fn read_file(&self, uri: &str) -> Option<ReadResourceResult> {
         let (kind, bytes) = self.files.get(uri)?;
         let contents = describe_bytes(bytes.clone(), uri, kind);
@@ -133,7 +133,7 @@ impl SkillCatalog {
 
 const MARKDOWN: &str = "text/markdown";
 
-/// Returns the media type of a file, by its name and its bytes.
+/// Guesses the media type of a file from its extension and its bytes.
 fn media_type(path: &[String], bytes: &[u8]) -> &'static str {
     let name = path.last().map(String::as_str).unwrap_or_default();
     let end = name.rsplit_once('.').map_or("", |(_, end)| end);
@@ -147,7 +147,7 @@ fn media_type(path: &[String], bytes: &[u8]) -> &'static str {
     }
 }
 
-/// Returns the address of the folder of a skill.
+/// Returns the URI of a skill's folder.
 fn root_of(place: &[String]) -> Option<Url> {
     let (first, rest) = place.split_first()?;
     let mut root = Url::parse("skill://skill/").ok()?;
@@ -156,14 +156,14 @@ fn root_of(place: &[String]) -> Option<Url> {
     Some(root)
 }
 
-/// Returns the address of a file below a folder.
+/// Returns the URI of a file in a folder.
 fn file_uri(root: &Url, path: &[String]) -> Option<String> {
     let mut uri = root.clone();
     put_parts(&mut uri, path)?;
     Some(uri.to_string())
 }
 
-/// Adds parts to the path of an address. A part that an address cannot have, such as `..`, is `None`.
+/// Appends parts to the path of a URI; `None` if a part, such as `..`, is not possible in a URI.
 fn put_parts(uri: &mut Url, parts: &[String]) -> Option<()> {
     let is_part = |part: &String| !matches!(part.as_str(), "" | "." | "..");
     if !parts.iter().all(is_part) {

@@ -1,4 +1,4 @@
-//! The server over standard input and output: one message in each line, and nothing else.
+//! MCP server over standard input and output: one message per line, and no other output.
 
 use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,33 +17,34 @@ use super::handler::ServerEnd;
 use super::session::ServingState;
 use rind_lib::text::clean_line;
 
-/// Longest message of a client, in bytes.
+/// Maximum length of a client's message, in bytes.
 const MAX_LINE_BYTES: usize = 16 << 20;
 
-/// Maximum number of messages that are read in advance.
+/// Maximum number of lines that are read ahead.
 const MAX_READ_AHEAD: usize = 16;
 
-/// Messages that wait to be written.
+/// Maximum number of messages that wait to be written.
 const MAX_UNWRITTEN: usize = 64;
 
-/// Time in which the last messages must have been written.
+/// Timeout for writing the last messages at the end.
 const WRITE_GRACE: Duration = Duration::from_secs(2);
 
-/// Maximum number of answers to lines that are not messages: a client that sends answers back as
-/// requests would keep both busy forever.
+/// Maximum number of error answers to lines that are not messages. Without a limit, a client that
+/// echoes these answers would cause an endless loop.
 const MAX_COMPLAINTS: usize = 100;
 
-/// A line of a client.
+/// A line that the client sent.
 enum ReadLine {
     Whole(Vec<u8>),
     TooLong,
 }
 
-/// Serves one client over a pair of streams until it closes its end or `cancel` is set. Reading and
-/// writing happen on threads of their own, which may block forever.
+/// Serves one client over a pair of streams until the client closes its end or `cancel` is
+/// cancelled. Reading and writing use separate threads, because both may block forever.
 ///
 /// # Errors
-/// Reason, as a sentence: the client did not begin as the protocol says.
+/// The client violates the protocol at the start, or a thread cannot be started; the error is a
+/// sentence.
 pub async fn serve_lines(
     serving: McpServing,
     input: impl Read + Send + 'static,
@@ -86,12 +87,12 @@ pub async fn serve_lines(
         )),
     };
     state.close_all().await;
-    // The last answers may still wait, for a client that no longer reads.
+    // Answers may still be queued for a client that no longer reads.
     let _ = tokio::time::timeout(WRITE_GRACE, drained).await;
     outcome
 }
 
-/// Reads lines until the end, an error, or the receiver is dropped.
+/// Reads lines until the end of the input, an error, or the receiver is dropped.
 fn read_lines(input: impl Read, sender: &mpsc::Sender<ReadLine>) {
     let mut input = BufReader::new(input);
     let (mut line, mut is_too_long) = (Vec::new(), false);
@@ -123,7 +124,7 @@ fn read_lines(input: impl Read, sender: &mpsc::Sender<ReadLine>) {
     }
 }
 
-/// Writes messages until the sender is dropped or the pipe is closed.
+/// Writes messages until all senders are dropped or writing fails.
 fn write_lines(
     mut output: impl Write,
     mut written: mpsc::Receiver<Vec<u8>>,
@@ -142,17 +143,17 @@ fn write_lines(
     let _ = done.send(());
 }
 
-/// Lines of a client, and the way back.
+/// Transport over the lines of one client.
 struct LineTransport {
     lines: mpsc::Receiver<ReadLine>,
     writer: mpsc::Sender<Vec<u8>>,
-    /// Whether a request has arrived. Notifications before the first one are ignored.
+    /// Whether a request has arrived. Notifications before the first request are ignored.
     has_begun: bool,
     n_complaints: usize,
 }
 
 impl LineTransport {
-    /// Parses a line; one that is no message is answered with an error.
+    /// Parses a line. A line that is not a message is answered with an error.
     async fn take_line(&mut self, line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
         match serde_json::from_slice(line) {
             Ok(message) => {
@@ -174,13 +175,13 @@ impl LineTransport {
         }
         tracing::debug!(message = %fault.message, "a line of the client is no message");
         if let Ok(bytes) = serde_json::to_vec(&ServerJsonRpcMessage::error(fault, id)) {
-            // A client that is gone is noticed when its next line is read.
+            // Ignore the error: reading the next line reports that the client is gone.
             let _ = self.writer.send(bytes).await;
         }
     }
 }
 
-/// Describes a line that is no message, with the id of the request if it has one.
+/// Returns the error for a line that is not a message, and the request's id if the line has one.
 fn fault_of(line: &[u8], error: &serde_json::Error) -> (Option<RequestId>, ErrorData) {
     let value = match serde_json::from_slice::<Value>(line) {
         Ok(value) => value,

@@ -1,8 +1,7 @@
-//! Prompts and resources of MCP servers that are passed on to clients.
+//! Prompts and resources of MCP servers, passed on to clients.
 //!
-//! A list shows what the servers list, without judging it. Getting a prompt or reading a resource is a
-//! call in the session of the client, with hooks, policy and approval. Start from
-//! [`ServerEnd::read_upstream`].
+//! Lists are passed on without policy checks. Getting a prompt or reading a resource is a call in
+//! the client's session, with hooks, policy and approval. Start from [`ServerEnd::read_upstream`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,26 +27,27 @@ use rind_lib::host::{ListedResource, OutsideResult};
 use rind_lib::secret::Scanner;
 use rind_lib::text::clean_line;
 
-/// Age after which the servers list their resources again. A server that failed is not asked again
-/// before.
+/// Age of the lists after which the servers list their resources again. Until then, a server that
+/// failed is not asked again either.
 const MAX_LISTED_AGE: Duration = Duration::from_secs(60);
 
-/// Age after which they list them again for an address that no server lists, because it may be new.
+/// Age of the lists after which the servers list their resources again if no server lists a
+/// requested URI, because the resource may be new.
 const MIN_LISTED_AGE: Duration = Duration::from_secs(2);
 
-/// Longest quoted address, in bytes.
+/// Maximum length of a quoted URI, in bytes.
 const MAX_QUOTED_BYTES: usize = 200;
 
-/// Resources of the servers of one session as they were last listed. Cheap to clone.
+/// Last lists of the resources of a session's MCP servers. Clones share the data.
 #[derive(Clone, Default)]
 pub(super) struct ListedUpstream(Arc<AsyncMutex<Option<DatedLists>>>);
 
-/// Lists of all servers, and when they were made.
+/// Lists of all servers, with the time at which they were read.
 type DatedLists = (Instant, Arc<UpstreamLists>);
 
 impl ServerEnd {
-    /// Lists the resources and templates of all servers at once, unless the last lists are newer than
-    /// this. A server that does not answer costs only its own.
+    /// Lists the resources and templates of all servers concurrently, unless the last lists are
+    /// younger than `max_age`. If a server fails, only its own list is missing.
     async fn list_upstream(&self, max_age: Duration) -> Result<Arc<UpstreamLists>, ErrorData> {
         let upstream = self.upstream();
         if upstream.is_empty() {
@@ -77,7 +77,7 @@ impl ServerEnd {
         Ok(lists)
     }
 
-    /// Returns the resources of servers, for a list.
+    /// Returns the servers' resources for a list of resources.
     ///
     /// # Errors
     /// No session can be opened.
@@ -87,7 +87,7 @@ impl ServerEnd {
         Ok(shown.map(describe_resource).collect())
     }
 
-    /// Returns the templates of servers, for a list.
+    /// Returns the servers' templates for a list of templates.
     ///
     /// # Errors
     /// No session can be opened.
@@ -97,7 +97,7 @@ impl ServerEnd {
         Ok(shown.filter_map(describe_template).collect())
     }
 
-    /// Reads a resource of the server that lists it, by a call in the session of the client.
+    /// Reads a resource from the server that lists it, with a call in the client's session.
     ///
     /// # Errors
     /// No server or more than one lists it, or the call is refused or fails.
@@ -120,7 +120,7 @@ impl ServerEnd {
         }
     }
 
-    /// Gets a prompt of a server, by a call in the session of the client.
+    /// Gets a prompt from a server, with a call in the client's session.
     ///
     /// # Errors
     /// The call is refused or fails.
@@ -143,7 +143,7 @@ impl ServerEnd {
         }
     }
 
-    /// Returns the one server that lists an address or a template that it fits.
+    /// Returns the only server that lists a URI or a template that the URI matches.
     async fn server_of(&self, uri: &str) -> Result<String, ErrorData> {
         if let Err(why) = check_uri(uri) {
             let text = format!("there is no such resource: the address {why}");
@@ -179,7 +179,7 @@ impl ServerEnd {
     }
 }
 
-/// Returns the error about an address that no server lists.
+/// Returns the error for a URI that no server lists.
 pub(super) fn missing_resource(uri: &str) -> ErrorData {
     let text = "there is no such resource; `resources/list` lists those that there are";
     ErrorData::resource_not_found(text, Some(json!({"uri": uri})))
@@ -199,7 +199,7 @@ fn describe_template(own: &ListedResource) -> Option<ResourceTemplate> {
     Some(described)
 }
 
-/// Returns the result of a call that ran.
+/// Returns the result of a successful call; a failed call becomes an error with the result's text.
 fn succeeded(result: OutsideResult) -> Result<OutsideResult, ErrorData> {
     match result.is_error {
         false => Ok(result),

@@ -1,7 +1,7 @@
-//! Resources of several MCP servers as they were last listed: which server has an address, and what
-//! clients are shown.
+//! Last listed resources of several MCP servers: which server owns a URI, and which resources
+//! clients see.
 //!
-//! Knows nothing of sessions and calls. Start from [`UpstreamLists::owner_of`].
+//! Does not depend on sessions and calls. Start from [`UpstreamLists::owner_of`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use crate::resource::{check_uri, fits_template};
 use rind_lib::host::ListedResource;
 use rind_lib::secret::Scanner;
 
-/// Maximum size of the texts of a list, in bytes. Each server has an equal share.
+/// Maximum size of the texts in a list, in bytes, divided equally among the servers.
 const MAX_LISTED_BYTES: usize = 4 << 20;
 
-/// Scheme of the addresses of skills, which are the host's own.
+/// URI scheme of skills. The host serves these itself.
 const SKILL_SCHEME: &str = "skill";
 
 /// Resources and templates of one server.
@@ -27,19 +27,19 @@ pub(super) struct ServerList {
 #[derive(Default)]
 pub(super) struct UpstreamLists(Vec<ServerList>);
 
-/// Reason why no server is asked for an address.
+/// Reason why no server is asked for a URI.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NoOwner {
-    /// No server lists the address.
+    /// No server lists the URI.
     Nobody,
-    /// Several servers do, among them these two.
+    /// Several servers list the URI, among them these two.
     Several(String, String),
-    /// The list of this server is missing, so the owner is not known; with the reason.
+    /// The list of this server is missing, for this reason, so the owner is unknown.
     Unknown(String, String),
 }
 
 impl UpstreamLists {
-    /// Keeps lists. Addresses of skills are left out of them.
+    /// Stores lists without URIs of skills, which the host serves itself.
     pub(super) fn new(mut all: Vec<ServerList>) -> Self {
         for listed in all.iter_mut().filter_map(|own| own.listed.as_mut().ok()) {
             listed.retain(|own| !is_of_skill(address_of(own)));
@@ -47,11 +47,11 @@ impl UpstreamLists {
         Self(all)
     }
 
-    /// Returns the one server that lists an address or a template that it fits. A server whose list is
-    /// missing may be a further one, so then there is none.
+    /// Returns the only server that lists a URI or a template that the URI matches. If the list of
+    /// a server is missing, that server may be another owner, so the result is an error.
     ///
     /// # Errors
-    /// There is not exactly one.
+    /// No server, several servers, or an unknown number of servers list the URI.
     pub(super) fn owner_of(&self, uri: &str) -> Result<&str, NoOwner> {
         if check_uri(uri).is_err() || is_of_skill(uri) {
             return Err(NoOwner::Nobody);
@@ -82,18 +82,18 @@ impl UpstreamLists {
         }
     }
 
-    /// Returns the resources for a list, each once. An address of two servers is left out, and one with
-    /// a secret in it, which could not be asked for masked.
+    /// Returns the resources to list, each once. Excludes URIs that several servers list, and URIs
+    /// with a secret, because a client could not request them once the secret is masked.
     pub(super) fn shown_resources(&self) -> Vec<&ListedResource> {
         self.shown(|own| own.template.is_none())
     }
 
-    /// Returns the templates for a list, by the same rules.
+    /// Returns the templates to list, by the same rules as [`Self::shown_resources`].
     pub(super) fn shown_templates(&self) -> Vec<&ListedResource> {
         self.shown(|own| own.template.is_some())
     }
 
-    /// The servers whose lists are known, with them.
+    /// Returns the servers whose lists are known, each with its list.
     fn known(&self) -> impl Iterator<Item = (&str, &[ListedResource])> {
         let known = self.0.iter();
         known.filter_map(|own| Some((own.server.as_str(), own.listed.as_ref().ok()?.as_slice())))
@@ -112,7 +112,7 @@ impl UpstreamLists {
             let mut n_bytes = 0_usize;
             for own in listed.iter().filter(|own| is_wanted(own)) {
                 let address = address_of(own);
-                // A resource that its server lists twice is there once.
+                // A resource that its server lists twice is shown once.
                 let is_first = owners.remove(address).is_some_and(|own| own.len() == 1);
                 if !is_first || !Scanner::shared().scan(address).is_empty() {
                     continue;
@@ -132,7 +132,7 @@ impl UpstreamLists {
     }
 }
 
-/// The address of a resource, or the text of a template.
+/// Returns the URI of a resource, or the text of a template.
 fn address_of(own: &ListedResource) -> &str {
     own.template.as_ref().unwrap_or(&own.uri)
 }
@@ -146,7 +146,7 @@ fn is_of_skill(address: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// The list of a server with these addresses and templates.
+    /// Returns the list of a server that has these URIs and templates.
     fn server(name: &str, addresses: &[&str]) -> ServerList {
         let listed = addresses.iter().map(|address| ListedResource {
             uri: (*address).to_owned(),
@@ -188,7 +188,7 @@ mod tests {
             ("x://twice", Ok("a")),
             ("z://1", Ok("b")),
             ("x://both", several("a", "b")),
-            // An address that is listed does not beat a template.
+            // An exactly listed URI does not take precedence over a template of another server.
             ("y://7", several("a", "b")),
             ("y://8", Ok("b")),
             ("x://none", Err(NoOwner::Nobody)),

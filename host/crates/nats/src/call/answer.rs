@@ -1,4 +1,4 @@
-//! The side of the holder: answers requests for the sessions that it holds.
+//! The holder's side of calls: answers requests for the sessions that this program holds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,18 +17,18 @@ use super::parts::{FROM, PART, PATH, PartKind, head_headers, read_request};
 use crate::NatsError;
 use crate::worker::root_address;
 
-/// Interval at which a caller is notified that its answer takes longer.
+/// Interval at which a caller is notified that the answer takes longer.
 const BEAT: Duration = Duration::from_secs(4);
 
-/// Time in which a caller must take a part of the answer.
+/// Timeout for the caller's acknowledgment of a part.
 const TAKEN: Duration = Duration::from_secs(20);
 
 /// Maximum size of a part of an answer, in bytes.
 const PART_BYTES: usize = 256 << 10;
 
-/// Answers the requests to a session.
+/// Handler of requests for a session.
 pub trait CallHandler: Send + Sync {
-    /// Answers a request. The future and the body are dropped if the caller goes away.
+    /// Answers a request. The future or the body is dropped if the caller is gone.
     fn answer(
         &self,
         session: &str,
@@ -36,7 +36,7 @@ pub trait CallHandler: Send + Sync {
     ) -> BoxFuture<'static, Response<BoxStream<'static, Bytes>>>;
 }
 
-/// Keeps the requests to a session answered until it is dropped.
+/// Keeps answering requests for a session until it is dropped.
 #[derive(Debug)]
 pub struct AnsweredSession(AbortHandle);
 
@@ -46,11 +46,11 @@ impl Drop for AnsweredSession {
     }
 }
 
-/// The caller no longer waits for the answer.
+/// Error: the caller no longer waits for the answer.
 struct CallerDropped;
 
 impl SessionCalls {
-    /// Answers the requests to a session, which this program holds, until the result is dropped.
+    /// Answers requests for a session that this program holds, until the result is dropped.
     ///
     /// # Errors
     /// The session's id is invalid, or the servers cannot be reached.
@@ -62,13 +62,15 @@ impl SessionCalls {
         let at = root_address(session)?;
         let mut requests = self.subscribe(self.subject(&at)).await?;
         let held = self.held_subject(&at);
-        // Readers that wait for the session hear this; others find the holder when they ask.
+        // Notifies readers that already wait for the session; later ones find the holder when they
+        // call.
         if let Err(error) = self.parts.link.client().publish(held, Bytes::new()).await {
             tracing::debug!(%error, "readers that wait for a session find out late that it is open here");
         }
         let own = self.clone();
         let task = tokio::spawn(async move {
-            // Answers that are under way when the session is closed still end.
+            // Each answer runs in a task of its own, so it is still completed after the session is
+            // closed.
             while let Some(message) = requests.next().await {
                 own.begin_answer(&at, message, &handler);
             }
@@ -76,7 +78,7 @@ impl SessionCalls {
         Ok(AnsweredSession(task.abort_handle()))
     }
 
-    /// Subscribes, and waits until the server knows it.
+    /// Subscribes, and waits until the server has processed the subscription.
     pub(super) async fn subscribe(
         &self,
         subject: String,
@@ -130,11 +132,11 @@ impl SessionCalls {
     }
 }
 
-/// The program that asked, and the channel for the answer to it.
+/// The program that sent a request, and the subject for the answer.
 struct Caller {
     client: Client,
     to: async_nats::Subject,
-    /// Id of this answer.
+    /// Id of this answer, because several programs may answer one request.
     from: String,
 }
 
@@ -183,7 +185,7 @@ impl Caller {
         self.send(kind, HeaderMap::new(), Bytes::new()).await
     }
 
-    /// Sends a part, and waits until the caller has taken it.
+    /// Sends a part and waits for the caller's acknowledgment.
     async fn send(
         &self,
         kind: PartKind,

@@ -1,4 +1,4 @@
-//! The side of the caller: asks the holder of a session, and reads its answer as it comes.
+//! The caller's side of calls: sends a request to the holder of a session, and streams the answer.
 
 use std::time::Duration;
 
@@ -13,33 +13,34 @@ use super::{MAX_CALL_BYTES, SessionCalls};
 use crate::NatsError;
 use crate::worker::root_address;
 
-/// Time without a part of the answer after which the holder counts as gone. A holder sends a part
-/// at least every four seconds.
+/// Time without a part after which the holder is considered gone. A live holder sends a part at
+/// least every four seconds.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Maximum time until a program that took a lease answers for the session.
+/// Maximum wait for a program that holds a session's lease to announce that it answers for the
+/// session.
 const OPENING: Duration = Duration::from_millis(200);
 
-/// Reason why a request was not answered.
+/// Reason why a call failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
     /// No program holds the session.
     #[error("no program that answers requests has the session open")]
     NoHolder,
-    /// The request is larger than a message may be.
+    /// The body of the request is larger than [`MAX_CALL_BYTES`].
     #[error(
         "the body has more than {} KiB, which is the most that reaches a session on another machine",
         MAX_CALL_BYTES >> 10
     )]
     TooLarge,
-    /// The holder has not answered in time. It may have carried out the request.
+    /// The holder did not answer in time, but it may have carried out the request.
     #[error(
         "the program that has the session open does not answer; it may have received the request. If it died, another \
          worker continues the session soon"
     )]
     Silent,
-    /// The answer cannot be read.
+    /// The answer does not follow the format.
     #[error("the program that has the session open gave an answer that cannot be read")]
     Unreadable,
     /// The servers cannot be reached.
@@ -47,14 +48,14 @@ pub enum CallError {
     Nats(#[from] NatsError),
 }
 
-/// Body of an answer, part by part. It ends with an error if the holder goes away.
+/// Body of an answer, streamed in parts. It ends with an error if the holder is gone.
 pub type CallBody = BoxStream<'static, Result<Bytes, CallError>>;
 
 impl SessionCalls {
-    /// Has the program that holds a session answer a request.
+    /// Sends a request to the program that holds a session, and returns its answer.
     ///
     /// # Errors
-    /// No program holds it, the request is too large, or no answer comes.
+    /// No program holds the session, the request is too large, or no answer arrives.
     pub async fn ask(
         &self,
         session: &str,
@@ -102,7 +103,8 @@ impl SessionCalls {
     /// # Errors
     /// The servers cannot be reached, or the holder does not answer.
     pub async fn is_held(&self, session: &str) -> Result<bool, CallError> {
-        // The path belongs to no session, so a holder refuses it; the refusal shows that there is one.
+        // No session has the path `/`, so a holder answers with an error; any answer shows that a
+        // holder exists.
         let mut request = Request::new(Bytes::new());
         *request.uri_mut() = http::Uri::from_static("/");
         match self.ask(session, request).await {
@@ -114,7 +116,7 @@ impl SessionCalls {
 }
 
 impl SessionCalls {
-    /// Waits until a program says that it holds a session, at most for this time.
+    /// Waits until a program announces that it holds a session, at most for `time`.
     ///
     /// # Errors
     /// The session's id is invalid, or the servers cannot be reached.
@@ -122,18 +124,20 @@ impl SessionCalls {
         let at = root_address(session)?;
         let mut held = self.subscribe(self.held_subject(&at)).await?;
         let is_held = self.parts.leases.holder(&at).await?.is_some();
-        // Its holder may be about to answer, or dead.
+        // The lease has a holder, which either announces itself soon or is dead, so wait only
+        // briefly.
         let time = if is_held { time.min(OPENING) } else { time };
         let _ = tokio::time::timeout(time, held.next()).await;
         Ok(())
     }
 }
 
-/// Reads the parts of one answer.
+/// Reads the parts of an answer.
 struct AnswerReader {
     client: Client,
     parts: Subscriber,
-    /// Id of the answer that arrived first. A program that was paused may answer as well.
+    /// Id of the answer whose part arrived first; parts of other answers are ignored. A second
+    /// answer may come from a former holder that was paused.
     from: Option<String>,
 }
 
@@ -149,7 +153,7 @@ impl AnswerReader {
                 Err(_) => return Err(CallError::Silent),
             };
             if message.status == Some(StatusCode::NO_RESPONDERS) {
-                // The server reports this at once, before any part.
+                // The server sends this at once, so it counts only before the first part.
                 if self.from.is_none() {
                     return Err(CallError::NoHolder);
                 }

@@ -1,4 +1,4 @@
-//! Boards: each holder publishes its sessions when a program lists all of them.
+//! Boards: when a program lists all sessions, each holder answers with a list of its own sessions.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,34 +17,34 @@ use super::SessionCalls;
 use crate::NatsError;
 use crate::names::last_id;
 
-/// Longest time in which holders answer. Holders that were killed do not answer.
+/// Maximum time to wait for the boards of all holders. Holders that were killed do not answer.
 const WINDOW: Duration = Duration::from_millis(600);
 
-/// Pause without an answer after which it is checked whether holders are missing.
+/// Pause without an answer after which the caller checks whether boards are missing.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// Maximum number of leases that are looked at to find out whether a holder is missing.
+/// Maximum number of missing sessions whose leases are read to check whether they have a holder.
 const MAX_LOOKED_AT: usize = 64;
 
-/// Maximum number of holders whose boards are read.
+/// Maximum number of answers that are read.
 const MAX_BOARDS: usize = 1_000;
 
-/// Maximum size of the list that a holder publishes, in bytes.
+/// Maximum size of a board, in bytes.
 const MAX_BOARD_BYTES: usize = 700 << 10;
 
-/// Answer of a holder about its sessions.
+/// Answer of a holder: the sessions that it holds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HolderBoard {
-    /// Name of the program, which is new in each program.
+    /// Name of the holder, unique for each run of a program.
     #[serde(default)]
     pub from: String,
-    /// Ids of the sessions that it holds.
+    /// Ids of the sessions that the program holds.
     pub sessions: Vec<String>,
-    /// State of the sessions, as published by the holder.
+    /// Data about these sessions, in the holder's own format.
     pub told: Value,
 }
 
-/// Keeps telling about the sessions of this program until it is dropped.
+/// Keeps answering requests for boards until it is dropped.
 #[derive(Debug)]
 pub struct AnsweredBoards(AbortHandle);
 
@@ -55,8 +55,8 @@ impl Drop for AnsweredBoards {
 }
 
 impl SessionCalls {
-    /// Answers questions about the sessions of this program until the result is dropped. `tell`
-    /// returns their ids and the facts that are published about them.
+    /// Answers requests for this program's board until the result is dropped. `tell` returns the
+    /// ids of the sessions and the data about them.
     ///
     /// # Errors
     /// The servers cannot be reached.
@@ -98,7 +98,7 @@ impl SessionCalls {
         Ok(AnsweredBoards(task.abort_handle()))
     }
 
-    /// Collects the sessions that the other holders publish.
+    /// Collects the boards of all other holders.
     ///
     /// # Errors
     /// The servers cannot be reached.
@@ -130,7 +130,7 @@ impl SessionCalls {
         Ok(boards)
     }
 
-    /// Whether every session with a lease is on a board or is held by this program.
+    /// Whether every session with a held lease is on a board or open in this program.
     async fn are_complete(&self, boards: &[HolderBoard]) -> Result<bool, NatsError> {
         let names = &self.parts.streams.names;
         let stream = names.lease_stream();

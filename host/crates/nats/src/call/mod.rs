@@ -1,12 +1,13 @@
-//! Requests to the program that holds a session: who shows a session need not be who runs it.
+//! Calls to the program that holds a session, so that another program can show the session.
 //!
-//! Only the holder of a session subscribes to the subject of its requests. So a request to a
-//! session without a holder is answered by the server at once. The answer comes in parts, each of
-//! which the caller acknowledges: a slow caller slows the holder's answer down, and the holder stops
-//! when the caller is gone. Nothing here is stored: what must survive is in the log and in the queue.
+//! Only the holder of a session subscribes to the session's request subject. So if a session has no
+//! holder, the server reports this to the caller at once. The answer is sent in parts, each of
+//! which the caller acknowledges; this gives backpressure, and the holder stops when the caller is
+//! gone. Calls are not stored: data that must survive is in the log and in the queue.
 //!
-//! Access is decided by the accounts and permissions of the servers: every client that may publish
-//! to the subjects of a tenant may call. The module must not know what requests mean. Start from [`SessionCalls`].
+//! The accounts and permissions of the NATS servers control access: every client that may publish
+//! to the subjects of a tenant may call. The module must not interpret requests. Start from
+//! [`SessionCalls`].
 
 mod answer;
 mod ask;
@@ -26,23 +27,23 @@ use crate::names::session_token;
 use crate::sessions::StoreParts;
 use rind_lib::session::SessionAddress;
 
-/// Maximum size of a request's body, in bytes. Messages of NATS have at most 1 MB by default.
+/// Maximum size of a request's body, in bytes. By default, NATS limits messages to 1 MB.
 pub const MAX_CALL_BYTES: usize = 700 << 10;
 
-/// Maximum number of requests that a program answers at once, without streams of events.
+/// Maximum number of requests that a program answers concurrently, not counting event streams.
 const MAX_ANSWERING: usize = 64;
 
-/// Maximum number of streams of events that a program sends at once. They last long, and leave room
-/// for the answers to questions.
+/// Maximum number of event streams that a program sends concurrently. They last long, so they have
+/// a limit of their own and do not use up [`MAX_ANSWERING`].
 const MAX_STREAMS: usize = 192;
 
-/// Sends and answers requests about sessions.
+/// Sends and answers requests for sessions.
 #[derive(Clone)]
 pub struct SessionCalls {
     parts: Arc<StoreParts>,
-    /// Permits for the requests that are being answered.
+    /// Permits for concurrent requests other than event streams.
     answering: Arc<Semaphore>,
-    /// Permits for the streams of events.
+    /// Permits for concurrent event streams.
     streaming: Arc<Semaphore>,
 }
 
@@ -55,7 +56,7 @@ impl std::fmt::Debug for SessionCalls {
 }
 
 impl SessionCalls {
-    /// Returns the requests about the sessions of a store.
+    /// Creates the calls for the sessions of a store.
     #[must_use]
     pub fn new(sessions: &NatsSessions) -> Self {
         Self {
@@ -65,7 +66,7 @@ impl SessionCalls {
         }
     }
 
-    /// Returns the subject of the requests about a session.
+    /// Returns the subject for requests for a session.
     fn subject(&self, at: &SessionAddress) -> String {
         let tenant = self.parts.streams.names.tenant();
         format!("rind.{tenant}.call.{}", session_token(at.root()))
@@ -77,7 +78,7 @@ impl SessionCalls {
         format!("rind.{tenant}.held.{}", session_token(at.root()))
     }
 
-    /// Returns the subject by which all holders are asked for their boards.
+    /// Returns the subject for requests to all holders for their boards.
     fn boards_subject(&self) -> String {
         format!("rind.{}.boards", self.parts.streams.names.tenant())
     }

@@ -1,44 +1,44 @@
-//! Messages of which requests and answers are made.
+//! Encoding of HTTP requests and answers as NATS messages.
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response};
 
-/// Header with the method of a request.
+/// Header with the HTTP method of a request.
 pub(super) const METHOD: &str = "Rind-Method";
 
-/// Header with the path and the query of a request.
+/// Header with the path and query of a request.
 pub(super) const PATH: &str = "Rind-Path";
 
-/// Header with the kind of a part of an answer.
+/// Header with the kind of an answer's part.
 pub(super) const PART: &str = "Rind-Part";
 
-/// Header with the id of an answer: several programs may answer one request.
+/// Header with the id of an answer, because several programs may answer one request.
 pub(super) const FROM: &str = "Rind-From";
 
 /// Header with the HTTP status of an answer.
 pub(super) const STATUS: &str = "Rind-Status";
 
-/// Prefix of headers of HTTP.
+/// Prefix of NATS headers that carry an HTTP header.
 const HTTP: &str = "Rind-Http-";
 
-/// Headers of HTTP that a request is passed on with. Tokens and cookies are not among them: they
-/// are for the server that checked them.
+/// HTTP headers of a request that are passed on. Tokens and cookies are not, because they are meant
+/// for the server that received and checked them.
 const OF_REQUEST: [&str; 3] = ["accept", "content-type", "last-event-id"];
 
-/// Headers of HTTP that an answer is passed on with.
+/// HTTP headers of an answer that are passed on.
 const OF_ANSWER: [&str; 2] = ["content-type", "location"];
 
-/// A part of an answer.
+/// Kind of a message that is part of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartKind {
-    /// The answer takes longer.
+    /// The answer takes longer; sent periodically to keep the caller waiting.
     Wait,
-    /// Status and headers.
+    /// HTTP status and headers.
     Head,
-    /// The next bytes.
+    /// The next bytes of the body.
     Body,
-    /// No further part follows.
+    /// The answer is complete.
     End,
 }
 
@@ -52,7 +52,7 @@ impl PartKind {
         }
     }
 
-    /// Reads the kind of a message.
+    /// Reads the kind of a part; `None` if it is missing or unknown.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let kinds = [Self::Wait, Self::Head, Self::Body, Self::End];
         let name = headers.get(PART)?.as_str();
@@ -60,7 +60,7 @@ impl PartKind {
     }
 }
 
-/// Returns the headers of the message for a request.
+/// Encodes a request, without its body, as headers of a message.
 pub(super) fn request_headers(request: &Request<Bytes>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(METHOD, request.method().as_str());
@@ -70,14 +70,14 @@ pub(super) fn request_headers(request: &Request<Bytes>) -> HeaderMap {
     headers
 }
 
-/// Reads a request; `None` if the message is no request.
+/// Decodes a request; `None` if the message is not a valid request.
 pub(super) fn read_request(headers: &HeaderMap, body: Bytes) -> Option<Request<Bytes>> {
     let mut request = Request::builder()
         .method(headers.get(METHOD)?.as_str())
         .uri(headers.get(PATH)?.as_str())
         .body(body)
         .ok()?;
-    // A path alone: the address of another host would be a request to it.
+    // Only a path is allowed: a URI with a host could direct the request to another host.
     if request.uri().authority().is_some() || !request.uri().path().starts_with('/') {
         return None;
     }
@@ -85,7 +85,7 @@ pub(super) fn read_request(headers: &HeaderMap, body: Bytes) -> Option<Request<B
     Some(request)
 }
 
-/// Returns the headers of the first part of an answer.
+/// Encodes the status and headers of an answer as headers of a message.
 pub(super) fn head_headers<B>(answer: &Response<B>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(STATUS, answer.status().as_str());
@@ -93,7 +93,7 @@ pub(super) fn head_headers<B>(answer: &Response<B>) -> HeaderMap {
     headers
 }
 
-/// Reads the first part of an answer; `None` if the message is no answer.
+/// Decodes the status and headers of an answer; `None` if they are missing or invalid.
 pub(super) fn read_head<B>(headers: &HeaderMap, body: B) -> Option<Response<B>> {
     let status: u16 = headers.get(STATUS)?.as_str().parse().ok()?;
     let mut answer = Response::builder().status(status).body(body).ok()?;

@@ -1,10 +1,11 @@
-//! Sets of plugins for a fleet: the signed record that says which plugins all workers of a tenant, or of
-//! one of its classes, run.
+//! Sets of plugins for a fleet: the signed record of which plugins all workers of a tenant, or of
+//! one of its classes of workers, run.
 //!
-//! The last message of a key of a bucket is the record that holds, and earlier ones are its history. Files
-//! are values of the tenant by their hash, stored before the record that names them. The servers are not
-//! trusted with either: a record counts by its signature, and a file by its hash. The module must not
-//! know how plugins are loaded. Start from [`PluginSets`].
+//! Records are stored in a key-value bucket: the last message of a key is the record that applies,
+//! and earlier ones are its history. Files are stored as values of the tenant by their hash, before
+//! the record that names them. The servers are trusted with neither: a record is accepted by its
+//! signature, and a file by its hash. The module must not know how plugins are loaded. Start from
+//! [`PluginSets`].
 
 mod record;
 mod signature;
@@ -27,13 +28,13 @@ use crate::setup::{NO_STREAM, ensure_stream};
 use crate::worker::{class_error, is_class};
 use crate::{NatsError, NatsSessions};
 
-/// Number of records that the bucket keeps of each key.
+/// Maximum number of records that the bucket keeps for each key.
 const HISTORY: i64 = 64;
 
-/// Interval in which a program looks for a new record that it was not told of.
+/// Interval at which a program checks for a new record even without a notification.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// Shortest interval between two looks: anybody who may publish can tell of a change.
+/// Minimum interval between two checks: every client that may publish can send notifications.
 const REST: Duration = Duration::from_millis(250);
 
 /// The sets of plugins of a tenant. Cheap to clone.
@@ -42,12 +43,12 @@ pub struct PluginSets {
     parts: Arc<StoreParts>,
 }
 
-/// Place of the next record of a tenant or a class.
+/// Position at which the next record of a tenant or a class is published.
 #[derive(Clone, Debug)]
 pub struct NextSet {
-    /// Number of the last message there, which the next one must follow.
+    /// Sequence of the last message of the key, which the next record must follow; 0 without one.
     sequence: u64,
-    /// Last record; `None` where there is none.
+    /// Last record, or the reason why it is refused; `None` if there is none.
     pub last: Option<Result<SignedSet, String>>,
 }
 
@@ -58,7 +59,7 @@ impl std::fmt::Debug for PluginSets {
 }
 
 impl PluginSets {
-    /// Returns the sets of the tenant of a store.
+    /// Returns the sets of plugins of the store's tenant.
     #[must_use]
     pub fn of(sessions: &NatsSessions) -> Self {
         Self {
@@ -72,12 +73,12 @@ impl PluginSets {
         self.parts.streams.names.tenant()
     }
 
-    /// Returns the set that holds for workers of a class: its own, or that of the tenant. `None` if
-    /// neither was published.
+    /// Returns the set that applies to workers of a class: the one of the class, or else the one of
+    /// the tenant. `None` if neither was published.
     ///
     /// # Errors
-    /// The record is signed with none of these keys, is for another tenant or class, is beyond its
-    /// bounds, or the servers do not answer.
+    /// The record is signed with none of these keys, is for another tenant or class, or exceeds a
+    /// limit, or the servers do not answer.
     pub async fn find(&self, class: &str, keys: &[String]) -> Result<Option<SignedSet>, NatsError> {
         for class in [Some(class), None] {
             if let Some(last) = self.last(class).await? {
@@ -87,8 +88,8 @@ impl PluginSets {
         Ok(None)
     }
 
-    /// Whether a set is published for workers of a class or for those of all classes; without a class,
-    /// whether any is. Nothing is verified: a program without a key can only tell that it must not run
+    /// Whether a set is published that applies to workers of a class; without a class, whether any
+    /// set is published. Verifies nothing: a program without a key needs this only to refuse to run
     /// turns.
     ///
     /// # Errors
@@ -101,7 +102,8 @@ impl PluginSets {
         Ok(self.last(Some(class)).await?.is_some() || self.last(None).await?.is_some())
     }
 
-    /// Returns an earlier set for workers of a class by its digest, if the bucket still has it.
+    /// Returns the set with this digest from the history of a class or of the tenant, if the bucket
+    /// still has it.
     ///
     /// # Errors
     /// The servers do not answer.
@@ -114,7 +116,7 @@ impl PluginSets {
         for class in [Some(class), None] {
             let mut from = 1;
             let (stream, subject) = (self.stream(), self.subject(class));
-            // A stream that another program made may keep more.
+            // A stream that another program created may keep more records.
             for _ in 0..HISTORY {
                 let Some(message) = self.next(&stream, &subject, from).await? else {
                     break;
@@ -129,11 +131,11 @@ impl PluginSets {
         Ok(None)
     }
 
-    /// Returns the place of the next record of the tenant or of a class, whose last one these keys may
-    /// have signed.
+    /// Returns the position of the next record of the tenant or of a class. `keys` verify the last
+    /// record.
     ///
     /// # Errors
-    /// The name of the class is wrong, or the servers do not answer.
+    /// The name of the class is invalid, or the servers do not answer.
     pub async fn next_set(
         &self,
         class: Option<&str>,
@@ -149,11 +151,11 @@ impl PluginSets {
         })
     }
 
-    /// Signs a record and stores it after the one that was the last, once its files are stored.
+    /// Signs a record and stores it after the last one at `place`. Its files must be stored before.
     ///
     /// # Errors
-    /// The record is for another tenant or beyond its bounds, another program stored one meanwhile, or
-    /// the servers do not answer.
+    /// The record is for another tenant or exceeds a limit, another program has stored a record
+    /// since, or the servers do not answer.
     pub async fn publish(
         &self,
         place: &NextSet,
@@ -181,15 +183,15 @@ impl PluginSets {
         }
     }
 
-    /// Stores the content of a file, unless it is there. Blocks.
+    /// Stores the content of a file, unless it is stored already. Blocks.
     ///
     /// # Errors
-    /// The servers do not answer, or refuse it.
+    /// The servers do not answer, or refuse the content.
     pub fn put_file(&self, bytes: &[u8]) -> Result<SetFile, NatsError> {
         let blobs = NatsBlobs::of_plugins(self.parts.clone());
         let hash = SessionBlobs::bytes_id(bytes);
         if content_of(&blobs, &hash)?.is_none() {
-            // Parts that do not fit the hash are replaced.
+            // Remove parts that are stored under this hash but are incomplete or wrong.
             blobs.release(&hash);
             blobs.put_new(&hash, bytes)?;
         }
@@ -202,10 +204,11 @@ impl PluginSets {
     /// Returns the content of a file. Blocks.
     ///
     /// # Errors
-    /// The file is missing or has another hash or length, or the servers do not answer.
+    /// The file is missing, its content has another hash or length, or the servers do not answer.
     pub fn file(&self, file: &SetFile) -> Result<Vec<u8>, NatsError> {
         let blobs = NatsBlobs::of_plugins(self.parts.clone());
-        // Before its parts are fetched: whoever may publish decides the length.
+        // Check the length before the parts are fetched, because any client that may publish can
+        // store a file of any length.
         let length = blobs.known_length(&file.hash)?;
         let damaged = |why: &str| NatsError::Damaged {
             what: format!("the file {} of a set of plugins", file.hash),
@@ -219,7 +222,7 @@ impl PluginSets {
         }
     }
 
-    /// Returns a way to wait for changes of the sets.
+    /// Subscribes to changes of the sets.
     ///
     /// # Errors
     /// The servers do not answer.
@@ -230,7 +233,7 @@ impl PluginSets {
         Ok(SetChanges(told))
     }
 
-    /// Reads a record that must hold for the tenant or a class.
+    /// Verifies the record in a message, which must be for this tenant and class.
     fn read(
         &self,
         message: &StoredMessage,
@@ -304,7 +307,8 @@ impl PluginSets {
         }
     }
 
-    /// The stream of a key-value bucket, so that the tools of NATS show it.
+    /// Returns the configuration of the stream. It is that of a key-value bucket, so that the tools
+    /// of NATS can show the records.
     fn config(&self) -> stream::Config {
         stream::Config {
             name: self.stream(),
@@ -321,21 +325,22 @@ impl PluginSets {
     }
 }
 
-/// Waits for changes of the sets of a tenant.
+/// Subscription to changes of the sets of a tenant.
 #[derive(Debug)]
 pub struct SetChanges(Subscriber);
 
 impl SetChanges {
-    /// Waits until something has changed, or it is time to look anyway.
+    /// Waits until a set may have changed: until a notification, or until the interval of checks
+    /// has passed.
     pub async fn changed(&mut self) {
         tokio::time::sleep(REST).await;
         let _ = tokio::time::timeout(LOOK, self.0.next()).await;
-        // The next look covers all changes that arrived meanwhile.
+        // Drop further notifications: the next check covers all changes so far.
         while let Some(Some(_)) = futures_util::FutureExt::now_or_never(self.0.next()) {}
     }
 }
 
-/// Returns the content of a file, unless a part is missing or it has another hash.
+/// Returns the content of a file; `None` if a part is missing or the content has another hash.
 fn content_of(blobs: &NatsBlobs, hash: &str) -> Result<Option<Vec<u8>>, NatsError> {
     match blobs.get(hash) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -344,7 +349,7 @@ fn content_of(blobs: &NatsBlobs, hash: &str) -> Result<Option<Vec<u8>>, NatsErro
     }
 }
 
-/// Takes the answer "no such stream" as no message: nothing was published yet.
+/// Converts the error that the stream does not exist into `None`: nothing was published yet.
 fn absent_without_stream(
     found: Result<Option<StoredMessage>, NatsError>,
 ) -> Result<Option<StoredMessage>, NatsError> {

@@ -1,4 +1,4 @@
-//! The record of a set of plugins: what it says, and the bounds that hold before anything is fetched.
+//! The record of a set of plugins, and the limits that are checked before a file is fetched.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,42 +8,44 @@ use serde::{Deserialize, Serialize};
 /// Version of the format. A worker refuses records of other versions.
 const FORMAT: u32 = 1;
 
-/// Longest record, in bytes.
+/// Maximum length of a record, in bytes.
 pub(super) const MAX_RECORD_BYTES: usize = 256 << 10;
 
-/// Most plugins of a set, and most files and permissions of a plugin.
+/// Maximum number of plugins in a set, and of files and permissions of a plugin.
 const MAX_PLUGINS: usize = 64;
 const MAX_FILES: usize = 1_000;
 const MAX_GRANTS: usize = 256;
 
-/// Most bytes of all files of a set.
+/// Maximum size of all files of a set together, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// Longest texts: a name or version, a permission, a name in a path.
+/// Maximum lengths in bytes: of a name or version, of a permission, and of a name in a path.
 const MAX_NAME: usize = 64;
 const MAX_GRANT: usize = 500;
 const MAX_PATH_NAME: usize = 255;
 
-/// Deepest path of a file.
+/// Maximum depth of a file's path.
 const MAX_DEPTH: usize = 16;
 
-/// Plugins of a tenant, or of a class of its workers, with all that their workers need to run them.
+/// Set of plugins for a tenant, or for a class of its workers, with everything that workers need to
+/// run the plugins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PluginSetRecord {
     format: u32,
-    /// Tenant for which it holds.
+    /// Tenant for which the set is.
     pub tenant: String,
-    /// Class of workers for which it holds; all classes without a set of their own if absent.
+    /// Class of workers for which the set is; without it, all classes that have no set of their
+    /// own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
-    /// Number of the set, which grows with each change.
+    /// Number of the set, which increases with each published set.
     pub number: u64,
-    /// Number of the oldest set that may still be used.
+    /// Number of the oldest set that workers may still use; earlier ones are revoked.
     pub oldest: u64,
-    /// Plugins.
+    /// Plugins of the set.
     pub plugins: Vec<SetPlugin>,
-    /// Settings and rules that go with the plugins, as TOML.
+    /// Settings of the plugins and rules for tool calls, as TOML.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub settings: String,
 }
@@ -52,13 +54,13 @@ pub struct PluginSetRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SetPlugin {
-    /// Name.
+    /// Name of the plugin.
     pub name: String,
-    /// Version.
+    /// Version of the plugin.
     pub version: String,
-    /// Files of its folder by path, with `/` between names.
+    /// Files of the plugin's folder by path, with `/` as separator.
     pub files: BTreeMap<String, SetFile>,
-    /// Permissions in their text form.
+    /// Permissions that are granted to the plugin, in their text form.
     pub grants: Vec<String>,
 }
 
@@ -72,7 +74,7 @@ pub struct SetFile {
     pub bytes: u64,
 }
 
-/// Version of a record, which is read before anything else of it.
+/// Format version of a record, which is read before the other fields.
 #[derive(Deserialize)]
 struct RecordFormat {
     format: u32,
@@ -93,7 +95,7 @@ impl PluginSetRecord {
         }
     }
 
-    /// Reads a record, whose signature was verified.
+    /// Parses the text of a record whose signature was verified, and checks the record.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let unreadable = |error: serde_json::Error| {
             format!(
@@ -112,7 +114,7 @@ impl PluginSetRecord {
         Ok(record)
     }
 
-    /// Checks the bounds, names and paths.
+    /// Checks the limits, names and paths of the record.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.number == 0 || self.oldest > self.number {
             return Err(format!(
@@ -182,10 +184,10 @@ impl SetPlugin {
     }
 }
 
-/// Splits the path of a file of a plugin into names, none of which leaves the folder.
+/// Splits the path of a plugin's file into names, none of which leads out of the plugin's folder.
 ///
 /// # Errors
-/// The path is absolute, has `..`, or is no path of a file.
+/// The path is absolute, contains `..`, or is not the path of a file.
 pub fn file_names(path: &str) -> Result<Vec<String>, String> {
     let names: Vec<String> = path.split('/').map(str::to_owned).collect();
     let is_name = |name: &String| {

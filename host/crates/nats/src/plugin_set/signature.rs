@@ -1,8 +1,8 @@
 //! Keys of sets of plugins, and the signed form in which a record is stored.
 //!
-//! The text of the record is signed and stored as it is: what is verified is what is read. Keys are
-//! those of NATS modules, so that no key with which a client logs in signs a set. Start from
-//! [`PluginSetKey`].
+//! The signature covers the text of the record, and the same text is stored and parsed, so nothing
+//! unsigned is read. Keys are of the NATS type `module`, so that no key with which a client logs in
+//! can sign a set. Start from [`PluginSetKey`].
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,10 +14,11 @@ use serde::{Deserialize, Serialize};
 use super::record::{MAX_RECORD_BYTES, PluginSetRecord};
 use crate::NatsError;
 
-/// Text before the record in what is signed, so that a signature of anything else is none of a set.
+/// Prefix of the signed text, so that a signature made for another purpose is invalid for a set.
 const PURPOSE: &str = "rind plugin set 1\n";
 
-/// Longest stored message, in bytes: the record as JSON text has at most twice as many.
+/// Maximum length of a stored message, in bytes: escaping the record as a JSON string at most
+/// doubles its length.
 const MAX_MESSAGE_BYTES: usize = 2 * MAX_RECORD_BYTES + 1024;
 
 /// A key that signs sets of plugins.
@@ -30,10 +31,10 @@ impl std::fmt::Debug for PluginSetKey {
 }
 
 impl PluginSetKey {
-    /// Makes a new key.
+    /// Generates a key, and returns it with its seed.
     ///
     /// # Errors
-    /// The key cannot be written as text.
+    /// The seed cannot be encoded.
     pub fn generate() -> Result<(Self, String), NatsError> {
         let pair = KeyPair::new_module();
         let seed = pair.seed().map_err(|error| key_error(&error.to_string()))?;
@@ -43,10 +44,10 @@ impl PluginSetKey {
     /// Reads a key from its seed.
     ///
     /// # Errors
-    /// The text is no seed of such a key.
+    /// The text is not the seed of a key for sets of plugins.
     pub fn from_seed(seed: &str) -> Result<Self, NatsError> {
         let pair = KeyPair::from_seed(seed.trim());
-        // An error of the library may have a part of the seed.
+        // Drop the error of the library: it may contain a part of the seed.
         let pair =
             pair.map_err(|_| key_error("the file has no seed of `rind cluster plugins key`"))?;
         match pair.key_pair_type() {
@@ -57,17 +58,17 @@ impl PluginSetKey {
         }
     }
 
-    /// Returns the public key, which workers are given.
+    /// Returns the public key, with which workers verify sets.
     #[must_use]
     pub fn public(&self) -> String {
         self.0.public_key()
     }
 }
 
-/// Checks that a text is the public key of sets of plugins.
+/// Checks that a text is a public key for sets of plugins.
 ///
 /// # Errors
-/// The text is no such key.
+/// It is not such a key.
 pub fn check_public_key(text: &str) -> Result<(), NatsError> {
     let pair = KeyPair::from_public_key(text);
     match pair.map(|pair| pair.key_pair_type()) {
@@ -90,9 +91,9 @@ fn key_error(why: &str) -> NatsError {
 pub struct SignedSet {
     /// Record of the set.
     pub record: PluginSetRecord,
-    /// Hash of the record, by which turns name the set.
+    /// Hash of the record, which identifies the set in the log of a turn.
     pub digest: String,
-    /// Public key that signed it.
+    /// Public key that verified the signature.
     pub key: String,
 }
 
@@ -105,7 +106,7 @@ struct StoredSet {
     record: String,
 }
 
-/// Signs a record. Returns it with the bytes to store.
+/// Checks and signs a record. Returns the signed set and the bytes to store.
 pub(super) fn sign(
     key: &PluginSetKey,
     record: PluginSetRecord,
@@ -134,7 +135,7 @@ pub(super) fn sign(
     Ok((set, bytes))
 }
 
-/// Reads stored bytes, and verifies that one of these keys signed them.
+/// Parses a stored set, and verifies that it is signed with one of these keys.
 pub(super) fn verify(bytes: &[u8], keys: &[String]) -> Result<SignedSet, String> {
     if bytes.len() > MAX_MESSAGE_BYTES {
         return Err(format!(

@@ -1,4 +1,4 @@
-//! Limits of a tenant, and its use in a minute and a day.
+//! Limits of a tenant, and its usage in the current minute and day.
 
 use std::time::Duration;
 
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::NatsError;
 
-/// Milliseconds of the two spans in which use is counted.
+/// Length in milliseconds of the two periods in which usage is counted.
 const MINUTE_MS: i64 = 60_000;
 const DAY_MS: i64 = 86_400_000;
 
-/// Millionths of a dollar, in which costs are counted.
+/// Number of millionths in a US dollar; costs are counted in millionths.
 const MICROS: f64 = 1e6;
 
-/// Limits of a tenant; an absent one is none.
+/// Limits of a tenant; a field without a value is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QuotaLimits {
-    /// Sessions that may be begun in a day.
+    /// Number of sessions that may be created in a day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions_a_day: Option<u64>,
-    /// Turns that may begin in a minute, and inputs that may be sent in one.
+    /// Number of turns that may begin in a minute, and of inputs that may be sent in a minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns_a_minute: Option<u64>,
-    /// Tokens that turns may use in a day.
+    /// Number of tokens that turns may use in a day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_a_day: Option<u64>,
     /// US dollars that turns may cost in a day, as far as prices are known.
@@ -32,54 +32,54 @@ pub struct QuotaLimits {
     pub usd_a_day: Option<f64>,
 }
 
-/// Use of a tenant in the minute and the day that were counted last.
+/// Usage of a tenant in the minute and the day that were counted last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct QuotaUse {
-    /// Minutes since 1970.
+    /// Counted minute, in minutes since 1970.
     minute: i64,
-    /// Inputs that were sent in the minute.
+    /// Number of inputs that were sent in the counted minute.
     pub inputs: u64,
-    /// Turns that began in the minute.
+    /// Number of turns that began in the counted minute.
     pub turns: u64,
-    /// Days since 1970.
+    /// Counted day, in days since 1970.
     day: i64,
-    /// Sessions that began on the day.
+    /// Number of sessions that were created on the counted day.
     pub sessions: u64,
-    /// Tokens that turns used on the day.
+    /// Number of tokens that turns used on the counted day.
     pub tokens: u64,
-    /// Millionths of US dollars that turns cost on the day.
+    /// Cost of turns on the counted day, in millionths of a US dollar.
     pub micro_usd: u64,
 }
 
-/// Limits of a tenant, and its use now.
+/// Limits of a tenant, and its current usage.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct QuotaReport {
     /// Limits that the operator declared.
     pub limits: QuotaLimits,
-    /// Use in this minute and on this day.
+    /// Usage in the current minute and on the current day.
     pub used: QuotaUse,
 }
 
-/// Refusal of an input, a turn or a session for which a quota leaves no room.
+/// Refusal of an input, a turn or a session because a quota is used up.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
     "the tenant has used up its quota of {quota}: {used} of {limit}; it is free again at {free_at}, or when the operator raises it with `rind cluster quota`"
 )]
 pub struct QuotaRefusal {
-    /// Quota in words, as in `turns a minute`.
+    /// Name of the quota, such as `turns a minute`.
     pub quota: String,
-    /// Use so far.
+    /// Usage so far, in the unit of the quota.
     pub used: f64,
-    /// Limit.
+    /// Limit, in the unit of the quota.
     pub limit: f64,
-    /// Time at which the quota is free again, in milliseconds since 1970.
+    /// Time at which the quota is available again, in milliseconds since 1970.
     free_ms: i64,
-    /// The same time as text.
+    /// Same time as text.
     free_at: String,
 }
 
 impl QuotaRefusal {
-    /// Returns the time until the quota is free again.
+    /// Returns the time until the quota is available again.
     #[must_use]
     pub fn free_in(&self) -> Duration {
         let left = self.free_ms.saturating_sub(rind_lib::clock::now_ms());
@@ -87,17 +87,17 @@ impl QuotaRefusal {
     }
 }
 
-/// Tokens and cost of a turn.
+/// Usage of one turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TurnUse {
-    /// Tokens.
+    /// Number of tokens.
     pub tokens: u64,
     /// Cost in US dollars, as far as prices are known.
     pub usd: f64,
 }
 
 impl TurnUse {
-    /// Returns what a turn used that has ended.
+    /// Returns the usage of a turn that has ended.
     #[must_use]
     pub fn of(summary: &TurnSummary) -> Self {
         Self {
@@ -108,7 +108,8 @@ impl TurnUse {
 }
 
 impl QuotaUse {
-    /// Forgets what was used in spans before this time. A clock that is behind changes nothing.
+    /// Resets the counts of a minute or a day that is over at this time. An earlier time, from a
+    /// slow clock, changes nothing.
     pub(super) fn roll(&mut self, now_ms: i64) {
         let (minute, day) = (now_ms.div_euclid(MINUTE_MS), now_ms.div_euclid(DAY_MS));
         if minute > self.minute {
@@ -119,13 +120,13 @@ impl QuotaUse {
         }
     }
 
-    /// Returns the US dollars that turns cost on the day.
+    /// Returns the cost of turns on the counted day, in US dollars.
     #[must_use]
     pub fn usd(&self) -> f64 {
         self.micro_usd as f64 / MICROS
     }
 
-    /// Adds what a turn used that has ended.
+    /// Adds the usage of a turn that has ended.
     pub(super) fn add_turn(&mut self, turn: TurnUse) {
         self.tokens = self.tokens.saturating_add(turn.tokens);
         let micros = (turn.usd * MICROS).max(0.0).round();
@@ -152,13 +153,13 @@ impl QuotaUse {
         check(what, used, limit, free_ms)
     }
 
-    /// Checks whether a turn may begin.
+    /// Checks the quotas of tokens, cost and turns, before a turn begins.
     pub(super) fn check_turn(&self, limits: &QuotaLimits) -> Result<(), NatsError> {
         self.check_spent(limits)?;
         self.check_minute("turns a minute", self.turns, limits.turns_a_minute)
     }
 
-    /// Checks what is used up for a day, whatever a minute allows.
+    /// Checks only the quotas of tokens and cost for a day.
     pub(super) fn check_spent(&self, limits: &QuotaLimits) -> Result<(), NatsError> {
         let tokens = limits.tokens_a_day.map(|limit| limit as f64);
         self.check_day("tokens a day", self.tokens as f64, tokens)?;
@@ -179,7 +180,7 @@ fn check(what: &str, used: f64, limit: Option<f64>, free_ms: i64) -> Result<(), 
     }
 }
 
-/// Returns a time in milliseconds since 1970 as text: RFC 3339 in UTC.
+/// Formats a time in milliseconds since 1970 (RFC 3339, UTC).
 fn time_text(ms: i64) -> String {
     let at = jiff::Timestamp::from_millisecond(ms);
     at.map(|at| at.to_string()).unwrap_or_default()

@@ -1,18 +1,18 @@
-//! Answers of the servers about quotas that a program relies on for a moment, so that it does not ask
-//! them for every input. Start from [`KnownQuotas`].
+//! Short-lived cache of the servers' answers about quotas, so that a program does not ask them for
+//! every input. Start from [`KnownQuotas`].
 
 use std::time::{Duration, Instant};
 
 use super::QuotaRefusal;
 
-/// Time for which it is believed that no quotas were declared.
+/// Time for which the answer that there are no quotas is cached.
 const BELIEF: Duration = Duration::from_secs(2);
 
-/// Time for which an input is refused as the one before it was, without asking the servers: a sender
-/// that floods must not burden them for the others.
+/// Time for which a refusal of an input applies to further inputs without a request, so that a
+/// sender that floods its inbox does not load the servers for other tenants.
 const REFUSAL: Duration = Duration::from_millis(500);
 
-/// Answers about the quotas of a tenant, each with the time until which it is relied on.
+/// Cached answers about the quotas of a tenant, each with the time at which it expires.
 #[derive(Debug, Default)]
 pub(crate) struct KnownQuotas {
     none_until: Option<Instant>,
@@ -20,7 +20,7 @@ pub(crate) struct KnownQuotas {
 }
 
 impl KnownQuotas {
-    /// Whether no quotas are believed to be declared.
+    /// Whether it is cached that no quotas were declared.
     pub(super) fn are_none(&self) -> bool {
         self.none_until.is_some_and(|until| Instant::now() < until)
     }
@@ -29,7 +29,7 @@ impl KnownQuotas {
         self.none_until = Some(Instant::now() + BELIEF);
     }
 
-    /// Returns the last refusal of an input, if further inputs are refused without a request.
+    /// Returns the cached refusal of an input, if it still applies to further inputs.
     pub(super) fn refused_input(&self) -> Option<QuotaRefusal> {
         let (until, refusal) = self.refused.as_ref()?;
         let holds = Instant::now() < *until && !refusal.free_in().is_zero();

@@ -1,11 +1,11 @@
-//! Quotas of a tenant: what its sessions may use in a minute and in a day, however many programs run
-//! them.
+//! Quotas of a tenant: limits on the usage of its sessions in a minute and in a day, across all
+//! programs that run them.
 //!
-//! Limits and use are two keys of a bucket. The operator declares the limits; every program that runs
-//! turns adds to the use by compare-and-swap, so that two never count from the same number. A turn is
-//! counted before it begins, its tokens and its cost when it has ended: together the programs exceed a
-//! quota at most by the turns that are under way. A program that cannot read the bucket runs nothing. Clocks
-//! only say which minute and which day it is, and no clock takes a count back.
+//! Limits and usage are two keys of a bucket. The operator declares the limits. Every program that
+//! runs turns adds to the usage by compare-and-swap, so that no update is lost. A turn is counted
+//! before it begins, and its tokens and cost after it has ended, so the programs together exceed a
+//! quota at most by the turns that are running. A program that cannot read the bucket runs nothing.
+//! Clocks only decide which minute and day it is; a clock that is behind never resets a count.
 //!
 //! Start from [`TenantQuotas`].
 
@@ -31,7 +31,7 @@ use crate::sessions::StoreParts;
 use crate::setup::{LINES, NO_STREAM, ensure_stream};
 use crate::{NatsError, NatsSessions};
 
-/// Key in the metadata of the tenant's inputs that says that quotas were declared.
+/// Metadata key of the stream of inputs that marks that quotas were declared.
 const DECLARED: &str = "rind-quotas";
 
 /// The quotas of a tenant. Cheap to clone.
@@ -49,7 +49,7 @@ impl std::fmt::Debug for TenantQuotas {
 }
 
 impl TenantQuotas {
-    /// Returns the quotas of the tenant of a store.
+    /// Returns the quotas of the store's tenant.
     #[must_use]
     pub fn of(sessions: &NatsSessions) -> Self {
         Self::over(sessions.parts().clone())
@@ -59,10 +59,11 @@ impl TenantQuotas {
         Self { parts }
     }
 
-    /// Declares the limits. What was used so far still counts. No limit at all removes the quotas.
+    /// Declares the limits. Usage so far still counts. Limits without any value remove the quotas.
     ///
     /// # Errors
-    /// A limit is no number that can be held, or the servers do not answer.
+    /// A limit is invalid, another program declares limits at the same time, or the servers do not
+    /// answer.
     pub async fn declare(&self, limits: QuotaLimits) -> Result<(), NatsError> {
         if limits
             .usd_a_day
@@ -83,7 +84,8 @@ impl TenantQuotas {
             };
         }
         ensure_stream(&self.parts.link, self.config(), self.parts.patience).await?;
-        // Use before limits, and both before the mark: what is read in between is complete.
+        // Write the usage before the limits, and both before the mark that quotas were declared, so
+        // that a reader in between finds complete data.
         let last = self.last("use").await?;
         let is_read = |last: &StoredMessage| read::<QuotaUse>("use", last).is_ok();
         if !last.as_ref().is_some_and(is_read) {
@@ -103,10 +105,10 @@ impl TenantQuotas {
         ))
     }
 
-    /// Returns limits and use; `None` where the operator declared none.
+    /// Returns limits and usage; `None` if the operator declared no quotas.
     ///
     /// # Errors
-    /// The servers do not answer, or what was declared is lost or damaged.
+    /// The servers do not answer, or the declared quotas are lost or damaged.
     pub async fn report(&self) -> Result<Option<QuotaReport>, NatsError> {
         let Some(limits) = self.limits().await? else {
             return Ok(None);
@@ -116,10 +118,10 @@ impl TenantQuotas {
         Ok(Some(QuotaReport { limits, used }))
     }
 
-    /// Counts an input that is to be sent.
+    /// Checks the quotas, and counts an input that the caller is about to send.
     ///
     /// # Errors
-    /// A quota is used up, the servers do not answer, or what was declared is lost or damaged.
+    /// A quota is used up, the servers do not answer, or the declared quotas are lost or damaged.
     pub async fn count_input(&self) -> Result<(), NatsError> {
         if let Some(refusal) = self.known().refused_input() {
             return Err(NatsError::OverQuota(refusal));
@@ -141,10 +143,10 @@ impl TenantQuotas {
         lock(&self.parts.quotas)
     }
 
-    /// Counts a session that is to begin.
+    /// Checks the quota, and counts a session that the caller is about to create.
     ///
     /// # Errors
-    /// As for [`count_input`](Self::count_input).
+    /// See [`count_input`](Self::count_input).
     pub async fn count_session(&self) -> Result<(), NatsError> {
         self.change(|limits, used| {
             let limit = limits.sessions_a_day.map(|limit| limit as f64);
@@ -155,7 +157,8 @@ impl TenantQuotas {
         .await
     }
 
-    /// Checks, and counts nothing, that a turn of a session may begin, which may be its first.
+    /// Checks, without counting, that a turn of a session may begin. If the session does not exist
+    /// yet, also checks that it may be created.
     pub(crate) async fn check_turn(&self, at: &SessionAddress) -> Result<(), NatsError> {
         let Some(QuotaReport { limits, used }) = self.report().await? else {
             return Ok(());
@@ -172,10 +175,10 @@ impl TenantQuotas {
         }
     }
 
-    /// Checks, and counts nothing, that a turn may begin.
+    /// Checks, without counting, that a turn may begin.
     ///
     /// # Errors
-    /// As for [`count_input`](Self::count_input).
+    /// See [`count_input`](Self::count_input).
     pub async fn check(&self) -> Result<(), NatsError> {
         let Some(QuotaReport { limits, used }) = self.report().await? else {
             return Ok(());
@@ -183,10 +186,10 @@ impl TenantQuotas {
         used.check_turn(&limits)
     }
 
-    /// Counts a turn that is to begin.
+    /// Checks the quotas, and counts a turn that the caller is about to begin.
     ///
     /// # Errors
-    /// As for [`count_input`](Self::count_input).
+    /// See [`count_input`](Self::count_input).
     pub async fn begin_turn(&self) -> Result<(), NatsError> {
         self.change(|limits, used| {
             used.check_turn(limits)?;
@@ -196,10 +199,10 @@ impl TenantQuotas {
         .await
     }
 
-    /// Adds what a turn used that has ended.
+    /// Adds the usage of a turn that has ended.
     ///
     /// # Errors
-    /// The servers do not answer, or what was declared is lost or damaged.
+    /// The servers do not answer, or the declared quotas are lost or damaged.
     pub async fn end_turn(&self, turn: TurnUse) -> Result<(), NatsError> {
         self.change(|_, used| {
             used.add_turn(turn);
@@ -208,7 +211,7 @@ impl TenantQuotas {
         .await
     }
 
-    /// Changes the use by compare-and-swap, where limits were declared.
+    /// Changes the usage by compare-and-swap; does nothing if no quotas were declared.
     async fn change(
         &self,
         change: impl Fn(&QuotaLimits, &mut QuotaUse) -> Result<(), NatsError>,
@@ -217,8 +220,8 @@ impl TenantQuotas {
         let Some(limits) = self.limits().await? else {
             return Ok(());
         };
-        // Changes of this program run one at a time: side by side they would only refuse each other, and
-        // burden the servers of all tenants.
+        // Changes of this program run one at a time: concurrent ones would only refuse each other,
+        // and load the servers.
         let _one = self.parts.quota_change.lock().await;
         loop {
             let (sequence, mut used) = self.used().await?;
@@ -227,7 +230,8 @@ impl TenantQuotas {
             match self.put("use", sequence, &used).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => tokio::time::sleep(Duration::from_millis(2)).await,
-                // The change may be counted twice then, but it is never lost.
+                // After an unclear answer, the change is retried: it may be counted twice, but is
+                // never lost.
                 Err(error) if began.elapsed() >= self.parts.patience => return Err(error),
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
@@ -273,7 +277,8 @@ impl TenantQuotas {
         self.parts.link.last(&stream, &subject).await
     }
 
-    /// Stores a key whose last message is `expected`. Returns whether it was the last.
+    /// Stores a value as the next message of a key. Returns `false` if the sequence of the key's
+    /// last message is not `expected`.
     async fn put(
         &self,
         key: &str,
@@ -292,11 +297,12 @@ impl TenantQuotas {
         }
     }
 
-    /// Whether quotas were declared, as the stream of the inputs says: it outlives the bucket.
+    /// Whether quotas were declared, according to the mark on the stream of inputs. The mark
+    /// remains when the bucket is deleted.
     async fn are_declared(&self) -> Result<bool, NatsError> {
         match self.inputs().await {
             Ok(config) => Ok(config.metadata.contains_key(DECLARED)),
-            // A store without a queue.
+            // The store has no queue.
             Err(NatsError::Refused {
                 code: NO_STREAM, ..
             }) => Ok(false),
@@ -343,7 +349,8 @@ impl TenantQuotas {
         format!("$KV.{}.{key}", self.bucket())
     }
 
-    /// The stream of a key-value bucket, so that the tools of NATS show it.
+    /// Returns the configuration of the stream. It is that of a key-value bucket, so that the tools
+    /// of NATS can show the quotas.
     fn config(&self) -> stream::Config {
         stream::Config {
             name: self.stream(),

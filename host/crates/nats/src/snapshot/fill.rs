@@ -1,5 +1,6 @@
-//! Replaces the files of a folder by those of a snapshot: all of them are fetched and checked beside the
-//! folder's own files before the first of these is removed. Start from [`stage`] and [`swap`].
+//! Replaces the files of a folder by those of a snapshot. All of them are fetched and checked into
+//! a folder beside the present files, before the first of these is removed. Start from [`stage`]
+//! and [`swap`].
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -9,25 +10,25 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt}
 use super::manifest::{FolderManifest, OWN};
 use super::scan::MODE;
 
-/// Folder with files that were fetched, below that of the worker.
+/// Folder within the worker's own folder with the files that were fetched.
 const NEXT: &str = "next";
 
-/// Folder with files that were not stored, below that of the worker.
+/// Folder within the worker's own folder with files that are in no snapshot.
 const ASIDE: &str = "unsaved";
 
-/// Number of folders with such files that are kept.
+/// Maximum number of folders in [`ASIDE`]; older ones are removed.
 const MAX_ASIDE: usize = 5;
 
-/// Mode of folders while they are filled.
+/// Mode of folders that can be filled: all rights for the owner.
 const OPEN: u32 = 0o700;
 
-/// Reason why a snapshot was not fetched.
+/// Reason why the files of a snapshot could not be fetched.
 pub(super) enum StageError {
-    /// The folder of the worker.
+    /// The folder cannot be read or written.
     Folder(String),
-    /// The snapshot itself, which no worker can restore.
+    /// The snapshot is invalid, so no worker can restore it.
     Snapshot(String),
-    /// The store, which gave no content.
+    /// The store could not return a content.
     Store(rind_lib::session::Error),
 }
 
@@ -37,7 +38,7 @@ impl StageError {
             AlreadyExists, InvalidFilename, InvalidInput, NotADirectory, NotFound,
         };
         let text = format!("{path}: {error}");
-        // The folder is new: a path that does not fit into it is the fault of the list.
+        // The target folder is new, so these errors are caused by a path in the manifest.
         let of_list = [
             AlreadyExists,
             InvalidFilename,
@@ -52,7 +53,8 @@ impl StageError {
     }
 }
 
-/// Opens the worker's own part of the folder, which a command may have removed or closed.
+/// Opens the worker's own folder. Restores it and its mode first, because a command may have
+/// removed the folder or changed the mode.
 pub(super) fn open_own(folder: &Dir) -> io::Result<Dir> {
     open_rights(folder, Path::new("."))?;
     match folder.symlink_metadata(OWN) {
@@ -72,7 +74,7 @@ pub(super) fn open_own(folder: &Dir) -> io::Result<Dir> {
     folder.open_dir(OWN)
 }
 
-/// Gives the owner all rights to a folder. Returns the mode before, if it was another.
+/// Gives the owner all rights to a folder. Returns the previous mode if it had to be changed.
 fn open_rights(folder: &Dir, name: &Path) -> io::Result<Option<u32>> {
     let mode = folder.metadata(name)?.permissions().mode();
     if mode & OPEN == OPEN {
@@ -82,7 +84,8 @@ fn open_rights(folder: &Dir, name: &Path) -> io::Result<Option<u32>> {
     Ok(Some(mode & MODE))
 }
 
-/// Fetches all files of a snapshot. `content` returns a content by its hash.
+/// Fetches all files of a snapshot into the folder [`NEXT`]. `content` returns a file's content by
+/// its hash.
 pub(super) fn stage(
     folder: &Dir,
     manifest: &FolderManifest,
@@ -113,7 +116,8 @@ pub(super) fn stage(
     Ok(())
 }
 
-/// Replaces the files of the folder by those that were staged. An error leaves some of both.
+/// Replaces the files of the folder by the fetched ones. After an error, the folder has a part of
+/// each.
 pub(super) fn swap(folder: &Dir, manifest: &FolderManifest) -> io::Result<()> {
     for name in names(folder)? {
         remove(folder, Path::new(&name))?;
@@ -123,7 +127,7 @@ pub(super) fn swap(folder: &Dir, manifest: &FolderManifest) -> io::Result<()> {
         let name = entry?.file_name();
         next.rename(&name, folder, &name)?;
     }
-    // The innermost first: a folder without rights cannot be entered.
+    // Set the innermost modes first: a folder without rights for its owner cannot be entered.
     for stored in manifest.folders.iter().rev() {
         let mode = Permissions::from_mode(stored.mode & MODE);
         folder.set_permissions(&stored.path, mode)?;
@@ -131,8 +135,8 @@ pub(super) fn swap(folder: &Dir, manifest: &FolderManifest) -> io::Result<()> {
     Ok(())
 }
 
-/// Moves the files of the folder to a new one for files that were not stored. Returns its path below the
-/// folder; `None` if there are no files.
+/// Moves the files of the folder into a new folder `name` in [`ASIDE`]. Returns the path of the new
+/// folder, relative to `folder`; `None` if there are no files.
 pub(super) fn set_aside(folder: &Dir, name: &str) -> io::Result<Option<String>> {
     let names = names(folder)?;
     if names.is_empty() {
@@ -145,12 +149,13 @@ pub(super) fn set_aside(folder: &Dir, name: &str) -> io::Result<Option<String>> 
     let aside = all.open_dir(name)?;
     for moved in &names {
         if let Err(error) = move_entry(folder, &aside, Path::new(moved)) {
-            // Without an entry in it, it is removed; what was moved before stays in it.
+            // Removes the new folder only if it is empty. Files that were moved before the error
+            // stay there.
             let _ = all.remove_dir(name);
             return Err(error);
         }
     }
-    // Only now: an error before must cost none of the earlier ones.
+    // Remove old ones last, so that an error before does not lose any of them.
     if let Err(error) = remove_old(&all) {
         tracing::warn!(%error, "files that were set aside long ago were not removed");
     }
@@ -158,7 +163,8 @@ pub(super) fn set_aside(folder: &Dir, name: &str) -> io::Result<Option<String>> 
     Ok(Some(path.display().to_string()))
 }
 
-/// Moves a file, a link or a folder. A folder without rights for its owner cannot be moved as it is.
+/// Moves a file, a link or a folder. A folder without rights for its owner cannot be moved, so it
+/// gets these rights for the move.
 fn move_entry(from: &Dir, to: &Dir, name: &Path) -> io::Result<()> {
     let is_folder = from.symlink_metadata(name)?.is_dir();
     let closed = match is_folder {
@@ -186,7 +192,7 @@ fn remove_old(all: &Dir) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the names in the folder without that of the worker.
+/// Returns the names in the folder, except the worker's own folder.
 pub(super) fn names(folder: &Dir) -> io::Result<Vec<std::ffi::OsString>> {
     let mut names = Vec::new();
     for entry in folder.entries()? {
@@ -198,7 +204,7 @@ pub(super) fn names(folder: &Dir) -> io::Result<Vec<std::ffi::OsString>> {
     Ok(names)
 }
 
-/// Removes a file, a link or a folder with all that is in it.
+/// Removes a file, a link, or a folder with its content.
 fn remove(folder: &Dir, name: &Path) -> io::Result<()> {
     match folder.symlink_metadata(name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -1,26 +1,28 @@
-//! The list of the files of a snapshot, and which paths it may have. Start from [`FolderManifest`].
+//! The manifest of a snapshot: a list of its files, and checks of their paths. Start from
+//! [`FolderManifest`].
 
 use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
-/// Folder within the worker's folder that belongs to the worker, and is in no snapshot.
+/// Name of the folder that the worker keeps for itself within the folder of a session's files. It
+/// is in no snapshot.
 pub(super) const OWN: &str = ".rind-worker";
 
-/// Version of the format.
+/// Version of the manifest's format.
 const VERSION: u32 = 1;
 
 /// Maximum length of a path, in bytes.
 const MAX_PATH: usize = 4_096;
 
-/// Maximum length of a list, in bytes.
+/// Maximum length of a manifest, in bytes.
 pub(super) const MAX_LIST: u64 = 64 << 20;
 
 /// Files, folders and links of a snapshot. Paths are relative to the folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FolderManifest {
     version: u32,
-    /// Folders, each before those below it.
+    /// Folders, each before the folders in it.
     pub(super) folders: Vec<StoredFolder>,
     pub(super) files: Vec<StoredFile>,
     pub(super) links: Vec<StoredLink>,
@@ -36,7 +38,7 @@ pub(super) struct StoredFolder {
 pub(super) struct StoredFile {
     pub(super) path: String,
     pub(super) mode: u32,
-    /// Hash of the content, which is its name among the values.
+    /// Hash of the content, under which the content is stored as a value of the session.
     pub(super) hash: String,
 }
 
@@ -58,12 +60,12 @@ impl Default for FolderManifest {
 }
 
 impl FolderManifest {
-    /// Number of files, folders and links.
+    /// Returns the number of files, folders and links.
     pub(super) fn n_entries(&self) -> usize {
         self.files.len() + self.folders.len() + self.links.len()
     }
 
-    /// Reads a manifest all of whose paths stay in the folder.
+    /// Parses a manifest, and checks that all of its paths and links stay in the folder.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
         let read: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if read.version != VERSION {
@@ -97,7 +99,7 @@ fn shown(path: &str) -> String {
     rind_lib::text::clean_line(path, 200)
 }
 
-/// Whether a path stays in the folder, and out of the part of the worker.
+/// Whether a path stays in the folder, but outside of the worker's own folder.
 pub(super) fn is_inside(path: &str) -> bool {
     let parts: Vec<Component<'_>> = Path::new(path).components().collect();
     let are_names = parts
@@ -107,7 +109,7 @@ pub(super) fn is_inside(path: &str) -> bool {
     !parts.is_empty() && are_names && !is_own && path.len() <= MAX_PATH && !path.contains('\0')
 }
 
-/// Whether the target of a link is in the folder, and out of the part of the worker.
+/// Whether the target of a link stays in the folder, but outside of the worker's own folder.
 pub(super) fn stays_inside(path: &str, target: &str) -> bool {
     if target.is_empty() || target.len() > MAX_PATH || target.contains('\0') {
         return false;

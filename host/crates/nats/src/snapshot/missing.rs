@@ -1,10 +1,11 @@
-//! Finds in the log of a session which turns its last snapshot has not. Start from [`lost_files`].
+//! Finds in the log of a session whether turns may have changed files after the last snapshot.
+//! Start from [`lost_files`].
 
 use serde::Deserialize;
 
 use crate::replay::SessionBytes;
 
-/// Changes of files that are in no snapshot, because a worker ended, or could not store one.
+/// Changes of files that are in no snapshot, because a worker died or could not store one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostFiles {
     /// Id of the input whose turn was interrupted and will be continued.
@@ -12,7 +13,7 @@ pub struct LostFiles {
 }
 
 impl LostFiles {
-    /// Returns the message to the model.
+    /// Returns the message that tells the model about the missing changes.
     #[must_use]
     pub fn text(&self) -> &'static str {
         "Not all changes of files in this session were stored: its worker may have ended in a turn. The files are \
@@ -21,7 +22,7 @@ impl LostFiles {
     }
 }
 
-/// The parts of an entry that say which turns there were.
+/// Fields of a log entry that show where turns and calls begin and end.
 #[derive(Deserialize)]
 struct TurnLine {
     #[serde(rename = "type")]
@@ -36,7 +37,8 @@ impl TurnLine {
     }
 }
 
-/// Returns what is lost if tools ran, or turns began, after the last snapshot.
+/// Returns whether changes may be lost: `None` if no turn and no tool call began after the last
+/// snapshot.
 pub(super) fn lost_files(read: &SessionBytes) -> Option<LostFiles> {
     let stored = read.snapshot.as_ref().map_or(0, |(_, offset)| *offset);
     let (mut offset, mut is_lost, mut interrupted) = (read.start, false, None);
@@ -54,14 +56,14 @@ pub(super) fn lost_files(read: &SessionBytes) -> Option<LostFiles> {
     is_lost.then_some(LostFiles { interrupted })
 }
 
-/// Returns the number of turns and calls, each of which may change files.
+/// Returns the number of turns and tool calls in the log, each of which may have changed files.
 pub(super) fn n_changes(read: &SessionBytes) -> usize {
     let lines = read.bytes.split(|byte| *byte == b'\n');
     let lines = lines.filter_map(|line| serde_json::from_slice::<TurnLine>(line).ok());
     lines.filter(TurnLine::may_change).count()
 }
 
-/// Whether the turn of an input has begun and ended.
+/// Whether the turn of an input began and ended.
 pub(super) fn has_ended(read: &SessionBytes, input: &str) -> bool {
     let mut of_turn = None;
     for line in read.bytes.split(|byte| *byte == b'\n') {

@@ -1,11 +1,11 @@
-//! Snapshots of the folder in which a worker runs a session, so that whichever worker claims the session
-//! next has its files.
+//! Snapshots of the folder in which a worker runs a session, so that the next worker of the session
+//! has the session's files.
 //!
-//! Contents are values of the session, by the hash of their bytes. A list of all files, itself such a
-//! value, is named by a message in the log of the session after the lines of the turn: so an append that
-//! is refused refuses the snapshot as well, and a snapshot is whole before anything names it. The folder
-//! belongs to the worker, has a mark that says so, and holds the files of one session at a time. Start
-//! from [`WorkspaceSnapshots`].
+//! The contents of files are values of the session, named by their hashes. A manifest, which is
+//! such a value too, lists the files. A message in the log of the session names the manifest, after
+//! the lines of the turn: if this append is refused, the snapshot is refused too, and all values of
+//! a snapshot are stored before the message. The folder belongs to the worker, contains a mark that
+//! says so, and has the files of one session at a time. Start from [`WorkspaceSnapshots`].
 
 mod fill;
 mod manifest;
@@ -31,16 +31,17 @@ use crate::blobs::NatsBlobs;
 use crate::worker::root_address;
 use crate::{NatsError, NatsSessions};
 
-/// Time after the record of a snapshot in which values that it does not need are removed. A program that
-/// was paused for longer may have lost the session, and the values may be another's.
+/// Time after the record of a snapshot within which unused values are removed. After that, the
+/// program may have been paused and have lost the session, and the values may belong to a snapshot
+/// of another worker.
 const CLEAN_UP: Duration = Duration::from_secs(2);
 
 /// Limits of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotLimits {
-    /// Most bytes of all files together.
+    /// Maximum size of all files together, in bytes.
     pub max_bytes: u64,
-    /// Most files, folders and links.
+    /// Maximum number of files, folders and links together.
     pub max_files: usize,
 }
 
@@ -59,10 +60,12 @@ pub enum SnapshotFailure {
     /// Another worker has continued the session.
     #[error("another worker has continued the session")]
     Fenced,
-    /// The model was not told yet that files are missing: with a snapshot of them no worker would know.
+    /// The model was not told yet that files are missing. A snapshot of the remaining files would
+    /// hide the loss from all later workers.
     #[error("the model was not told yet that files are missing")]
     Untold,
-    /// A turn ran meanwhile, and the files may be from before and after its changes.
+    /// A turn ran during the scan, so the files may be a mixture of states before and after its
+    /// changes.
     #[error("a turn of the session ran meanwhile")]
     Changed,
     /// Any other reason.
@@ -70,24 +73,24 @@ pub enum SnapshotFailure {
     Failed(#[from] NatsError),
 }
 
-/// Contents of the folder.
+/// State of the folder in which the worker runs a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct FolderState {
-    /// Session whose files these are; `None` after a start.
+    /// Session whose files are in the folder; `None` after the start of the worker.
     session: Option<String>,
-    /// Snapshot from which they were restored, or as which they were stored last.
+    /// Name of the snapshot that was restored or stored last.
     snapshot: Option<String>,
-    /// Whether they are as in that snapshot.
+    /// Whether the files are unchanged since that snapshot.
     is_stored: bool,
-    /// Length of the session when the worker left it.
+    /// Length of the session in bytes when the worker left it.
     left_at: Option<u64>,
-    /// Whether changes are missing, and no turn that was told of it has ended.
+    /// Whether changes of files are lost, and no turn whose model was told so has ended.
     is_untold: bool,
-    /// Number of turns and calls in the session when its files were restored.
+    /// Number of turns and tool calls in the log of the session when its files were restored.
     n_changes: usize,
 }
 
-/// The folder of a worker that runs one session at a time, whose files it stores and restores. All
+/// Stores and restores the files in the folder of a worker that runs one session at a time. All
 /// methods block.
 #[derive(Debug)]
 pub struct WorkspaceSnapshots {
@@ -96,13 +99,13 @@ pub struct WorkspaceSnapshots {
     folder: Dir,
     limits: SnapshotLimits,
     state: Mutex<FolderState>,
-    /// Held while files are stored or restored.
+    /// Locked while files are stored or restored.
     work: Mutex<()>,
 }
 
 impl WorkspaceSnapshots {
-    /// Takes a folder for the files of sessions. It must be empty or have been taken before: what is in
-    /// it is removed for the files of another session.
+    /// Takes over a folder for the files of sessions. It must be empty, or have been taken over
+    /// before: its files are removed when those of another session are restored.
     ///
     /// # Errors
     /// The folder has other files, or cannot be written.
@@ -140,12 +143,14 @@ impl WorkspaceSnapshots {
         })
     }
 
-    /// Puts the files of a session into the folder. Files of another session that are in no snapshot are
-    /// kept aside.
+    /// Replaces the files in the folder by those of a session's last snapshot. Files of another
+    /// session that are in no snapshot are moved aside. Returns a value if changes of the session's
+    /// files are lost.
     ///
     /// # Errors
     /// The session or its snapshot cannot be read, or the folder cannot be written
-    /// ([`NatsError::Files`]). As long as not all of the snapshot is there, the files in the folder stay.
+    /// ([`NatsError::Files`]). The present files are kept until the snapshot was fetched
+    /// completely.
     pub fn restore(&self, session: &str) -> Result<Option<LostFiles>, NatsError> {
         let _work = lock(&self.work);
         let at = root_address(session)?;
@@ -171,7 +176,7 @@ impl WorkspaceSnapshots {
         if !state.is_stored {
             self.set_aside(state.session.as_deref().unwrap_or("unknown"))?;
         }
-        // After an error the folder has a part of the snapshot, which is worth nothing.
+        // After an error, the folder has only a part of the snapshot, which need not be kept.
         *lock(&self.state) = FolderState {
             is_stored: true,
             ..FolderState::default()
@@ -188,7 +193,7 @@ impl WorkspaceSnapshots {
         Ok(lost)
     }
 
-    /// Whether another program works on a session.
+    /// Whether another program holds the lease of a session.
     ///
     /// # Errors
     /// The servers do not answer.
@@ -198,8 +203,9 @@ impl WorkspaceSnapshots {
         self.sessions.parts().runtime.wait(held)
     }
 
-    /// Whether the files in the folder are still those of the last snapshot of a session, and no turn ran
-    /// since. Another worker may have had the session between [`restore`](Self::restore) and its claim.
+    /// Whether the folder still has the files of the session's last snapshot, and no turn ran
+    /// since. Another worker may have run the session between [`restore`](Self::restore) and the
+    /// claim of this worker.
     ///
     /// # Errors
     /// The session cannot be read.
@@ -212,7 +218,8 @@ impl WorkspaceSnapshots {
         Ok(state.snapshot == last && state.n_changes == n_changes)
     }
 
-    /// Whether the turn of an input has ended: if it is delivered again, no model reads it.
+    /// Whether the turn of an input has ended. If so, a repeated delivery of the input runs no
+    /// model.
     ///
     /// # Errors
     /// The session cannot be read.
@@ -221,34 +228,35 @@ impl WorkspaceSnapshots {
         Ok(read.is_some_and(|read| has_ended(&read, input)))
     }
 
-    /// Notes that a turn has ended whose model was told which files are missing.
+    /// Records that a turn has ended whose model was told that files are missing.
     pub fn note_told(&self) {
         lock(&self.state).is_untold = false;
     }
 
-    /// Whether changes are missing of which no model was told.
+    /// Whether changes of files are lost, and no model was told so.
     #[must_use]
     pub fn is_untold(&self) -> bool {
         lock(&self.state).is_untold
     }
 
-    /// Notes that a turn begins, which may change files.
+    /// Records that a turn begins, which may change files.
     pub fn begin_turn(&self) {
         lock(&self.state).is_stored = false;
     }
 
-    /// Whether the files are as they were stored last.
+    /// Whether the files are unchanged since the last snapshot.
     #[must_use]
     pub fn is_stored(&self) -> bool {
         lock(&self.state).is_stored
     }
 
-    /// Stores the files of a session that is open here, and records them in its log.
+    /// Stores a snapshot of the files of a session that is open in this program, and records it in
+    /// the log of the session.
     ///
     /// # Errors
-    /// There are too many files or bytes, a file cannot be read, the store is full or does not answer,
-    /// another worker has the session, a turn runs in it, or the model was not told that files are
-    /// missing. The snapshot before stays the last one.
+    /// There are too many files or bytes, a file cannot be read, the store is full or does not
+    /// answer, another worker has the session, a turn runs in it, or the model was not told that
+    /// files are missing. The previous snapshot stays the last one.
     pub fn store(&self, session: &str) -> Result<(), SnapshotFailure> {
         let _work = lock(&self.work);
         let at = root_address(session)?;
@@ -260,7 +268,8 @@ impl WorkspaceSnapshots {
         if state.is_untold {
             return Err(SnapshotFailure::Untold);
         }
-        // A worker that starts again knows its folder by this.
+        // Restore the worker's own folder, by which a restarted worker recognizes that the folder
+        // belongs to it.
         fill::open_own(&self.folder).map_err(|error| self.failed(error.to_string()))?;
         let length = self.sessions.open_length(&at);
         let blobs = self.blobs(&at);
@@ -318,8 +327,9 @@ impl WorkspaceSnapshots {
         Ok(())
     }
 
-    /// Notes that the worker has left a session. If nobody works on it meanwhile, its files are still the
-    /// right ones when it comes back here, even if they could not be stored.
+    /// Records that the worker has left a session. If no other worker continues the session until
+    /// this one returns to it, the files in the folder are still current, even if they could not be
+    /// stored.
     pub fn leave(&self, session: &str) {
         let _work = lock(&self.work);
         let read = root_address(session).and_then(|at| self.sessions.read_all(&at));
@@ -343,7 +353,7 @@ impl WorkspaceSnapshots {
         Ok(())
     }
 
-    /// Fetches the files of a snapshot beside those in the folder.
+    /// Fetches the files of a snapshot into a folder beside the present files.
     fn fetch(&self, at: &SessionAddress, name: Option<&str>) -> Result<FolderManifest, NatsError> {
         let manifest = match name {
             Some(name) => self.read_manifest(at, name)?,
@@ -361,13 +371,14 @@ impl WorkspaceSnapshots {
         staged.map_err(|error| match error {
             StageError::Snapshot(why) => damaged(at, why),
             StageError::Folder(why) => self.failed(why),
-            // The servers are no fault of the session either.
+            // An error of the store is not the fault of the session either.
             StageError::Store(error) => self.failed(error_chain(&error)),
         })?;
         Ok(manifest)
     }
 
-    /// Reads the list of a snapshot, which must be within the limits before anything is fetched.
+    /// Reads the manifest of a snapshot, and checks it against the limits before any file is
+    /// fetched.
     fn read_manifest(&self, at: &SessionAddress, name: &str) -> Result<FolderManifest, NatsError> {
         let blobs = self.blobs(at);
         let lengths: BTreeMap<String, u64> = blobs.listed()?.into_iter().collect();

@@ -1,5 +1,5 @@
-//! Reads the files of a folder for a snapshot: what `.gitignore` excludes stays out, and no link is
-//! followed. Start from [`scan`].
+//! Reads the files of a folder for a snapshot. Files that `.gitignore` excludes are left out, and
+//! links are not followed. Start from [`scan`].
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -15,16 +15,16 @@ use super::manifest::{FolderManifest, OWN, StoredFile, StoredFolder, StoredLink,
 /// Maximum depth of folders.
 const MAX_DEPTH: usize = 64;
 
-/// Maximum size of a file of patterns, in bytes.
+/// Maximum number of bytes that are read from a `.gitignore` file.
 const MAX_IGNORE_BYTES: u64 = 1 << 20;
 
-/// Folder of the repository, which no pattern excludes.
+/// Folder of the git repository, to which no pattern applies.
 const REPOSITORY: &str = ".git";
 
-/// Bits of the mode that are kept.
+/// Bits of the mode that a snapshot stores.
 pub(super) const MODE: u32 = 0o777;
 
-/// Reads all files of a folder. `keep` stores a content and returns its hash.
+/// Reads all files of a folder. `keep` stores the content of a file and returns its hash.
 pub(super) fn scan(
     folder: &Dir,
     limits: SnapshotLimits,
@@ -46,7 +46,7 @@ struct Scan<'a> {
     n_bytes: u64,
     keep: &'a mut dyn FnMut(&[u8]) -> Result<String, String>,
     manifest: FolderManifest,
-    /// Patterns of the folders above, the outermost first.
+    /// Patterns of the folders on the path to the present one, the outermost first.
     ignores: Vec<Gitignore>,
 }
 
@@ -77,7 +77,7 @@ impl Scan<'_> {
             let full = path.join(&name);
             let metadata = match folder.symlink_metadata(&name) {
                 Ok(metadata) => metadata,
-                // A command removed the file meanwhile.
+                // A command has removed the entry since the folder was listed.
                 Err(_) => continue,
             };
             let is_repository = is_repository || name == REPOSITORY;
@@ -123,7 +123,7 @@ impl Scan<'_> {
             self.manifest.folders.push(StoredFolder { path, mode });
             self.folder(&below, full, depth + 1, is_repository)?;
         } else if metadata.is_file() {
-            // Something else may have taken its place meanwhile.
+            // Skip it if another kind of entry has taken its place since.
             let Some((file, _)) = open_regular(folder, name).map_err(failed)? else {
                 return Ok(());
             };
@@ -164,7 +164,7 @@ impl Scan<'_> {
     }
 }
 
-/// Returns a path as the patterns see it.
+/// Returns a path as absolute from the root of the scan, as the patterns expect it.
 fn rooted(path: &Path) -> PathBuf {
     Path::new("/").join(path)
 }

@@ -1,4 +1,4 @@
-//! Questions and orders to running workers: their state, and to drain.
+//! Control messages to running workers: requests for their state, and orders to drain.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,25 +22,25 @@ pub struct WorkerStatus {
     pub name: String,
     /// Class of the inputs that it runs.
     pub class: String,
-    /// Number of sessions that it can work on at once.
+    /// Maximum number of sessions that the worker runs at once.
     pub slots: usize,
-    /// Number of busy slots.
+    /// Number of slots that run a session.
     pub busy: usize,
-    /// Whether it takes no new work.
+    /// Whether the worker takes no new work.
     pub is_draining: bool,
-    /// Turns that ended since it began.
+    /// Number of turns that ended since the worker started.
     pub turns: u64,
-    /// Sessions that other workers took over since this one started.
+    /// Number of sessions that other workers took over since this worker started.
     pub fenced: u64,
-    /// Inputs that it gave up on since it started.
+    /// Number of inputs that became dead letters in this worker since it started.
     pub dead: u64,
-    /// Sessions that it opened since it began.
+    /// Number of sessions that the worker opened since it started.
     #[serde(default)]
     pub claims: u64,
-    /// Set of plugins that new turns use, if the worker takes sets.
+    /// Digest of the set of plugins with which new turns run, if the worker uses sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugins: Option<String>,
-    /// Reason why it begins no turn.
+    /// Reason why the worker begins no turns; `None` if it can begin turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
 }
@@ -59,7 +59,8 @@ impl WorkerWatch {
         self.state.status(false)
     }
 
-    /// Returns the milliseconds since the oldest wake of the class of the worker.
+    /// Returns the milliseconds since the oldest wake of the worker's class was stored; 0 without a
+    /// wake.
     ///
     /// # Errors
     /// The servers do not answer.
@@ -68,7 +69,7 @@ impl WorkerWatch {
     }
 }
 
-/// State that tasks of a worker share.
+/// State that the tasks of a worker share.
 pub(crate) struct ControlState {
     name: String,
     class: String,
@@ -78,10 +79,11 @@ pub(crate) struct ControlState {
     pub(crate) report: Mutex<WorkerReport>,
 }
 
-/// Time for the last answer of a worker to reach the servers.
+/// Maximum time to flush the last answer of a worker to the servers.
 const LAST_ANSWER: Duration = Duration::from_secs(2);
 
-/// An order to workers. `drain` names a worker or a class, or is `*` for all.
+/// A control message to workers. `drain` is the name of a worker, a class, or `*` for all; without
+/// it, the message only requests their state.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ControlOrder {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,7 +131,7 @@ impl ControlState {
     }
 }
 
-/// Answers questions and follows orders forever.
+/// Answers control messages and follows orders to drain, until the task is cancelled.
 pub(crate) async fn answer_control(
     inbox: TurnInbox,
     state: Arc<ControlState>,
@@ -158,7 +160,7 @@ pub(crate) async fn answer_control(
             let _ = client.publish(reply, Bytes::from(status)).await;
         }
         if is_drained {
-            // A worker without work ends at once, and the answer must have left before.
+            // A worker without work ends at once, so flush the answer before.
             let _ = tokio::time::timeout(LAST_ANSWER, client.flush()).await;
             stop.cancel();
         }

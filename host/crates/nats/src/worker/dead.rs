@@ -1,5 +1,5 @@
-//! Inputs whose turn failed again and again: kept with the cause, so that they do not block other
-//! inputs.
+//! Dead letters: inputs whose turns failed repeatedly, kept with the cause so that they do not
+//! block later inputs.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::NatsError;
 use crate::names::last_id;
 use rind_lib::session::SessionAddress;
 
-/// Longest cause that is kept, in bytes.
+/// Maximum length of a stored cause, in bytes.
 const MAX_CAUSE_BYTES: usize = 2_000;
 
 /// An input that workers gave up on.
@@ -22,17 +22,17 @@ pub struct DeadInput {
     pub input: String,
     /// Text of the input.
     pub text: String,
-    /// Class of workers that ran it.
+    /// Class of the workers that ran the input.
     pub class: String,
-    /// Number of attempts.
+    /// Number of attempts to run the turn.
     pub attempts: u32,
-    /// Reason of the last failure, made printable.
+    /// Reason of the last failure, with control characters removed.
     pub cause: String,
-    /// Time at which workers gave up on it, in milliseconds since 1970.
+    /// Time at which workers gave up on the input, in milliseconds since 1970.
     pub time: i64,
 }
 
-/// Attempts at the input that is next in a session.
+/// Attempts to run the first queued input of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TurnAttempts {
     pub(crate) sequence: u64,
@@ -41,7 +41,7 @@ pub(crate) struct TurnAttempts {
 }
 
 impl TurnInbox {
-    /// Returns the attempts at an input so far.
+    /// Returns the attempts to run an input so far.
     pub(crate) async fn attempts(
         &self,
         at: &SessionAddress,
@@ -63,7 +63,7 @@ impl TurnInbox {
         }))
     }
 
-    /// Records attempts at an input.
+    /// Records the attempts to run an input.
     pub(crate) async fn set_attempts(
         &self,
         at: &SessionAddress,
@@ -115,7 +115,7 @@ impl TurnInbox {
         Ok(dead)
     }
 
-    /// Returns the first dead letters of the session with this subject.
+    /// Returns at most `limit` dead letters of the session with this subject, the oldest first.
     pub(crate) async fn dead_of(
         &self,
         subject: &str,
@@ -128,7 +128,7 @@ impl TurnInbox {
         {
             from = message.sequence + 1;
             if let Ok(found) = serde_json::from_slice::<DeadInput>(&message.payload) {
-                // The text of a letter comes from senders, and so may its cause.
+                // Senders choose the payload of a letter, and could also write its cause.
                 dead.push(DeadInput {
                     session: session.clone(),
                     cause: rind_lib::text::clean_line(&found.cause, MAX_CAUSE_BYTES),
@@ -139,8 +139,9 @@ impl TurnInbox {
         Ok(dead)
     }
 
-    /// Sends the dead letters of a session again, in their order and as new inputs: turns that began
-    /// with their ids are in the session, and others may have followed. Returns how many.
+    /// Sends the dead letters of a session again, in their order and with new ids, because turns
+    /// with the old ids have already begun in the session, and other turns may have followed.
+    /// Returns the number of inputs.
     ///
     /// # Errors
     /// The session's id is invalid, or the servers do not answer.

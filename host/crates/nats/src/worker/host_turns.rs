@@ -1,4 +1,4 @@
-//! Turns of a [`Host`] whose sessions are in the store of the worker.
+//! Runs the turns of a worker with a [`Host`] whose sessions are in the worker's store.
 
 use std::error::Error as StdError;
 
@@ -12,20 +12,20 @@ use crate::{NatsError, TenantQuotas, TurnUse};
 
 use super::{ClaimedSession, QueuedInput, TurnFailure, WorkerTurns};
 
-/// Runs turns with a host. Its store must be `SessionStore::over` the store of the worker.
+/// Runs turns with a host. The store of the host must be `SessionStore::over` the worker's store.
 pub struct HostTurns {
     host: Host,
     quotas: Option<TenantQuotas>,
 }
 
 impl HostTurns {
-    /// Returns the turns of a host.
+    /// Creates a runner of turns with this host, without quotas.
     #[must_use]
     pub fn new(host: Host) -> Self {
         Self { host, quotas: None }
     }
 
-    /// Holds the turns to the quotas of a tenant.
+    /// Applies the quotas of a tenant to the turns.
     #[must_use]
     pub fn with_quotas(mut self, quotas: TenantQuotas) -> Self {
         self.quotas = Some(quotas);
@@ -67,7 +67,8 @@ struct HostSession {
 impl ClaimedSession for HostSession {
     fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>> {
         Box::pin(async move {
-            // An input that is delivered again after its turn has ended uses nothing.
+            // An input whose turn has already ended runs no model when it is delivered again, so it
+            // is not counted.
             let taken = self.session.stored().taken_input(&input.id);
             let is_known = taken.is_some_and(|taken| taken.ended.is_some());
             let quotas = self.quotas.as_ref().filter(|_| !is_known);
@@ -81,7 +82,7 @@ impl ClaimedSession for HostSession {
             let stored = self.session.stored().synced().await;
             stored.map_err(|error| failure_of(&error))?;
             if let Some(quotas) = quotas {
-                // The turn is stored: running it again would only use more.
+                // The turn is stored. A failure here would only run it again and use more.
                 if let Err(error) = quotas.end_turn(TurnUse::of(&ended.summary)).await {
                     tracing::warn!(
                         error = error_chain(&error),
@@ -105,13 +106,14 @@ impl ClaimedSession for HostSession {
     }
 }
 
-/// Returns the failure of a turn that may not begin. Without an answer about the quotas nothing runs.
+/// Converts an error of the quotas into the failure of the turn. Without an answer about the
+/// quotas, no turn runs.
 fn over_quota(error: NatsError) -> TurnFailure {
     tracing::warn!(error = error_chain(&error), "a turn waits");
     TurnFailure::OverQuota(error.free_in().unwrap_or_default())
 }
 
-/// Sorts an error by what it means for the turn.
+/// Converts an error of the host into the failure of the turn.
 fn failure_of(error: &(dyn StdError + 'static)) -> TurnFailure {
     match host::Error::session_cause(error) {
         Some(session::Error::Locked { .. } | session::Error::Exists { .. }) => TurnFailure::Busy,

@@ -1,4 +1,4 @@
-//! Inputs of sessions: each is stored durably before a wake message tells the workers.
+//! Inboxes of sessions: each input is stored durably before a wake message notifies the workers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,10 +21,10 @@ const CLASS: &str = "Rind-Class";
 /// Maximum length of the text of an input, in bytes.
 const MAX_INPUT_BYTES: usize = 512 << 10;
 
-/// An input that waits for its turn.
+/// An input that is queued until its turn ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedInput {
-    /// Id that the sender gave it. A session takes an input with an id once.
+    /// Id that the sender chose. A session runs only one turn for each id.
     pub id: String,
     /// Text of the input.
     pub text: String,
@@ -33,7 +33,7 @@ pub struct QueuedInput {
     pub(crate) sequence: u64,
 }
 
-/// Sends inputs to sessions, from any program.
+/// Sends inputs to sessions, and reads the queued ones.
 #[derive(Clone)]
 pub struct TurnInbox {
     pub(crate) parts: Arc<StoreParts>,
@@ -47,8 +47,8 @@ impl std::fmt::Debug for TurnInbox {
 }
 
 impl TurnInbox {
-    /// Returns the inboxes of a store's sessions, and creates the streams of the queue if they are
-    /// not there. Blocks.
+    /// Returns the inboxes of the store's sessions, and creates the streams of the queue that do
+    /// not exist yet. Blocks.
     ///
     /// # Errors
     /// The streams cannot be created.
@@ -62,12 +62,13 @@ impl TurnInbox {
         Ok(Self { parts, names })
     }
 
-    /// Stores an input for a session, which need not exist, and wakes a worker of the class. When
-    /// this returns the input is safe; sending the same id again does no harm.
+    /// Stores an input for a session, which need not exist yet, and wakes a worker of the class.
+    /// Once this returns, the input is stored durably. Sending an input again with the same id has
+    /// no effect.
     ///
     /// # Errors
-    /// The session's id or the class is invalid, the text is too long, too many inputs wait, a quota of
-    /// the tenant is used up, or the servers do not answer.
+    /// The session's id, the input's id or the class is invalid, the text is too long, too many
+    /// inputs are queued, a quota of the tenant is used up, or the servers do not answer.
     pub async fn send(
         &self,
         session: &str,
@@ -103,20 +104,21 @@ impl TurnInbox {
         TenantQuotas::over(self.parts.clone())
     }
 
-    /// Wakes the workers of a class for a session.
+    /// Stores a wake message for a session, which notifies the workers of a class.
     pub(crate) async fn wake(&self, at: &SessionAddress, class: &str) -> Result<(), NatsError> {
         let subject = self.names.wake(class, at);
         self.publish(subject, HeaderMap::new(), Bytes::new()).await
     }
 
-    /// Stores a message of the queue. It may be stored twice: all of them may be.
+    /// Stores a message of the queue, and retries until `patience` is over. A retry may store the
+    /// message twice, which is harmless for every kind of message in the queue.
     pub(crate) async fn publish(
         &self,
         subject: String,
         headers: HeaderMap,
         payload: Bytes,
     ) -> Result<(), NatsError> {
-        /// No free subject or stream.
+        /// Error code of JetStream for a subject or stream that is full.
         const FULL: u64 = 10077;
         let began = Instant::now();
         loop {
@@ -137,7 +139,7 @@ impl TurnInbox {
         }
     }
 
-    /// Whether inputs of a session wait for the end of their turns.
+    /// Whether a session has queued inputs, including one whose turn runs.
     ///
     /// # Errors
     /// The session's id is invalid, or the servers do not answer.
@@ -146,7 +148,7 @@ impl TurnInbox {
         Ok(first.is_some())
     }
 
-    /// Returns the first input that waits for a session.
+    /// Returns the first queued input of a session.
     pub(crate) async fn first_input(
         &self,
         at: &SessionAddress,
@@ -160,8 +162,8 @@ impl TurnInbox {
         Ok(first.map(|message| queued_input(&message)))
     }
 
-    /// Removes the inputs of a session up to the one whose turn has ended, and their counts of
-    /// attempts.
+    /// Removes the inputs of a session up to and including `input`, whose turn has ended, and the
+    /// recorded attempts.
     pub(crate) async fn remove_input(
         &self,
         at: &SessionAddress,
@@ -177,8 +179,8 @@ impl TurnInbox {
     }
 }
 
-/// Reads an input. Any client that may publish can set the headers, so invalid values are replaced
-/// by valid ones.
+/// Parses a queued input. Any client that may publish can set the headers, so defaults replace
+/// invalid values.
 fn queued_input(message: &StoredMessage) -> QueuedInput {
     let id = message
         .header(INPUT)
@@ -192,7 +194,7 @@ fn queued_input(message: &StoredMessage) -> QueuedInput {
     }
 }
 
-/// Returns the address of a session that is no subagent.
+/// Parses the address of a session, which must not be a subagent.
 pub(crate) fn root_address(session: &str) -> Result<SessionAddress, NatsError> {
     let at = SessionAddress::parse(session).filter(|at| at.as_str() == at.root());
     at.ok_or_else(|| NatsError::Config {

@@ -1,11 +1,11 @@
 //! Workers: programs that share the turns of all sessions.
 //!
-//! An input is stored in the inbox of its session first, and then a wake says "look at this
-//! session". A wake carries nothing else, so losing, repeating or reordering wakes loses no input.
-//! A worker that gets a wake opens the session, which fences the process that had it before, runs the inputs
-//! in their order, removes each from the inbox once its turn has ended, and then acknowledges the
-//! wake. If it dies at any point, the wake comes back and another worker does the same; the session
-//! takes each input once by its id.
+//! An input is first stored in the inbox of its session, and then a wake message says that the
+//! session has inputs. The wake contains nothing else, so no input is lost if wakes are lost,
+//! repeated or reordered. A worker that gets a wake opens the session, which fences the previous
+//! writer. It runs the inputs in order, removes each from the inbox once its turn has ended, and
+//! finally acknowledges the wake. If the worker dies at any point, the wake is delivered again and
+//! another worker does the same; the session runs each input only once, by its id.
 //!
 //! The module must not know how a turn is run: that is behind [`WorkerTurns`]. Start from
 //! [`NatsWorker`], and from [`TurnInbox`] for senders of inputs.

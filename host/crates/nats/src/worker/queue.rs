@@ -1,4 +1,4 @@
-//! Names and streams of the queue of turns.
+//! Names and configurations of the streams that form the queue of turns.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::names::session_token;
 use crate::sessions::StoreParts;
 use crate::setup::ensure_stream;
 
-/// Maximum number of inputs that wait for one session. More are refused.
+/// Maximum number of queued inputs of one session; more are refused.
 const MAX_INPUTS: i64 = 1_000;
 
-/// Streams and subjects of the queue of a tenant.
+/// Names of the streams and subjects that form the queue of a tenant.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueNames {
     tenant: String,
@@ -26,19 +26,19 @@ impl QueueNames {
         }
     }
 
-    /// Returns the stream of inputs (`IN`), wakes (`WAKE`), attempts (`TRY`) or dead letters
-    /// (`DEAD`).
+    /// Returns the name of a stream. `kind` is `IN` for inputs, `WAKE` for wakes, `TRY` for
+    /// attempts, or `DEAD` for dead letters.
     pub(crate) fn stream(&self, kind: &str) -> String {
         format!("RIND-{}-{kind}", self.tenant)
     }
 
-    /// Returns the subject of a session in the stream of a kind.
+    /// Returns the subject of a session in the stream of this kind, which must not be `WAKE`.
     pub(crate) fn subject(&self, kind: &str, session: &SessionAddress) -> String {
         let token = session_token(session.root());
         format!("{}.{token}", self.prefix(kind))
     }
 
-    /// Returns the subject of a session's wake for workers of a class.
+    /// Returns the subject of the wakes of a session for workers of a class.
     pub(crate) fn wake(&self, class: &str, session: &SessionAddress) -> String {
         format!(
             "{}.{class}.{}",
@@ -52,7 +52,7 @@ impl QueueNames {
         format!("{}.{class}.*", self.prefix("WAKE"))
     }
 
-    /// Returns the name of the consumer that gives the wakes of a class to its workers.
+    /// Returns the name of the consumer that delivers the wakes of a class to its workers.
     pub(crate) fn consumer(class: &str) -> String {
         format!("class-{class}")
     }
@@ -67,7 +67,7 @@ impl QueueNames {
     }
 }
 
-/// Whether a text can be the class of workers: a token of a subject.
+/// Whether a text is a valid name of a class: a token of a subject.
 pub(crate) fn is_class(text: &str) -> bool {
     let is_in_class = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=32).contains(&text.len()) && text.bytes().all(is_in_class)
@@ -81,7 +81,7 @@ pub(crate) fn class_error(class: &str) -> NatsError {
     }
 }
 
-/// Creates the streams of the queue that are not there.
+/// Creates the streams of the queue that do not exist yet.
 pub(crate) async fn create_queue(parts: &StoreParts, names: &QueueNames) -> Result<(), NatsError> {
     for config in configs(names, parts.streams.replicas) {
         ensure_stream(&parts.link, config, parts.patience).await?;
@@ -103,7 +103,7 @@ fn configs(names: &QueueNames, replicas: usize) -> [stream::Config; 4] {
         discard_new_per_subject: true,
         ..base("IN")
     };
-    // A pending wake message covers all later ones.
+    // One wake message per session and class is enough: its worker runs all queued inputs.
     let wakes = stream::Config {
         retention: stream::RetentionPolicy::WorkQueue,
         discard: stream::DiscardPolicy::Old,

@@ -1,4 +1,4 @@
-//! The work for one wake message: all inputs of a session, in order.
+//! The work for one wake message: runs the queued inputs of a session in order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,20 +13,21 @@ use super::turns::{ClaimedSession, TurnFailure, WorkerTurns};
 use crate::names::last_id;
 use crate::{NatsError, NatsSessions};
 
-/// Pause before a session is checked again that another program works on.
+/// Pause before the next check of a session that another program works on.
 const BUSY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Longest pause before a session is checked again whose tenant has used up a quota.
+/// Maximum pause before the next check of a session whose tenant has used up a quota.
 const QUOTA_PAUSE: Duration = Duration::from_secs(60);
 
-/// Turns that a session has in a row while others wait. Then it goes to the end of the queue: a session
-/// with a thousand inputs must not keep a slot from the others.
+/// Maximum number of turns of a session in a row while wakes of other sessions are pending. Then
+/// the session goes to the end of the queue, so that one with a thousand inputs does not occupy a
+/// slot for all of them.
 const MAX_IN_A_ROW: u64 = 4;
 
-/// Interval in which the lease of a session is checked during a turn.
+/// Interval at which the lease of a session is checked during a turn.
 const LEASE_LOOK: Duration = Duration::from_millis(250);
 
-/// Work on one session.
+/// Work for one wake message, with the state of its worker that it needs.
 pub(crate) struct SessionWork {
     pub(crate) sessions: NatsSessions,
     pub(crate) inbox: TurnInbox,
@@ -34,15 +35,15 @@ pub(crate) struct SessionWork {
     pub(crate) max_attempts: u32,
     /// Class of the worker.
     pub(crate) class: String,
-    /// No further turn begins once this token is cancelled.
+    /// Cancelled once no further turn may begin.
     pub(crate) stop: CancellationToken,
-    /// Running turns are interrupted once it is set.
+    /// Cancelled once running turns are to be interrupted.
     pub(crate) now: CancellationToken,
-    /// Interval of the acknowledgements that extend the deadline of the wake message.
+    /// Interval of the progress acknowledgements that extend the deadline of the wake message.
     pub(crate) beat: Duration,
 }
 
-/// Result of a wake.
+/// Result of the work for a wake message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WorkOutcome {
     pub(crate) n_turns: u64,
@@ -52,22 +53,22 @@ pub(crate) struct WorkOutcome {
     pub(crate) is_claimed: bool,
 }
 
-/// Answer to a wake.
+/// Answer to a wake message.
 enum WakeEnd {
-    /// Acknowledges it: no input is left.
+    /// Acknowledges the wake: no input is left.
     Done,
-    /// Has it delivered again after this time.
+    /// Has the wake delivered again after this time.
     Again(Duration),
-    /// Puts the session at the end of the queue, behind those that wait.
+    /// Moves the session to the end of the queue, behind all pending wakes.
     Behind,
 }
 
 impl SessionWork {
-    /// Does the work of a wake, and answers the wake.
+    /// Does the work for a wake message, and answers the message.
     pub(crate) async fn run(self, wake: Message) -> WorkOutcome {
         let mut outcome = WorkOutcome::default();
         let Some(at) = SessionAddress::parse(&last_id(&wake.subject)) else {
-            // Any client may publish anything; a wake without a session means nothing.
+            // Any client that may publish can store a wake; drop one that names no session.
             let _ = wake.ack_with(AckKind::Term).await;
             return outcome;
         };
@@ -91,7 +92,8 @@ impl SessionWork {
         let answered = match end {
             WakeEnd::Done => wake.double_ack().await,
             WakeEnd::Again(pause) => wake.ack_with(AckKind::Nak(Some(pause))).await,
-            // A wake that is delivered again comes before those that wait, a new one after them.
+            // A redelivered wake would come before the pending ones, so publish a new one, which
+            // comes after them.
             WakeEnd::Behind => match self.inbox.wake(&at, &self.class).await {
                 Ok(()) => wake.double_ack().await,
                 Err(_) => wake.ack_with(AckKind::Nak(None)).await,
@@ -143,7 +145,7 @@ impl SessionWork {
         worked
     }
 
-    /// Runs the inputs of a session that is claimed, until none is left and no turn runs.
+    /// Runs the inputs of a claimed session, until none is left and the session runs no other turn.
     async fn run_inputs(
         &self,
         at: &SessionAddress,
@@ -152,7 +154,7 @@ impl SessionWork {
     ) -> Result<WakeEnd, NatsError> {
         loop {
             let end = self.run_waiting(at, claimed, outcome).await?;
-            // Turns that people ordered here go on.
+            // Keep the session open for turns that people started in it from elsewhere.
             let is_idle = tokio::select! {
                 () = claimed.idle() => true,
                 () = self.now.cancelled() => false,
@@ -167,7 +169,7 @@ impl SessionWork {
         }
     }
 
-    /// Runs the inputs that wait.
+    /// Runs the queued inputs.
     async fn run_waiting(
         &self,
         at: &SessionAddress,
@@ -192,7 +194,8 @@ impl SessionWork {
                 outcome.n_dead += 1;
                 continue;
             }
-            // Counted before the turn: a turn that ends its worker leaves no other trace.
+            // Count the attempt before the turn: if the turn crashes its worker, nothing else
+            // records it.
             let attempts = TurnAttempts {
                 attempts: before.attempts + 1,
                 ..before.clone()
@@ -211,7 +214,7 @@ impl SessionWork {
                     self.inbox.set_attempts(at, &before).await?;
                     return Ok(wait_for_quota(at, free_in));
                 }
-                // The session takes no input now; the turn did not begin.
+                // The session cannot run an input now, so the turn did not begin.
                 Some(Err(TurnFailure::Busy)) => {
                     self.inbox.set_attempts(at, &before).await?;
                     return Ok(WakeEnd::Again(BUSY_PAUSE));
@@ -222,7 +225,8 @@ impl SessionWork {
                     return Ok(WakeEnd::Again(BUSY_PAUSE));
                 }
                 None => {
-                    // The turn did nothing wrong.
+                    // An interruption is not the fault of the turn, so it does not count as an
+                    // attempt.
                     outcome.is_interrupted = true;
                     self.inbox.set_attempts(at, &before).await?;
                     return Ok(WakeEnd::Again(Duration::ZERO));
@@ -232,7 +236,8 @@ impl SessionWork {
         Ok(WakeEnd::Done)
     }
 
-    /// Runs a turn; `None` if it was interrupted because the worker must release the session.
+    /// Runs the turn of an input; `None` if it was interrupted because the worker must release the
+    /// session.
     async fn run_turn(
         &self,
         at: &SessionAddress,
@@ -244,7 +249,8 @@ impl SessionWork {
             () = self.now.cancelled() => return None,
             () = self.lease_ends(at) => {}
         }
-        // The turn is dropped now. A worker that was paused learns here that it was for long.
+        // The turn was dropped. If this program was paused for long, another worker may already
+        // have the session.
         match self.sessions.is_held_elsewhere(at).await {
             Ok(true) => Some(Err(TurnFailure::Fenced)),
             Ok(false) => None,
@@ -256,7 +262,7 @@ impl SessionWork {
     }
 
     /// Waits until the lease of a session is lost, or was not renewed for half of its time. Another
-    /// worker may then take the session over, and further work here is wasted.
+    /// worker may soon take the session over, so further work here would be wasted.
     async fn lease_ends(&self, at: &SessionAddress) {
         loop {
             tokio::time::sleep(LEASE_LOOK).await;
@@ -268,7 +274,7 @@ impl SessionWork {
         }
     }
 
-    /// Notes why a turn failed, and makes its input a dead letter after the last attempt.
+    /// Records why a turn failed, or makes its input a dead letter after the last attempt.
     async fn note_failure(
         &self,
         at: &SessionAddress,
@@ -294,7 +300,8 @@ impl SessionWork {
     }
 }
 
-/// Schedules another look at a session when a quota is free, and now and then before: it may be raised.
+/// Has the session checked again when the quota is available, and at least every [`QUOTA_PAUSE`],
+/// because the operator may raise the quota earlier.
 fn wait_for_quota(at: &SessionAddress, free_in: Duration) -> WakeEnd {
     let pause = free_in.clamp(BUSY_PAUSE, QUOTA_PAUSE);
     tracing::info!(

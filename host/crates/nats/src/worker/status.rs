@@ -1,4 +1,4 @@
-//! State of all workers of a cluster, and the order to drain.
+//! State of all workers of a tenant, and orders to drain them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::queue::QueueNames;
 use crate::setup::LINES;
 use crate::{NatsError, QuotaReport};
 
-/// Time in which workers answer.
+/// Time for which answers of workers are collected.
 const ANSWER: Duration = Duration::from_millis(700);
 
 /// State of a tenant's sessions and workers.
@@ -21,20 +21,22 @@ const ANSWER: Duration = Duration::from_millis(700);
 pub struct ClusterStatus {
     /// Number of sessions, without subagents.
     pub sessions: usize,
-    /// Number of sessions that a worker holds.
+    /// Number of leases in the bucket. Subagents have leases too, and a released lease counts until
+    /// its key expires.
     pub claimed: usize,
-    /// Number of sessions with inputs that wait or are being worked on.
+    /// Number of sessions with inputs that are queued or being run.
     pub waiting: usize,
     /// Number of sessions with dead letters.
     pub dead: usize,
-    /// Wakes by class.
+    /// Length of the queue of each class that has wakes.
     pub queues: Vec<QueueLength>,
-    /// Workers that answered, by name.
+    /// Workers that answered in time, sorted by name.
     pub workers: Vec<WorkerStatus>,
-    /// Quotas of the tenant and their use; absent where none were declared, or they cannot be read.
+    /// Quotas of the tenant and their usage; absent if none were declared or if they cannot be
+    /// read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quotas: Option<QuotaReport>,
-    /// Reason why the quotas cannot be read; nothing runs then.
+    /// Reason why the quotas cannot be read. No turn begins in this case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota_fault: Option<String>,
 }
@@ -44,14 +46,14 @@ pub struct ClusterStatus {
 pub struct QueueLength {
     /// Name of the class.
     pub class: String,
-    /// Sessions with work for workers, including those that a worker has now.
+    /// Number of sessions with a wake for this class, including those that a worker has now.
     pub wakes: usize,
-    /// Milliseconds since the oldest of these wakes; it may be of a turn that runs.
+    /// Milliseconds since the oldest of these wakes was stored. Its turn may already be running.
     pub oldest_ms: u64,
 }
 
 impl TurnInbox {
-    /// Inspects the cluster.
+    /// Collects the state of the tenant's sessions and workers.
     ///
     /// # Errors
     /// The servers do not answer.
@@ -97,7 +99,8 @@ impl TurnInbox {
         })
     }
 
-    /// Returns the milliseconds since the oldest wake of a class, which may be of a turn that runs.
+    /// Returns the milliseconds since the oldest wake of a class was stored; 0 without a wake. Its
+    /// turn may already be running.
     pub(crate) async fn queue_age(&self, class: &str) -> Result<u64, NatsError> {
         let (stream, wakes) = (self.names.stream("WAKE"), self.names.wakes(class));
         let first = self.parts.link.next(&stream, &wakes, 1).await?;
@@ -106,7 +109,7 @@ impl TurnInbox {
         Ok(u64::try_from(waited).unwrap_or(0))
     }
 
-    /// Returns the number of wakes of a class that no worker has.
+    /// Returns the number of wakes of a class that were not delivered to a worker yet.
     pub(crate) async fn n_waiting(&self, class: &str) -> Result<u64, NatsError> {
         const WHAT: &str = "the length of a queue";
         let context = self.parts.link.context();
@@ -119,8 +122,8 @@ impl TurnInbox {
         Ok(consumer.num_pending)
     }
 
-    /// Orders workers to take no new work and end: the worker of this name, those of this class, or
-    /// all (`*`). Returns the workers that answered.
+    /// Orders workers to take no new work and to end. `wanted` is the name of a worker, a class, or
+    /// `*` for all. Returns the workers that answered.
     ///
     /// # Errors
     /// The servers do not answer.

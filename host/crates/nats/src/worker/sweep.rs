@@ -1,7 +1,7 @@
-//! The sweep: sends the missing wake messages of inputs.
+//! The sweep: stores wake messages that inputs lack.
 //!
-//! An input is stored before its wake message, so a sender that ends between the two leaves an
-//! input that no worker knows of.
+//! A sender stores an input before its wake message. If it dies in between, no worker learns of the
+//! input.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use super::inbox::TurnInbox;
 use crate::NatsError;
 use crate::names::last_id;
 
-/// Interval of the sweeps of a worker.
+/// Interval between the sweeps of a worker.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// Sweeps forever.
+/// Sweeps at the interval [`EVERY`], until the task is cancelled.
 pub(crate) async fn sweep_inputs(inbox: TurnInbox) {
     loop {
         if let Err(error) = sweep_once(&inbox).await {
@@ -25,7 +25,7 @@ pub(crate) async fn sweep_inputs(inbox: TurnInbox) {
     }
 }
 
-/// Wakes the sessions that have inputs and no wake.
+/// Stores a wake for each session that has inputs but no wake.
 async fn sweep_once(inbox: &TurnInbox) -> Result<(), NatsError> {
     let link = &inbox.parts.link;
     let inputs = link.subjects(&inbox.names.stream("IN"), ">").await?;

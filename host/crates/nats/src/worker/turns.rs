@@ -1,64 +1,69 @@
-//! Interface between a worker and a program that can run turns.
+//! Interface between a worker and the program that runs its turns.
 
 use futures_util::future::BoxFuture;
 
 use super::QueuedInput;
 
-/// The reason why a turn did not end.
+/// Reason why a turn, or the claim of a session, failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnFailure {
     /// Another program works on the session. The turn is retried later.
     Busy,
-    /// Another program has taken over the session, and with it the turn.
+    /// Another program has taken the session over, and continues the turn.
     Fenced,
-    /// The tenant has used a quota up, or the quotas cannot be read. The turn waits for this time at least.
+    /// The tenant has used up a quota, or the quotas cannot be read. The turn is retried after this
+    /// time at the earliest.
     OverQuota(std::time::Duration),
-    /// Another failure. The turn is tried again a few times, then it is a dead letter with this cause.
+    /// Any other failure, with its cause. The turn is retried a few times, and then its input
+    /// becomes a dead letter with this cause.
     Failed(String),
 }
 
-/// State of what a worker runs turns with, for its operator.
+/// State of a [`WorkerTurns`], for the operator of the worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnsState {
-    /// Set of plugins that new turns use.
+    /// Digest of the set of plugins with which new turns run.
     pub plugins: Option<String>,
-    /// Reason why no turn begins.
+    /// Reason why no turn can begin; `None` if turns can begin.
     pub fault: Option<String>,
 }
 
-/// Runs turns for a worker. Called from tasks of the worker, for several sessions at once.
+/// Runs turns for a worker, which calls it for several sessions at once.
 pub trait WorkerTurns: Send + Sync {
-    /// Opens a session, or creates it if there is none, and keeps all others from writing to it.
+    /// Opens a session, creating it if it does not exist, and keeps other programs from writing to
+    /// it.
     fn claim<'a>(
         &'a self,
         session: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, TurnFailure>>;
 
-    /// Waits until turns can begin. Until then the worker takes no work from others.
+    /// Waits until turns can begin. The worker takes no wake before.
     fn ready(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }
 
-    /// Returns what new turns run with.
+    /// Returns the set of plugins of new turns, or the reason why no turn can begin.
     fn state(&self) -> TurnsState {
         TurnsState::default()
     }
 }
 
-/// A session that a worker has claimed.
+/// Session that a worker has claimed, and in which it runs turns.
 pub trait ClaimedSession: Send {
-    /// Runs the turn of an input until its end is stored. A session takes an input once by its id:
-    /// a turn that ended before gives its outcome again, and one that was interrupted continues.
+    /// Runs the turn of an input, and waits until its end is stored. A session runs an input only
+    /// once, by its id: if the turn has already ended, its outcome is returned again, and an
+    /// interrupted turn continues.
     ///
-    /// The worker drops the future when it must release the session. The turn is then interrupted,
-    /// and another worker continues it.
+    /// The worker drops the future when it must release the session. This interrupts the turn, and
+    /// another worker continues it.
     fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>>;
 
-    /// Waits until no turn runs that others than the worker ordered in the session, such as people.
+    /// Waits until no turn runs in the session that was started from elsewhere than the worker, for
+    /// example by a person.
     fn idle(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }
 
-    /// Closes the session, so that others can open it.
+    /// Closes the session, so that other programs can open it.
     fn close(self: Box<Self>) -> BoxFuture<'static, ()>;
 }

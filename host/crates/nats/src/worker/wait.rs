@@ -1,4 +1,4 @@
-//! Waiting for the turn of an input that another program runs.
+//! Waits for the end of a turn that another program runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,26 +13,26 @@ use crate::{NatsError, NatsSessions};
 /// Interval between two checks of a session.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Maximum number of dead letters that are looked through for an input.
+/// Maximum number of dead letters that are searched for an input.
 const MAX_DEAD: usize = 1_000;
 
-/// A turn that ended, wherever it ran.
+/// A turn that ended in any program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndedTurn {
     /// Number of the turn within the session.
     pub turn: u32,
-    /// Output for the user.
+    /// Final output of the turn, for the user.
     pub output: String,
-    /// Reason for the end, and usage.
+    /// Reason why the turn ended, and its usage.
     pub summary: TurnSummary,
 }
 
 impl TurnInbox {
-    /// Waits until the turn of an input has ended and returns it. The turn continues if the future
-    /// is dropped.
+    /// Waits until the turn of an input has ended, and returns the end. Dropping the future does
+    /// not stop the turn.
     ///
     /// # Errors
-    /// Workers gave the input up, the session cannot be read, or the servers do not answer.
+    /// Workers gave up on the input, the session cannot be read, or the servers do not answer.
     pub async fn wait_for_end(
         &self,
         sessions: &NatsSessions,
@@ -65,7 +65,7 @@ impl TurnInbox {
         }
     }
 
-    /// Returns the error of an input that workers gave up on.
+    /// Fails if workers gave up on an input.
     async fn check_alive(&self, session: &str, input_id: &str) -> Result<(), NatsError> {
         let at = root_address(session)?;
         let dead = self
@@ -82,7 +82,7 @@ impl TurnInbox {
     }
 }
 
-/// Returns the end of the turn that took an input.
+/// Returns the end of the turn that ran an input.
 fn ended_turn(entries: &[Entry], input_id: &str) -> Option<EndedTurn> {
     let mut taken = None;
     for entry in entries {
@@ -93,7 +93,7 @@ fn ended_turn(entries: &[Entry], input_id: &str) -> Option<EndedTurn> {
                 continues,
                 ..
             } => {
-                // A continued turn has a new number.
+                // A turn that continues an interrupted one has a new number.
                 let is_of_input = id.as_deref() == Some(input_id);
                 if is_of_input || (taken.is_some() && continues.is_some()) {
                     taken = Some(*turn);

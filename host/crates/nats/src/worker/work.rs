@@ -1,4 +1,4 @@
-//! The worker: takes a wake for each free slot, and ends cleanly.
+//! The worker: fetches a wake for each free slot, and drains at its end.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,35 +18,35 @@ use super::sweep::sweep_inputs;
 use super::turns::WorkerTurns;
 use crate::{NatsError, NatsSessions};
 
-/// Time after which a wake comes back if its worker is not heard of.
+/// Time without a progress acknowledgement after which a wake is delivered again.
 const ACK_WAIT: Duration = Duration::from_secs(20);
 
 /// Timeout of one request for a wake message.
 const PULL: Duration = Duration::from_secs(5);
 
-/// Pause after the servers did not answer.
+/// Pause before a request is retried.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Settings of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerConfig {
-    /// Class of the inputs that it runs.
+    /// Class of the inputs that the worker runs.
     pub class: String,
-    /// Name for people.
+    /// Name of the worker, for operators.
     pub name: String,
     /// Number of sessions that the worker runs at once.
     pub slots: usize,
-    /// Number of attempts after which an input is a dead letter.
+    /// Number of attempts after which an input becomes a dead letter.
     pub max_attempts: u32,
-    /// Time that running turns have to end once the worker is to stop. After that they are
+    /// Time for which running turns may continue once the worker stops. After that they are
     /// interrupted, and other workers continue them.
     pub grace: Duration,
-    /// Maximum number of wakes of the class that all workers together process at once.
+    /// Maximum number of wakes of the class that all workers together work on at once.
     pub max_in_work: i64,
 }
 
 impl WorkerConfig {
-    /// Returns the settings for a class.
+    /// Returns the settings for a class, with defaults.
     #[must_use]
     pub fn new(class: &str, name: &str) -> Self {
         Self {
@@ -60,22 +60,23 @@ impl WorkerConfig {
     }
 }
 
-/// Counts of a worker, from its start to its end.
+/// Counts of a worker since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerReport {
-    /// Turns that ended.
+    /// Number of turns that ended.
     pub turns: u64,
-    /// Sessions that another program took over.
+    /// Number of sessions that another program took over.
     pub fenced: u64,
-    /// Inputs that became dead letters.
+    /// Number of inputs that became dead letters.
     pub dead: u64,
-    /// Turns that were interrupted by the end of the worker.
+    /// Number of turns that were interrupted because the worker ended or its lease was about to
+    /// expire.
     pub interrupted: u64,
-    /// Sessions that were opened.
+    /// Number of sessions that the worker opened.
     pub claims: u64,
 }
 
-/// Runs the turns of a class until it is stopped.
+/// Runs the turns of a class until it is stopped or drained.
 pub struct NatsWorker {
     sessions: NatsSessions,
     inbox: TurnInbox,
@@ -121,8 +122,8 @@ impl NatsWorker {
         }
     }
 
-    /// Works until `stop` is set or the cluster's operator drains the worker: then it takes no new
-    /// wake, lets running turns end within the grace time, and interrupts the others.
+    /// Runs until `stop` is cancelled or an operator drains the worker. Then it takes no new wake,
+    /// lets running turns end within the grace time, and interrupts the others.
     ///
     /// # Errors
     /// The queue cannot be opened.
@@ -181,7 +182,7 @@ impl NatsWorker {
         Ok(self.control.report())
     }
 
-    /// Waits for running turns, and interrupts them when the grace time is over.
+    /// Waits until running turns have ended, and interrupts them after the grace time.
     async fn drain(&self, slots: &Arc<Semaphore>, now: &CancellationToken) {
         let all = u32::try_from(self.config.slots.max(1)).unwrap_or(u32::MAX);
         let idle = slots.acquire_many(all);
@@ -231,7 +232,7 @@ fn spawn_until(task: impl Future<Output = ()> + Send + 'static, ended: Cancellat
     });
 }
 
-/// Returns the next wake, or nothing if none comes for a while.
+/// Returns the next wake; `None` if none arrives within the timeout.
 async fn next_wake(
     consumer: &jetstream::consumer::PullConsumer,
 ) -> Result<Option<jetstream::Message>, async_nats::Error> {

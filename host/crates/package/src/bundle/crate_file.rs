@@ -1,4 +1,5 @@
-//! Crates: a `.crate` with a manifest, and a library with the packed plugin as a constant.
+//! Packs a plugin as a `.crate` file: a Cargo manifest, and a library with the packed plugin as a
+//! constant.
 
 use anyhow::Context;
 use toml::{Table, Value};
@@ -6,7 +7,7 @@ use toml::{Table, Value};
 use super::tarball::write_tarball;
 use super::{BundleParts, KEYWORD, PackageBundle, README};
 
-/// Path of the library.
+/// Path of the library's source file.
 const LIBRARY: &str = "src/lib.rs";
 
 /// Edition of the library.

@@ -1,8 +1,8 @@
-//! Creates ordinary packages with a packed plugin in them: for npm, PyPI and crates.
+//! Creates packages for npm, PyPI and crates.io that contain a packed plugin.
 //!
-//! The same plugin makes the same bytes: order, times and modes are fixed. A package has the packed
-//! plugin, its README and its signature, and only the description that its registry requires; it
-//! runs nothing and depends on nothing.
+//! The result is reproducible: order, times and modes of files are fixed. A package contains the
+//! packed plugin, its README, its signature, and only the metadata that its registry requires. It
+//! runs nothing and has no dependencies.
 //!
 //! Start from [`make_bundle`].
 
@@ -16,16 +16,16 @@ use anyhow::{Context, ensure};
 use super::contents::PluginContents;
 use super::ecosystem::PackageKind;
 
-/// Maximum length of a license expression; usual ones have 20 bytes.
+/// Maximum length of a license expression, in bytes; common ones have 20.
 const MAX_LICENSE_BYTES: usize = 200;
 
-/// Keyword that registries list such packages under.
+/// Keyword under which registries list packages with plugins.
 const KEYWORD: &str = "rind-plugin";
 
-/// File of the README, in plugins and in packages.
+/// Name of the README file, in plugins and in packages.
 const README: &str = "README.md";
 
-/// Files of a package by path, in the order of the archive.
+/// Paths and contents of a package's files, in the order of the archive.
 type BundleFiles = Vec<(String, Vec<u8>)>;
 
 /// Options for making a package.
@@ -33,45 +33,45 @@ type BundleFiles = Vec<(String, Vec<u8>)>;
 pub struct BundleOptions {
     /// Kind of package.
     pub kind: PackageKind,
-    /// Name of the package; the name of the plugin by default.
+    /// Name of the package; `None` for the name of the plugin.
     pub name: Option<String>,
     /// License of the plugin, as an SPDX expression.
     pub license: Option<String>,
 }
 
-/// Packed plugin to make a package of.
+/// Packed plugin from which a package is created.
 pub struct BundleSource<'a> {
     pub contents: &'a PluginContents,
-    /// Bytes of `rind plugin pack`.
+    /// Plugin in the format of `rind plugin pack`.
     pub packed: Vec<u8>,
     /// Text of the `.minisig` file.
     pub signature: Option<String>,
 }
 
-/// Package as a file.
+/// Created package.
 #[derive(Debug)]
 pub struct PackageBundle {
-    /// Name that the clients of the registry expect.
+    /// File name that the clients of the registry expect.
     pub file_name: String,
     pub bytes: Vec<u8>,
 }
 
-/// Description of a package, as each format writes it in its own way.
+/// Parts of a package that each format writes in its own way.
 struct BundleParts<'a> {
-    /// Name as its owner wrote it.
+    /// Name of the package, not normalized for the registry.
     name: &'a str,
     version: &'a semver::Version,
     /// Description in one line.
     description: String,
     license: Option<&'a str>,
     readme: Option<&'a [u8]>,
-    /// Name of the packed plugin's file.
+    /// Name of the file with the packed plugin.
     plugin_file: String,
-    /// Packed plugin and its signature.
+    /// Files with the packed plugin and its signature.
     plugin_files: BundleFiles,
 }
 
-/// Creates a package with a packed plugin.
+/// Creates a package that contains a packed plugin.
 pub fn make_bundle(
     source: BundleSource<'_>,
     options: &BundleOptions,
@@ -117,7 +117,7 @@ pub fn make_bundle(
     }
 }
 
-/// Refuses texts that are not an SPDX expression, such as `MIT OR Apache-2.0`.
+/// Checks that a text looks like an SPDX expression, such as `MIT OR Apache-2.0`.
 fn check_license(license: &str) -> anyhow::Result<()> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " .+-()".contains(c);
     ensure!(

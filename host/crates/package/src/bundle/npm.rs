@@ -1,4 +1,4 @@
-//! Packages of npm: a `.tgz` with `package/package.json`.
+//! Builds an npm package: a `.tgz` with a `package/package.json`.
 
 use anyhow::Context;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::tarball::write_tarball;
 use super::{BundleParts, KEYWORD, PackageBundle, README};
 
-/// Folder of all files in a package.
+/// Folder that contains all files of an npm package.
 const FOLDER: &str = "package";
 
 pub(super) fn make_tarball(parts: BundleParts<'_>) -> anyhow::Result<PackageBundle> {
@@ -31,7 +31,7 @@ pub(super) fn make_tarball(parts: BundleParts<'_>) -> anyhow::Result<PackageBund
     let readme = parts.readme.map(|text| (README.to_owned(), text.to_vec()));
     files.extend(readme);
     files.extend(parts.plugin_files);
-    // `npm pack` names files this way.
+    // `npm pack` names the file of a scoped package this way: `@team/hello` becomes `team-hello`.
     let stem = parts.name.trim_start_matches('@').replace('/', "-");
     Ok(PackageBundle {
         file_name: format!("{stem}-{}.tgz", parts.version),

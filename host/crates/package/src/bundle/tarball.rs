@@ -1,4 +1,4 @@
-//! Writes a `.tar.gz` with the same bytes each time.
+//! Writes a reproducible `.tar.gz`: the same files give the same bytes.
 
 use anyhow::Context;
 use flate2::{Compression, GzBuilder};
@@ -6,15 +6,16 @@ use tar::{Builder, EntryType, Header};
 
 use super::BundleFiles;
 
-/// Time of all entries, in seconds: 26 October 1985, as npm sets it. Some programs do not accept 0.
+/// Modification time of all entries, in seconds since the Unix epoch: 26 October 1985, as npm sets
+/// it. Some programs do not accept 0.
 const TIME: u64 = 499_162_500;
 
-/// Mode of a file that all users may read.
+/// File mode of all entries: readable by all users.
 const MODE: u32 = 0o644;
 
-/// Writes files into a compressed archive, below one folder.
+/// Writes files into a compressed archive, with `folder` in front of each path.
 pub(super) fn write_tarball(folder: &str, files: &BundleFiles) -> anyhow::Result<Vec<u8>> {
-    // The header of gzip has no time and no name.
+    // `GzBuilder` writes no time and no file name into the gzip header.
     let encoder = GzBuilder::new().write(Vec::new(), Compression::default());
     let mut archive = Builder::new(encoder);
     for (path, content) in files {

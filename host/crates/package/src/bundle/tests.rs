@@ -1,4 +1,5 @@
-//! Tests of packages: names and descriptions that would break a format, and the same bytes.
+//! Tests of building packages: the bytes are reproducible, and names and descriptions cannot break
+//! a format.
 
 use std::path::Path;
 
@@ -159,7 +160,7 @@ fn a_package_without_a_plugin_or_with_two_is_refused_with_what_is_expected() {
         two,
         "x.tgz contains 2 packed plugins, `a.wasm`, `b.wasm`; it must contain exactly one"
     );
-    // Components that other tools made are no reason to refuse the plugin.
+    // A component without a packed manifest does not count as a second plugin.
     let files = [file("a.wasm", bare), file("b/c.wasm", &packed)];
     let found = find_plugin(files.into_iter().collect(), Path::new("x.tgz")).unwrap();
     assert_eq!(found.path, "b/c.wasm");

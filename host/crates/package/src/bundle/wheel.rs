@@ -1,5 +1,5 @@
-//! Python packages: a wheel for all platforms, without Python in it. Installing it puts the packed
-//! plugin into `share/rind-packages` of the environment.
+//! Builds Python packages: a wheel for all platforms, without Python code in it. Installing the
+//! wheel puts the packed plugin into `share/rind-packages` of the Python environment.
 
 use std::fmt::Write;
 
@@ -12,11 +12,12 @@ use super::{BundleFiles, BundleParts, KEYWORD, PackageBundle};
 use crate::ecosystem::{from_semver, normal_pypi_name};
 use crate::zip::write_zip;
 
-/// Tag of wheels for all platforms.
+/// Compatibility tag of a wheel for all platforms.
 const TAG: &str = "py3-none-any";
 
-/// Folder that the plugin is installed into, relative to the environment. In `share/rind/plugins`
-/// it would count as a plugin that ships with Rind, and need no permissions.
+/// Folder that the plugin is installed into, relative to the Python environment. In
+/// `share/rind/plugins`, the plugin would count as one that ships with Rind and would need no
+/// permissions.
 const SHARE: &str = "share/rind-packages";
 
 pub(super) fn make_wheel(parts: BundleParts<'_>) -> anyhow::Result<PackageBundle> {
@@ -27,7 +28,7 @@ pub(super) fn make_wheel(parts: BundleParts<'_>) -> anyhow::Result<PackageBundle
             parts.version
         )
     })?;
-    // Names of files have `_` where normalized names have `-`.
+    // Wheel file names use `_` where normalized package names use `-`.
     let stem = format!(
         "{}-{version}",
         normal_pypi_name(parts.name).replace('-', "_")
@@ -51,8 +52,9 @@ pub(super) fn make_wheel(parts: BundleParts<'_>) -> anyhow::Result<PackageBundle
     })
 }
 
-/// Returns the headers and the README, in the format of mails. No header has a line break in it:
-/// names are checked, and the description is one line.
+/// Returns the `METADATA` file: the headers and, as the body, the README, in the format of an
+/// e-mail. No header value contains a line break: names are checked, and the description is one
+/// line.
 fn package_metadata(parts: &BundleParts<'_>, version: &str) -> anyhow::Result<Vec<u8>> {
     let mut text = format!(
         "Metadata-Version: 2.1\nName: {}\nVersion: {version}\nSummary: {}\nKeywords: {KEYWORD}\n",
@@ -72,7 +74,8 @@ fn package_metadata(parts: &BundleParts<'_>, version: &str) -> anyhow::Result<Ve
     Ok(bytes)
 }
 
-/// Lists all files with digest and size. The list itself has neither.
+/// Returns the `RECORD` file, which lists all files with digest and size. The line of `RECORD`
+/// itself has neither.
 fn record_text(files: &BundleFiles, record: &str) -> String {
     let mut text = String::new();
     for (path, bytes) in files {

@@ -1,5 +1,5 @@
-//! Crates: the sparse index has a file for each crate, with a line of JSON for each version and its
-//! SHA-256.
+//! Finds crates in a sparse index, which has a file for each crate with a line of JSON for each
+//! version, including the SHA-256 of the `.crate` file.
 
 use std::collections::BTreeSet;
 
@@ -13,16 +13,17 @@ use super::{
 };
 use crate::registry::{DownloadAsk, PackageDownload, Url, parse_url};
 
-/// Maximum size of the configuration of an index, which has two addresses.
+/// Maximum size in bytes of the index's `config.json`, which contains two addresses.
 const MAX_CONFIG_BYTES: u64 = 64 << 10;
 
 #[derive(Deserialize)]
 struct IndexConfig {
-    /// Address of the files, with markers or without.
+    /// URL template of the crate files, with or without markers such as `{crate}`.
     dl: String,
 }
 
-/// Version of a crate. Other fields, such as its dependencies, have no effect.
+/// Version of a crate, as a line of the index describes it. Other fields, such as the dependencies,
+/// are ignored.
 #[derive(Deserialize)]
 struct IndexVersion {
     name: String,
@@ -32,7 +33,7 @@ struct IndexVersion {
     yanked: bool,
 }
 
-/// Finds the file of the version that a reference selects.
+/// Finds the crate file of the version that `reference` selects.
 pub(super) async fn find_file(
     download: &PackageDownload,
     reference: &PackageReference,
@@ -51,7 +52,7 @@ pub(super) async fn find_file(
     let lines = fetch_index(download, &path, &noun, MAX_DOCUMENT_BYTES).await?;
     let mut versions: Vec<(Version, IndexVersion)> = Vec::new();
     let mut seen = BTreeSet::new();
-    // Cargo skips lines that it does not understand, too.
+    // Skip lines that cannot be parsed, as cargo does.
     for line in lines.split(|byte| *byte == b'\n') {
         let listed = serde_json::from_slice::<IndexVersion>(line).ok();
         let listed = listed.and_then(|listed| Some((Version::parse(&listed.vers).ok()?, listed)));
@@ -95,7 +96,7 @@ async fn fetch_index(
     download.fetch(ask).await
 }
 
-/// Returns the path of a crate in an index.
+/// Returns the path of a crate's file in the index.
 ///
 /// For example:
 ///
@@ -115,7 +116,7 @@ fn index_path(name: &str) -> String {
     }
 }
 
-/// Returns the index of the version to install.
+/// Returns the position in `versions` of the version to install.
 fn select_version(
     versions: &[(Version, IndexVersion)],
     reference: &PackageReference,
@@ -159,14 +160,14 @@ fn listed_file(listed: IndexVersion, config: &IndexConfig) -> anyhow::Result<Lis
         name: file,
         version,
         integrity,
-        // The index has no attestations.
+        // A crates index contains no attestations.
         provenance: Vec::new(),
         withdrawn: yanked.then(|| "was yanked".to_owned()),
     })
 }
 
-/// Builds the URL of a file as cargo does: markers in the address are replaced, and an address
-/// without markers is followed by name and version.
+/// Builds the URL of a crate file as cargo does: replaces the markers in `dl`, or appends name and
+/// version if `dl` has no markers.
 fn file_url(config: &IndexConfig, name: &str, version: &str, cksum: &str) -> anyhow::Result<Url> {
     let small = name.to_ascii_lowercase();
     let above = |name: &str| {

@@ -1,20 +1,20 @@
-//! Addresses of the registries that the ordinary clients use when nothing else is configured.
+//! Default registries of the ordinary clients, used when nothing else is configured.
 //!
-//! Each address is written here and nowhere else. `None` means that an address has to come from the
-//! settings of the ordinary client.
+//! Each address is defined only here. `None` means that there is no default: the address must come
+//! from the settings of the ordinary client.
 
 use super::PackageKind;
 
-/// Registry of npm packages.
+/// URL of the default npm registry.
 pub(super) const NPM: Option<&str> = None;
 
-/// Index of Python packages.
+/// URL of the default Python package index.
 const PYPI: Option<&str> = None;
 
-/// Sparse index of crates.
+/// URL of the default sparse index of crates.
 const CRATES: Option<&str> = None;
 
-/// Returns the registry of an ecosystem that applies without settings.
+/// Returns the default registry of an ecosystem.
 pub(super) fn default_registry(kind: PackageKind) -> Option<&'static str> {
     match kind {
         PackageKind::Npm => NPM,

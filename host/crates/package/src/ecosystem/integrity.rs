@@ -1,4 +1,4 @@
-//! Digests that registries publish for the files of packages.
+//! Parses and checks the digests that registries publish for package files.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256, Sha512};
 
-/// Maximum length of an integrity text, which may list several digests.
+/// Maximum length of npm's `integrity` field in bytes. The field may list several digests.
 const MAX_TEXT_BYTES: usize = 4096;
 
-/// Digest of a package's file, as its registry publishes it.
+/// Digest of a package file, as the registry publishes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PackageIntegrity {
     /// SHA-512, which npm writes in base64.
@@ -20,13 +20,14 @@ pub(super) enum PackageIntegrity {
 }
 
 impl PackageIntegrity {
-    /// Parses the text of npm: digests separated by blanks, of which SHA-512 is taken.
+    /// Parses npm's `integrity` field: digests separated by white space, of which the first SHA-512
+    /// is used.
     pub(super) fn parse_npm(text: &str) -> anyhow::Result<Self> {
         let is_short = text.len() <= MAX_TEXT_BYTES;
         let mut digests = text.split_ascii_whitespace().filter(|_| is_short);
         let found = digests.find_map(|digest| digest.strip_prefix("sha512-"));
         let found = found.context("it has no SHA-512")?;
-        // Options may follow after a `?`.
+        // The digest may be followed by a `?` and options.
         let found = found.split('?').next().unwrap_or(found);
         let bytes = STANDARD.decode(found).ok();
         let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
@@ -52,7 +53,7 @@ impl PackageIntegrity {
             .context("its SHA-256 is not 32 bytes")
     }
 
-    /// Compares the digest with that of the bytes.
+    /// Checks that `bytes` have this digest.
     pub(super) fn check_bytes(&self, bytes: &[u8]) -> anyhow::Result<()> {
         let found = match self {
             Self::Sha512(_) => Self::Sha512(Sha512::digest(bytes).into()),

@@ -1,8 +1,9 @@
-//! Plugins in packages of npm, PyPI and crates: an ordinary package with one packed plugin in it.
+//! Fetches plugins from npm, PyPI and crates registries. Such a plugin is an ordinary package with
+//! one packed plugin in it.
 //!
-//! A registry is asked for the versions of a package, and for the file of one. The file must have
-//! the digest that the registry publishes. Nothing of a package is run or installed except the
-//! packed plugin: no scripts, no dependencies, no build.
+//! The registry lists the versions of a package and serves the file of each version. The downloaded
+//! file must have the digest that the registry publishes. Only the packed plugin in it is
+//! installed: no script of the package is run, and no dependency is installed or built.
 //!
 //! Start from [`fetch_package`].
 
@@ -29,36 +30,36 @@ pub use reference::PackageKind;
 pub(crate) use reference::{PackageReference, normal_pypi_name};
 use rind_lib::text::clean_line;
 
-/// Maximum size of the list of a package's versions. Packages with thousands of versions have some
-/// 20 MiB.
+/// Maximum size in bytes of the list of a package's versions. For packages with thousands of
+/// versions, the list has some 20 MiB.
 const MAX_DOCUMENT_BYTES: u64 = 32 << 20;
 
-/// Maximum length of a registry's text in messages and in the lock file.
+/// Maximum length in bytes of a text from a registry, in messages and in the lock file.
 const MAX_TEXT_BYTES: usize = 300;
 
-/// Maximum number of provenance claims that are recorded.
+/// Maximum number of provenance claims in the lock file.
 const MAX_CLAIMS: usize = 8;
 
-/// Record of a package in the lock file.
+/// Record in the lock file of the package that a plugin was installed from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedPackage {
     /// Address of the registry.
     pub registry: String,
-    /// Name of the package's file.
+    /// Name of the package file, for example `hello-0.1.0.tgz`.
     pub file: String,
-    /// Digest of the package's file.
+    /// SHA-256 of the package file, computed from the downloaded bytes.
     pub digest: String,
-    /// Digest as the registry publishes it.
+    /// Digest of the package file, as the registry publishes it.
     pub integrity: String,
-    /// Claims of the registry on where the package was built and who signed it. They are not
+    /// Registry's claims about where the package was built and who signed it. The claims are not
     /// verified.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub provenance: Vec<String>,
 }
 
 impl LockedPackage {
-    /// Whether the registry claims to know where the package was built.
+    /// Whether the registry claims to have a build attestation for the package.
     #[must_use]
     pub fn has_attestation(&self) -> bool {
         let mut claims = self.provenance.iter();
@@ -66,41 +67,42 @@ impl LockedPackage {
     }
 }
 
-/// Prefix of claims on where a package was built.
+/// Prefix of claims about the package's build.
 const ATTESTATION: &str = "attestation ";
 
-/// Prefix of claims on the key that signed a package.
+/// Prefix of claims about the key that signed the package.
 const SIGNATURE: &str = "signature of key ";
 
-/// File of one version, as the registry lists it.
+/// Package file of one version, as the registry lists it.
 #[derive(Debug)]
 struct ListedFile {
     /// Version in the notation of the registry.
     version: String,
     url: Url,
-    /// Name of the file, or of the version for registries without names of files.
+    /// Name of the package file, or a name made from package and version if the registry lists
+    /// none.
     name: String,
     integrity: PackageIntegrity,
     provenance: Vec<String>,
-    /// Statement that the version should not be used, with the reason.
+    /// Predicate for a message, such as `was yanked: REASON`, if the version should not be used.
     withdrawn: Option<String>,
 }
 
-/// Package from a registry, with checked digest.
+/// Package file from a registry, checked against the published digest.
 #[derive(Debug)]
 pub(crate) struct FetchedPackage {
-    /// Reference to the version, or to the tag that was named.
+    /// Reference to the downloaded version, or to the tag if the user's reference names one.
     pub(crate) reference: PackageReference,
-    /// Version of the package; `None` for one that no plugin can have.
+    /// Version of the package; `None` if it is not a valid version of a plugin.
     pub(crate) version: Option<Version>,
     pub(crate) bytes: Vec<u8>,
     pub(crate) locked: LockedPackage,
-    /// Warning about a version that was yanked or deprecated.
+    /// Warning that the version was yanked or is deprecated.
     pub(crate) notice: Option<String>,
 }
 
-/// Downloads a version of a package: the one that the reference names, or the newest. `installed`
-/// is the current version, for an update.
+/// Downloads the version of a package that the reference names, or else the newest. For an update,
+/// `installed` is the current version.
 pub(crate) async fn fetch_package(
     reference: &PackageReference,
     installed: Option<&Version>,
@@ -129,7 +131,7 @@ pub(crate) async fn fetch_package(
     });
     let bytes = bytes.await.with_context(about)?;
     listed.integrity.check_bytes(&bytes).with_context(about)?;
-    // A tag stays in the reference, so that updates follow it.
+    // A reference with a tag keeps the tag, so that updates follow it.
     let named = match reference.is_tag() {
         true => reference.clone(),
         false => reference.with_version(listed.version.clone()),
@@ -155,13 +157,14 @@ pub(crate) async fn fetch_package(
     })
 }
 
-/// Whether a reference with this version is updated to newer versions.
+/// Whether the newest version is selected rather than the one in the reference: if the reference
+/// has no version, or for an update unless the reference names a tag.
 fn is_open(reference: &PackageReference, installed: Option<&Version>) -> bool {
     reference.version.is_none() || (installed.is_some() && !reference.is_tag())
 }
 
-/// Selects the newest of versions that are newer than `installed`, if given. Pre-releases count
-/// only if the installed version is one.
+/// Selects the newest version. If `installed` is set, only newer versions are considered, and
+/// pre-releases only if the installed version is one.
 fn newest_version<T>(
     versions: impl Iterator<Item = (Version, T)>,
     installed: Option<&Version>,
@@ -176,7 +179,7 @@ fn newest_version<T>(
     newest.map(|(_, version)| version)
 }
 
-/// Shortens and escapes a registry's text.
+/// Truncates and escapes a text from a registry.
 fn show_text(text: &str) -> String {
     clean_line(text, MAX_TEXT_BYTES)
 }

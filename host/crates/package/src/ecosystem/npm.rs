@@ -1,5 +1,5 @@
-//! Packages of npm: the document of a package lists its versions, each with the URL and SHA-512 of
-//! its file.
+//! Finds packages in an npm registry. The registry's document about a package lists its versions,
+//! each with the URL and SHA-512 of the package file.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,15 @@ use super::{
 };
 use crate::registry::{DownloadAsk, PackageDownload, Url, parse_url};
 
-/// Media types of the short form of the document, which is enough, and of the long form.
+/// Media types of the document: preferably its abbreviated form, which is sufficient, or else the
+/// full form.
 const ACCEPT: &str = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
 
-/// Tag of the version that is installed by default.
+/// Tag that points to the version that is installed by default.
 const LATEST: &str = "latest";
 
-/// Document of a package. A version is parsed only when it is selected, so that malformed versions
-/// have no effect on others.
+/// Registry's document about a package. A version is parsed only when it is selected, so that a
+/// malformed version does not make the others unusable.
 #[derive(Deserialize)]
 struct NpmDocument {
     name: String,
@@ -36,7 +37,7 @@ struct NpmDocument {
 struct NpmVersion {
     name: String,
     version: String,
-    /// Reason not to use the version, or `false`.
+    /// Reason why the version should not be used; `false` or absent if there is none.
     #[serde(default)]
     deprecated: Option<Value>,
     dist: NpmDist,
@@ -71,13 +72,13 @@ struct NpmSignature {
     key: String,
 }
 
-/// Finds the file of the version that a reference selects.
+/// Finds the package file of the version that `reference` selects.
 pub(super) async fn find_file(
     download: &PackageDownload,
     reference: &PackageReference,
     installed: Option<&Version>,
 ) -> anyhow::Result<ListedFile> {
-    // The slash of a scope must not begin another part of the path.
+    // The slash after a scope is escaped, so that scope and name are one path segment.
     let path = reference.name.replace('/', "%2f");
     let url = download
         .base()
@@ -138,8 +139,8 @@ fn select_version(
     if !is_open(reference, installed) {
         return Ok(named.to_owned());
     }
-    // As npm does, an update takes the version that `latest` names. Only the user of a pre-release
-    // gets versions that have no tag.
+    // An update selects the version that `latest` points to, as in npm. Other versions are
+    // considered only if the installed version is a pre-release.
     let is_pre = installed.is_some_and(|version| !version.pre.is_empty());
     let latest = document.tags.get(LATEST);
     let candidates = document
@@ -184,12 +185,12 @@ fn listed_file(listed: NpmVersion, base: &Url) -> anyhow::Result<ListedFile> {
     })
 }
 
-/// Replaces the default registry in the URL of a file by the configured one, as npm does: mirrors
-/// pass on documents with the original URLs.
+/// Replaces the default registry in the URL of a package file by the configured registry, as npm
+/// does: a mirror serves documents that still contain the original URLs.
 fn served_url(mut url: Url, base: &Url, default: Option<&str>) -> Url {
     let default = default.and_then(|url| parse_url(url).ok());
     if default.is_some_and(|default| default.host_str() == url.host_str()) {
-        // Setting the parts fails for URLs without a host only.
+        // These setters fail only for URLs without a host.
         let _ = url.set_scheme(base.scheme());
         let _ = url.set_host(base.host_str());
         let _ = url.set_port(base.port());

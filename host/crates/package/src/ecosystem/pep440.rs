@@ -1,11 +1,13 @@
-//! Versions of Python packages (PEP 440) that are versions of plugins too.
+//! Converts versions of Python packages (PEP 440) to versions of plugins (semantic versions) and
+//! back.
 //!
-//! Plugins have semantic versions. Only the forms that both notations can express are converted:
-//! releases of up to three numbers, and pre-releases with one number.
+//! Only the forms that both notations can express are converted: releases of up to three numbers,
+//! and pre-releases with one number.
 
 use semver::{BuildMetadata, Prerelease, Version};
 
-/// Names of pre-releases: in semantic versions, in PEP 440, and other spellings of PEP 440.
+/// Pre-release stages: the name in semantic versions, the suffix in PEP 440, and all spellings that
+/// are accepted in PEP 440.
 const STAGES: [(&str, &str, &[&str]); 4] = [
     ("dev", ".dev", &["dev"]),
     ("alpha", "a", &["a", "alpha"]),
@@ -13,7 +15,7 @@ const STAGES: [(&str, &str, &[&str]); 4] = [
     ("rc", "rc", &["rc", "c", "pre", "preview"]),
 ];
 
-/// Converts a version of a Python package.
+/// Converts a version of a Python package to a semantic version, if possible.
 ///
 /// For example:
 ///
@@ -28,7 +30,7 @@ pub(crate) fn to_semver(text: &str) -> Option<Version> {
     let is_release = |c: char| c.is_ascii_digit() || c == '.';
     let end = text.find(|c| !is_release(c)).unwrap_or(text.len());
     let (release, rest) = text.split_at(end);
-    // The `.` before `dev` belongs to the rest.
+    // The `.` in `1.2.dev0` separates the release from the stage.
     let release = match rest.is_empty() {
         true => release,
         false => release.strip_suffix('.').unwrap_or(release),
@@ -69,7 +71,7 @@ fn parse_stage(rest: &str) -> Option<Prerelease> {
     Prerelease::new(&format!("{stage}.{number}")).ok()
 }
 
-/// Converts the version of a plugin; `None` if PEP 440 cannot express it.
+/// Converts the version of a plugin to PEP 440; `None` if PEP 440 cannot express it.
 pub(crate) fn from_semver(version: &Version) -> Option<String> {
     if !version.build.is_empty() {
         return None;

@@ -1,5 +1,5 @@
-//! Python packages: the index lists the files of all versions, as JSON (PEP 691) or as a page
-//! (PEP 503), each with its SHA-256. The plugin is in a wheel for all platforms.
+//! Finds Python packages in an index, which lists the files of all versions, as JSON (PEP 691) or
+//! as an HTML page (PEP 503), each with its SHA-256. The plugin is in a wheel for all platforms.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +15,10 @@ use super::{
 };
 use crate::registry::{DownloadAsk, PackageDownload, Url};
 
-/// Media types of the index, the preferred one first, as pip asks for them.
+/// Media types of the index in the order of preference, the same as pip requests.
 const ACCEPT: &str = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.1, text/html; q=0.01";
 
-/// Ending of wheels.
+/// File name extension of wheels.
 const WHEEL: &str = ".whl";
 
 #[derive(Deserialize)]
@@ -40,7 +40,7 @@ struct PypiFile {
     url: String,
     #[serde(default)]
     hashes: BTreeMap<String, String>,
-    /// Whether the file was yanked, or the reason for it.
+    /// `true` or the reason if the file was yanked; otherwise `false` or absent.
     #[serde(default)]
     yanked: Value,
     /// URL of the attestations (PEP 740).
@@ -49,7 +49,8 @@ struct PypiFile {
 }
 
 impl PypiFile {
-    /// Returns a statement that the file was yanked.
+    /// Returns the predicate `was yanked`, with the reason if there is one; `None` if the file was
+    /// not yanked.
     fn withdrawn(&self) -> Option<String> {
         match &self.yanked {
             Value::Null | Value::Bool(false) => None,
@@ -61,7 +62,7 @@ impl PypiFile {
     }
 }
 
-/// Finds the wheel of the version that a reference selects.
+/// Finds the wheel of the version that `reference` selects.
 pub(super) async fn find_file(
     download: &PackageDownload,
     reference: &PackageReference,
@@ -127,7 +128,8 @@ fn parse_document(bytes: &[u8], reference: &PackageReference) -> anyhow::Result<
     Ok(document)
 }
 
-/// Reads the index as a page, which does not name its package and its version.
+/// Parses the HTML page of a package. The page contains neither the package name nor the format
+/// version, so the name of `reference` and version 1.0 are filled in.
 fn parse_page(page: &str, reference: &PackageReference) -> PypiDocument {
     let files = parse_links(page).into_iter().map(|link| PypiFile {
         filename: link.text,
@@ -137,7 +139,7 @@ fn parse_page(page: &str, reference: &PackageReference) -> PypiDocument {
             .map(|hash| ("sha256".to_owned(), hash))
             .into_iter()
             .collect(),
-        // An empty reason is one as well.
+        // A file with an empty reason is yanked, too.
         yanked: link.yanked.map_or(Value::Null, |why| match why.is_empty() {
             true => Value::Bool(true),
             false => Value::String(why),
@@ -153,7 +155,7 @@ fn parse_page(page: &str, reference: &PackageReference) -> PypiDocument {
     }
 }
 
-/// Returns the version in the name of a wheel for all platforms; `None` for all other files.
+/// Returns the version in the file name of a wheel for all platforms; `None` for all other files.
 ///
 /// For example:
 ///
@@ -174,7 +176,7 @@ fn wheel_version(file: &str, reference: &PackageReference) -> Option<String> {
     is_it.then(|| (*version).to_owned())
 }
 
-/// Returns the index of the wheel to install.
+/// Returns the position in `wheels` of the wheel to install.
 fn select_wheel(
     wheels: &[(String, Version, PypiFile)],
     reference: &PackageReference,

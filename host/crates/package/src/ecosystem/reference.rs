@@ -1,13 +1,13 @@
-//! References to packages: `npm:NAME@VERSION`, `pypi:NAME==VERSION`, `crates:NAME@VERSION`.
+//! Parses references to packages: `npm:NAME@VERSION`, `pypi:NAME==VERSION`, `crates:NAME@VERSION`.
 //!
-//! Parsing checks every part against the grammar of its registry, so that no part can change the
-//! URL that is built from it.
+//! Every part must match the grammar of its registry, so that no part can change the structure of a
+//! URL that contains it.
 //!
 //! For example:
 //!
 //! ```text
 //! npm:hello                 newest version
-//! npm:@team/hello@0.1.0     this version; an update takes a newer one
+//! npm:@team/hello@0.1.0     this version; an update selects a newer one
 //! npm:hello@next            version that the tag `next` names, now and at each update
 //! pypi:hello==0.1.0
 //! crates:hello@0.1.0
@@ -20,20 +20,21 @@ use semver::Version;
 
 use super::pep440;
 
-/// Maximum length of a name. npm has the longest names, with 214 bytes.
+/// Maximum length of a package name in bytes, as npm limits it. The other registries have shorter
+/// limits or none.
 const MAX_NAME_BYTES: usize = 214;
 
-/// Maximum length of a version or tag.
+/// Maximum length of a version or tag in bytes.
 const MAX_VERSION_BYTES: usize = 128;
 
-/// Kind of package, by the registry that keeps it.
+/// Kind of package, by the registry that hosts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PackageKind {
-    /// Package of npm, a `.tgz`.
+    /// npm package, a `.tgz` file.
     Npm,
     /// Python package, a wheel.
     Pypi,
-    /// Rust crate, a `.crate`.
+    /// Rust crate, a `.crate` file.
     Crates,
 }
 
@@ -41,7 +42,7 @@ impl PackageKind {
     /// All kinds.
     pub(crate) const ALL: [Self; 3] = [Self::Npm, Self::Pypi, Self::Crates];
 
-    /// Returns the prefix of references.
+    /// Returns the prefix of references of this kind.
     pub(crate) fn scheme(self) -> &'static str {
         match self {
             Self::Npm => "npm:",
@@ -50,7 +51,7 @@ impl PackageKind {
         }
     }
 
-    /// Returns the separator between name and version.
+    /// Returns the separator between name and version in a reference.
     fn separator(self) -> &'static str {
         match self {
             Self::Npm | Self::Crates => "@",
@@ -58,7 +59,7 @@ impl PackageKind {
         }
     }
 
-    /// Checks the name of a package, and returns its canonical form.
+    /// Checks a package name, and returns its canonical form.
     pub(crate) fn check_name(self, name: &str) -> anyhow::Result<String> {
         let rule = match self {
             Self::Npm => {
@@ -107,7 +108,7 @@ pub struct PackageReference {
 }
 
 impl PackageReference {
-    /// Parses a reference; `None` if the text does not begin like one.
+    /// Parses a reference; `None` if the text does not begin with the prefix of a package kind.
     pub(crate) fn parse_reference(text: &str) -> Option<anyhow::Result<Self>> {
         let starts = |kind: &PackageKind| text.starts_with(kind.scheme());
         let kind = PackageKind::ALL.into_iter().find(starts)?;
@@ -125,7 +126,7 @@ impl PackageReference {
     }
 
     fn parse_rest(kind: PackageKind, rest: &str) -> anyhow::Result<Self> {
-        // The first character of a scoped name is an `@` too.
+        // A scoped npm name begins with an `@`, which is not the separator before the version.
         let scope = usize::from(kind == PackageKind::Npm && rest.starts_with('@'));
         let at = rest
             .get(scope..)
@@ -148,7 +149,7 @@ impl PackageReference {
         })
     }
 
-    /// Returns a reference to a version of the same package.
+    /// Returns a reference to another version of the same package.
     pub(crate) fn with_version(&self, version: String) -> Self {
         Self {
             version: Some(version),
@@ -156,7 +157,7 @@ impl PackageReference {
         }
     }
 
-    /// Returns the reference without its version.
+    /// Returns the text of the reference without the version.
     pub(crate) fn package(&self) -> String {
         format!("{}{}", self.kind.scheme(), self.name)
     }
@@ -165,14 +166,14 @@ impl PackageReference {
         (self.kind, &self.name) == (other.kind, &other.name)
     }
 
-    /// Whether the reference names a tag of npm, which may be moved to another version.
+    /// Whether the reference names an npm tag, which the publisher can move to another version.
     pub(crate) fn is_tag(&self) -> bool {
         let version = self.version.as_deref();
         self.kind == PackageKind::Npm && version.is_some_and(|text| Version::parse(text).is_err())
     }
 
-    /// Converts a version in the notation of the registry. Returns `None` for versions that no
-    /// plugin can have.
+    /// Converts a version from the registry's notation. Returns `None` if it is not a valid version
+    /// of a plugin.
     pub(crate) fn parse_version(&self, text: &str) -> Option<Version> {
         match self.kind {
             PackageKind::Npm | PackageKind::Crates => Version::parse(text).ok(),
@@ -233,8 +234,8 @@ fn is_crate_name(name: &str) -> bool {
         && name.chars().all(is_plain)
 }
 
-/// Normalizes the name of a Python package as PEP 503 does: lower case, and one `-` for each run of
-/// `-`, `_` and `.`.
+/// Normalizes the name of a Python package as PEP 503 does: converts to lower case, and replaces
+/// each run of `-`, `_` and `.` by one `-`.
 pub(crate) fn normal_pypi_name(name: &str) -> String {
     let mut normal = String::with_capacity(name.len());
     for c in name.chars() {

@@ -1,14 +1,14 @@
-//! The index of a Python package as a page (PEP 503), which many private indexes answer with.
+//! Parses the HTML page of a Python package (PEP 503), which many private indexes serve.
 //!
-//! Only links and their attributes are read, as pip does. Everything else on the page is ignored.
+//! As in pip, only links and their attributes are read. Everything else on the page is ignored.
 
-/// Maximum number of links that are read.
+/// Maximum number of links that are read from a page.
 const MAX_LINKS: usize = 100_000;
 
-/// Maximum length of a named or numbered character, with its `;`.
+/// Maximum length in bytes of a character reference after its `&`, including the `;`.
 const MAX_ENTITY_BYTES: usize = 12;
 
-/// Named characters of HTML that appear in attributes.
+/// Named character references that are decoded.
 const NAMED: [(&str, char); 5] = [
     ("amp", '&'),
     ("lt", '<'),
@@ -17,18 +17,18 @@ const NAMED: [(&str, char); 5] = [
     ("apos", '\''),
 ];
 
-/// Link to a file.
+/// Link to a package file.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct FileLink {
     /// Text of the link, which is the name of the file.
     pub(super) text: String,
-    /// Address without the fragment.
+    /// URL without the fragment.
     pub(super) url: String,
-    /// SHA-256 in the fragment of the address.
+    /// SHA-256 from the fragment of the URL.
     pub(super) sha256: Option<String>,
-    /// Reason why the file was yanked, possibly empty.
+    /// Reason why the file was yanked, possibly empty; `None` if it was not yanked.
     pub(super) yanked: Option<String>,
-    /// URL of the attestations.
+    /// URL of the attestations (PEP 740).
     pub(super) provenance: Option<String>,
 }
 
@@ -70,7 +70,7 @@ fn file_link(attributes: Vec<(String, String)>, text: &str) -> FileLink {
         text: decode_entities(text.trim()),
         ..FileLink::default()
     };
-    // The first attribute of a name counts.
+    // Assign in reverse order: of a repeated attribute, the first occurrence applies.
     for (name, value) in attributes.into_iter().rev() {
         match name.as_str() {
             "href" => {
@@ -88,7 +88,7 @@ fn file_link(attributes: Vec<(String, String)>, text: &str) -> FileLink {
     link
 }
 
-/// Reads attributes up to the end of a tag. Returns them, decoded, and the text after the tag.
+/// Reads the attributes of a tag. Returns them, with decoded values, and the text after the tag.
 fn read_attributes(tag: &str) -> (Vec<(String, String)>, &str) {
     let mut attributes = Vec::new();
     let mut rest = tag;
@@ -101,7 +101,7 @@ fn read_attributes(tag: &str) -> (Vec<(String, String)>, &str) {
             return (attributes, after);
         }
         let is_end = |c: char| c.is_whitespace() || "=>/".contains(c);
-        // A `=` in the first place belongs to the name, as browsers read it.
+        // A leading `=` belongs to the attribute's name, as in browsers.
         let first = rest.chars().next().map_or(0, char::len_utf8);
         let end = rest.get(first..).and_then(|after| after.find(is_end));
         let (name, after) = rest.split_at(end.map_or(rest.len(), |end| end + first));
@@ -114,7 +114,7 @@ fn read_attributes(tag: &str) -> (Vec<(String, String)>, &str) {
     }
 }
 
-/// Reads the value of an attribute. Returns it and the text after it.
+/// Reads an attribute's value. Returns it and the text after it.
 fn read_value(text: &str) -> (&str, &str) {
     for quote in ['"', '\''] {
         if let Some(quoted) = text.strip_prefix(quote) {
@@ -125,13 +125,15 @@ fn read_value(text: &str) -> (&str, &str) {
     text.split_at(end.unwrap_or(text.len()))
 }
 
-/// Decodes `&amp;`, `&#38;` and `&#x26;`; unknown names stay unchanged.
+/// Decodes character references such as `&amp;`, `&#38;` and `&#x26;`; unknown names stay
+/// unchanged.
 fn decode_entities(text: &str) -> String {
     let mut decoded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('&') {
         decoded.push_str(before);
-        // Search in the next bytes only: a page of nothing but `&` would take hours otherwise.
+        // Search only the next few bytes: otherwise the time would be quadratic for a page full of
+        // `&`.
         let end = after
             .bytes()
             .take(MAX_ENTITY_BYTES)

@@ -1,6 +1,6 @@
-//! Manifests of artifacts: parsing one, and building one for a component.
+//! Manifests of OCI artifacts: parses one, or builds one for a component.
 //!
-//! Only the parts that installation needs are read; unknown parts are ignored, and an artifact with
+//! Only the parts that installation needs are read, and unknown parts are ignored. An artifact with
 //! anything other than one component layer is refused.
 
 use std::collections::BTreeMap;
@@ -16,13 +16,14 @@ pub(super) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+js
 pub(super) const CONFIG_TYPE: &str = "application/vnd.wasm.config.v0+json";
 pub(super) const LAYER_TYPE: &str = "application/wasm";
 
-/// Annotation of the manifest with the layer's signature, the text of a `.minisig` file.
+/// Annotation in the manifest that contains the signature of the layer, the text of a `.minisig`
+/// file.
 pub(super) const SIGNATURE: &str = "rind.minisig";
 
-/// Maximum size of a signature; usual ones have 300 bytes.
+/// Maximum size of a signature in bytes; usual ones have 300 bytes.
 pub(crate) const MAX_SIGNATURE_BYTES: u64 = 8 << 10;
 
-/// Reference from a manifest to content.
+/// Descriptor of a blob to which a manifest refers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ContentDescriptor {
@@ -31,8 +32,8 @@ pub(super) struct ContentDescriptor {
     pub(super) size: u64,
 }
 
-/// Manifest of an artifact, reduced to the parts that are used. Other parts (file names, platforms,
-/// URLs) have no effect.
+/// Manifest of an artifact, reduced to the fields that are used. Other fields (file names,
+/// platforms, URLs) are ignored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ArtifactManifest {
@@ -46,7 +47,7 @@ pub(super) struct ArtifactManifest {
 }
 
 impl ArtifactManifest {
-    /// Parses a manifest. Refuses artifacts that are not exactly one component.
+    /// Parses a manifest. Refuses artifacts that are not components.
     pub(super) fn parse_manifest(bytes: &[u8]) -> anyhow::Result<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -76,7 +77,7 @@ impl ArtifactManifest {
         Ok(manifest)
     }
 
-    /// Returns the only layer, which is the component.
+    /// Returns the descriptor of the only layer, which is the component.
     pub(super) fn plugin_layer(&self, max_bytes: u64) -> anyhow::Result<&ContentDescriptor> {
         let [layer] = self.layers.as_slice() else {
             bail!(
@@ -114,12 +115,12 @@ impl ArtifactManifest {
     }
 }
 
-/// Shortens and escapes a registry's text for a message.
+/// Truncates and escapes a text from a registry for a message.
 fn show_name(text: &str) -> String {
     rind_lib::text::clean_line(text, 100)
 }
 
-/// Returns the digest of bytes in the notation of registries.
+/// Returns the digest of bytes in the notation of registries, `sha256:HEX`.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     let mut text = "sha256:".to_owned();
     for byte in Sha256::digest(bytes) {

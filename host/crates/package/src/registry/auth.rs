@@ -1,7 +1,7 @@
-//! Answers the authentication challenge of a registry: with a token from its token server, or with
-//! a password.
+//! Answers the authentication challenge of a registry, with a token from the registry's token
+//! server or with a password.
 //!
-//! The token server may be on another host, but only with https (or on this machine, for a local
+//! The token server may be on another host, but only over https (or on this machine, for a local
 //! registry). Headers with credentials and tokens are marked as sensitive, so that logs omit them.
 
 use anyhow::{Context, bail, ensure};
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::reference::is_loopback;
 use super::transfer;
 
-/// Maximum size of a token server's answer; usual tokens have 1 to 4 KiB.
+/// Maximum size in bytes of the token server's response; usual tokens have 1 to 4 KiB.
 const MAX_TOKEN_BYTES: u64 = 64 << 10;
 
 /// Operator's credentials for a registry.
@@ -41,7 +41,8 @@ fn secret_header(text: &str) -> anyhow::Result<HeaderValue> {
     Ok(value)
 }
 
-/// Returns the header that answers a challenge, for `scope`.
+/// Returns the header `Authorization` that answers a challenge; a token allows the access in
+/// `scope`. Returns `None` if the registry asks for a password and there are no credentials.
 pub(super) async fn answer_challenge(
     client: &Client,
     challenges: &str,

@@ -1,5 +1,6 @@
-//! Downloads from registries of packages, which are not trusted: documents and files have limits on
-//! size and time, and a registry may send on to itself or to public addresses with https only.
+//! Downloads from package registries. The registries are not trusted: documents and files are
+//! limited in size and time, and redirects may lead only to the registry itself or to public
+//! addresses over https.
 //!
 //! Start from [`PackageDownload::fetch`].
 
@@ -18,36 +19,37 @@ use rind_lib::egress::address::{self, Class};
 use rind_lib::egress::{Resolve as _, SystemResolver};
 use rind_lib::text::clean_line;
 
-/// Timeout for all requests of an operation together.
+/// Timeout for all requests of one operation together.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Maximum number of redirects of one request. Registries use one or two.
 const MAX_REDIRECTS: usize = 5;
 
-/// Address of a registry of packages, with the credentials for it.
+/// Address of a package registry, with the credentials for it.
 pub(crate) struct RegistryAddress {
     /// URL that ends with `/`, without credentials.
     pub(crate) base: Url,
-    /// Value of the header `Authorization`.
+    /// Value of the header `Authorization` for the registry.
     pub(crate) authorization: Option<String>,
-    /// Setting with the address, for messages.
+    /// Name of the setting with the address, for messages.
     pub(crate) setting: String,
-    /// Advice for registries that ask for credentials.
+    /// Advice for users how to configure credentials, if the registry requires them.
     pub(crate) login: &'static str,
-    /// Proxy in the settings of the client. Without one, the variables of the environment apply.
+    /// Proxy in the settings of the client; `None` if the shared variables such as `HTTPS_PROXY`
+    /// apply.
     pub(crate) proxy: Option<RegistryProxy>,
-    /// Hosts of configured proxies, which may have private addresses.
+    /// Hosts of all configured proxies. These hosts may have private addresses.
     pub(crate) proxies: Vec<String>,
 }
 
 /// Proxy for the requests to a registry.
 #[derive(Clone)]
 pub(crate) struct RegistryProxy {
-    /// URL, with its credentials.
+    /// URL of the proxy, with the credentials for it.
     pub(crate) url: Url,
-    /// Setting with the address, for messages.
+    /// Name of the setting with the address, for messages.
     pub(crate) setting: String,
-    /// Hosts that are reached without it; those of `NO_PROXY` if the client lists none.
+    /// Hosts that are reached without the proxy; `None` if the hosts in `NO_PROXY` apply.
     pub(crate) exceptions: Option<String>,
 }
 
@@ -57,30 +59,30 @@ impl RegistryProxy {
             Some(text) => NoProxy::from_string(text),
             None => NoProxy::from_env(),
         };
-        // The error could quote the address, which may hold a password.
+        // The error is dropped: it could quote the URL, which may contain a password.
         let proxy = Proxy::all(self.url.clone()).ok();
         let proxy = proxy.with_context(|| format!("{} cannot be used", self.setting))?;
         Ok(proxy.no_proxy(exceptions))
     }
 }
 
-/// Document or file to download.
+/// Request for a document or file.
 #[derive(Clone, Copy)]
 pub(crate) struct DownloadAsk<'a> {
     pub(crate) url: &'a Url,
-    /// Media types that are accepted.
+    /// Accepted media types.
     pub(crate) accept: Option<&'static str>,
-    /// Maximum size in bytes.
+    /// Maximum size of the document or file in bytes.
     pub(crate) limit: u64,
-    /// Noun for the content, for messages.
+    /// Noun for the document or file, for messages.
     pub(crate) noun: &'a str,
 }
 
-/// Client of one registry of packages.
+/// HTTP client for one package registry.
 pub(crate) struct PackageDownload {
-    /// Client for the registry itself, whose address the operator chose.
+    /// HTTP client for the registry itself, whose address the operator chose.
     own: Client,
-    /// Resolver for hosts that the registry names.
+    /// DNS resolver for other hosts, to which the registry refers.
     resolver: Arc<PublicResolver>,
     base: Url,
     authorization: Option<HeaderValue>,
@@ -90,7 +92,7 @@ pub(crate) struct PackageDownload {
 }
 
 impl PackageDownload {
-    /// Creates a client for a registry. Sends nothing yet.
+    /// Creates a client for a registry. Sends no request yet.
     pub(crate) fn new(registry: &RegistryAddress) -> anyhow::Result<Self> {
         let is_local = is_loopback(registry.base.host_str().unwrap_or_default());
         let authorization = registry.authorization.as_ref().map(|text| {
@@ -120,7 +122,7 @@ impl PackageDownload {
         &self.base
     }
 
-    /// Downloads a document or file, and follows redirects.
+    /// Downloads a document or file, following redirects.
     pub(crate) async fn fetch(&self, ask: DownloadAsk<'_>) -> anyhow::Result<Vec<u8>> {
         let mut url = ask.url.clone();
         for _ in 0..=MAX_REDIRECTS {
@@ -147,8 +149,8 @@ impl PackageDownload {
         url.origin() == self.base.origin()
     }
 
-    /// Refuses URLs that lead elsewhere than to the registry itself or to a public address with
-    /// https. A registry could reach servers of a private network through this program otherwise.
+    /// Refuses a URL unless it leads to the registry itself or to a public address over https.
+    /// Otherwise a registry could make this program send requests to servers in a private network.
     fn check_target(&self, url: &Url, noun: &str) -> anyhow::Result<()> {
         let is_plain = url.username().is_empty() && url.password().is_none();
         let is_safe = self.is_own(url) || (url.scheme() == "https" && is_public_host(url));
@@ -161,8 +163,8 @@ impl PackageDownload {
         Ok(())
     }
 
-    /// Creates a client that connects to public addresses only. Registries with files on other
-    /// hosts need it once.
+    /// Creates a client that connects only to public addresses, for files that the registry keeps
+    /// on other hosts.
     fn public_client(&self) -> anyhow::Result<Client> {
         let client = client_builder(false).dns_resolver(self.resolver.clone());
         build_client(client, self.proxy.as_ref())
@@ -220,7 +222,7 @@ fn build_client(client: ClientBuilder, proxy: Option<&RegistryProxy>) -> anyhow:
     client.build().context("cannot make an HTTP client")
 }
 
-/// Whether a URL names a host that is not known to be private. Names are resolved later, by
+/// Whether the host of a URL is not known to be private. Host names are resolved later, by
 /// [`PublicResolver`].
 fn is_public_host(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
@@ -234,7 +236,7 @@ fn is_public_host(url: &Url) -> bool {
     }
 }
 
-/// Reads the target of a redirect.
+/// Returns the target of a redirect.
 fn redirect_target(answer: &Response) -> anyhow::Result<Url> {
     let host = answer.url().host_str().unwrap_or_default();
     let location = answer.headers().get(LOCATION);
@@ -249,9 +251,9 @@ pub(crate) fn parse_url(text: &str) -> anyhow::Result<Url> {
     Ok(Url::parse(text)?)
 }
 
-/// Resolver that refuses names with a private address, for hosts that a registry names.
+/// DNS resolver for hosts to which a registry refers. It refuses names with a private address.
 struct PublicResolver {
-    /// Hosts that are resolved to any address.
+    /// Hosts of proxies, whose addresses are not checked.
     proxies: Vec<String>,
 }
 

@@ -1,10 +1,10 @@
-//! Plugins in OCI registries, in the Bytecode Alliance's layout for components: a manifest with one
-//! layer, the component.
+//! Fetches plugins from OCI registries and publishes them, in the Bytecode Alliance's layout for
+//! components: a manifest with one layer, the component.
 //!
-//! A registry is not trusted: its responses are limited while they arrive, must have the announced
-//! digest and size, and may not name another address to go to, except an https URL of a layer's
-//! storage. OCI client libraries follow redirects by themselves and read manifests, tokens and
-//! errors of any size into memory; therefore the requests are made here.
+//! A registry is not trusted: its responses are limited in size while they arrive, must have the
+//! announced digest and size, and may redirect only the request for a layer, to an https URL. OCI
+//! client libraries follow redirects by themselves and read manifests, tokens and errors of any
+//! size into memory; therefore the requests are made here.
 //!
 //! Start from [`PluginRegistry::pull_plugin`].
 
@@ -34,13 +34,15 @@ pub(crate) use reference::{ArtifactReference, SCHEME, is_loopback, tag_version};
 pub(crate) use reqwest::Url;
 use transfer::{RegistryAsk, RegistryTransfer};
 
-/// Maximum size of an artifact's manifest and of a page of tags. Usual manifests have 2 KiB.
+/// Maximum size in bytes of an artifact's manifest and of a page of tags. Usual manifests have 2
+/// KiB.
 const MAX_DOCUMENT_BYTES: u64 = 1 << 20;
 
-/// Maximum number of pages of tags that are requested, with 1000 tags each.
+/// Maximum number of requests for pages of tags. A page has up to 1000 tags.
 const MAX_PAGES: usize = 20;
 
-/// Function that looks up the credentials for a host, called when a registry asks for them.
+/// Function that looks up the credentials for a host. It is called when a registry asks for
+/// credentials.
 pub type FindCredentials = Arc<dyn Fn(&str) -> anyhow::Result<RegistryCredentials> + Send + Sync>;
 
 /// Plugin from a registry.
@@ -59,7 +61,7 @@ pub struct PluginRegistry {
 }
 
 impl PluginRegistry {
-    /// Creates a client for the repository of a reference. Sends nothing yet.
+    /// Creates a client for the repository of a reference. Sends no request yet.
     pub fn new(
         reference: &ArtifactReference,
         credentials: FindCredentials,
@@ -70,7 +72,7 @@ impl PluginRegistry {
         })
     }
 
-    /// Downloads the plugin of a reference with a tag or digest.
+    /// Downloads the plugin that a reference names by tag or digest.
     pub(crate) async fn pull_plugin(
         &mut self,
         reference: &ArtifactReference,
@@ -131,8 +133,8 @@ impl PluginRegistry {
         Ok(bytes)
     }
 
-    /// Finds the newest version among the tags that is newer than `installed`, if given.
-    /// Pre-releases are considered only if the installed version is one.
+    /// Returns the tag of the newest version. If `installed` is set, only newer versions are
+    /// considered, and pre-releases only if the installed version is one.
     pub(crate) async fn newest_tag(
         &mut self,
         installed: Option<&Version>,
@@ -157,7 +159,8 @@ impl PluginRegistry {
         }
         let mut all: Vec<String> = Vec::new();
         for _ in 0..MAX_PAGES {
-            // Request the next page by the last tag, so that no URL from the server is followed.
+            // The next page is requested by the last tag of this one, so that no URL from the
+            // server is followed.
             let last = all.last().map(|tag| format!("&last={tag}"));
             let ask = RegistryAsk::new(
                 Method::GET,

@@ -1,7 +1,7 @@
-//! Publishes a packed plugin. The same bytes produce the same manifest.
+//! Publishes a packed plugin to an OCI registry. The same bytes produce the same manifest.
 //!
 //! An upload goes only to the registry's own host. Content that the registry already has is not
-//! sent again.
+//! uploaded again.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,22 +20,22 @@ use super::{
 use rind_lib::plugin::manifest::Manifest as PluginManifest;
 use rind_lib::plugin::surface::Surface;
 
-/// Creation time in the configuration. A constant, because the real time would give two artifacts
-/// of the same bytes different digests.
+/// Creation time in the artifact's configuration. It is constant, because the real time would give
+/// two artifacts with the same bytes different digests.
 const CREATED: &str = "1970-01-01T00:00:00Z";
 
 #[derive(Debug)]
 pub struct PublishedArtifact {
     pub reference: ArtifactReference,
     pub digest: String,
-    /// Whether the registry had the same artifact already.
+    /// Whether the registry already had the same artifact.
     pub was_there: bool,
 }
 
 impl PluginRegistry {
-    /// Publishes a packed plugin under the tag of its version, or under the reference's tag. Never
-    /// overwrites a tag with different bytes: two users could have the same version with different
-    /// content.
+    /// Publishes a packed plugin under the tag in the reference, or else under the tag of the
+    /// plugin's version. Never overwrites a tag with different bytes: otherwise two users could
+    /// have different content under the same version.
     pub async fn push(
         &mut self,
         plugin: &PluginManifest,
@@ -141,7 +141,8 @@ impl PluginRegistry {
     }
 }
 
-/// Returns the configuration of a component, which other tools search.
+/// Returns the OCI configuration of a component. It lists the component's imports and exports, by
+/// which other tools can search.
 fn artifact_config(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
     let surface = Surface::read(Path::new("the component"), bytes)?;
     let config = json!({

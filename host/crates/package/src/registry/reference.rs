@@ -1,8 +1,8 @@
-//! References to artifacts in registries: `oci://HOST/REPOSITORY:TAG`, optionally pinned by
-//! `@sha256:…`.
+//! Parses references to artifacts in OCI registries: `oci://HOST/REPOSITORY:TAG`, optionally pinned
+//! by `@sha256:…`.
 //!
-//! Parsing checks every part against the grammar of the OCI specification, so that no part can
-//! change the URL that is built from it.
+//! Every part must match the grammar of the OCI specification, so that no part can change the
+//! structure of a URL that contains it.
 //!
 //! For example:
 //!
@@ -21,11 +21,11 @@ use semver::Version;
 /// Scheme of references.
 pub(crate) const SCHEME: &str = "oci://";
 
-/// Maximum length of a reference, in bytes; repositories have at most 255.
+/// Maximum length of a reference in bytes. The path of a repository has at most 255.
 const MAX_BYTES: usize = 512;
 
-/// Reference to an artifact. Every part matches the grammar of the specification, so that none can
-/// change a URL.
+/// Reference to an artifact. Every part matches the grammar of the OCI specification, so that no
+/// part can change the structure of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArtifactReference {
     pub(crate) host: String,
@@ -35,12 +35,12 @@ pub struct ArtifactReference {
 }
 
 impl ArtifactReference {
-    /// Returns the reference without tag and digest.
+    /// Returns the text of the reference without tag and digest.
     pub(crate) fn repository(&self) -> String {
         format!("{SCHEME}{}/{}", self.host, self.path)
     }
 
-    /// Returns a reference to the same repository with another tag.
+    /// Returns a reference to another tag in the same repository.
     pub(crate) fn with_tag(&self, tag: String) -> Self {
         Self {
             tag: Some(tag),
@@ -53,9 +53,10 @@ impl ArtifactReference {
         (&self.host, &self.path) == (&other.host, &other.path)
     }
 
-    /// Whether the registry runs on this machine. Only such a registry is accessed without TLS.
+    /// Whether the registry runs on this machine. Registries on other machines are accessed only
+    /// with TLS.
     pub(super) fn is_loopback(&self) -> bool {
-        is_loopback(name_of(&self.host))
+        is_loopback(without_port(&self.host))
     }
 }
 
@@ -67,7 +68,7 @@ pub(crate) fn is_loopback(name: &str) -> bool {
 }
 
 /// Removes the port from a host.
-fn name_of(host: &str) -> &str {
+fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => name,
         _ => host,
@@ -140,7 +141,7 @@ impl FromStr for ArtifactReference {
 }
 
 fn is_host(host: &str) -> bool {
-    let name = name_of(host);
+    let name = without_port(host);
     let port = host.strip_prefix(name).unwrap_or_default();
     let is_port = port.is_empty() || port[1..].parse::<u16>().is_ok_and(|port| port > 0);
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-".contains(c);
@@ -175,8 +176,8 @@ pub(super) fn is_digest(digest: &str) -> bool {
     hex.len() == 64 && hex.chars().all(is_hex)
 }
 
-/// Parses the version in a tag, `0.1.0` or `v0.1.0`. Tags cannot contain the `+` of build metadata;
-/// `_` is used instead.
+/// Parses the version in a tag such as `0.1.0` or `v0.1.0`. Tags cannot contain the `+` before
+/// build metadata, so a tag has `_` instead.
 ///
 /// For example:
 ///

@@ -1,8 +1,8 @@
-//! Requests to one repository of a registry, with limits on size and time. Redirects are not
-//! followed, except to the storage of a layer.
+//! Sends requests to one repository of an OCI registry, with limits on size and time. Redirects are
+//! followed only for the download of a layer, to the storage that the registry names.
 //!
-//! The registry is not trusted: each response is limited while it is read, slow transfers are
-//! ended, and credentials are sent only to the registry and its token server.
+//! The registry is not trusted: each response is limited in size while it is read, slow transfers
+//! are aborted, and credentials are sent only to the registry and its token server.
 
 use std::time::{Duration, Instant};
 
@@ -20,12 +20,12 @@ use super::{FindCredentials, RegistryCredentials, auth};
 use rind_lib::provider::install_tls;
 use rind_lib::text::clean_line;
 
-/// Timeouts for connecting, and for a pause in a response.
+/// Timeouts for connecting, and for the time between two chunks of a response.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Timeout per request, and for all requests of an operation together. 256 MiB in this time need
-/// 450 KB/s.
+/// Timeout per request, and for all requests of an operation together. A download of 256 MiB in
+/// this time needs 450 KB/s.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Maximum number of response headers: content delivery networks send more than the HTTP library's
@@ -34,12 +34,12 @@ const MAX_ANSWER_HEADERS: usize = 2_000;
 /// Timeout for the status and headers of the response to a request without a body.
 const HEADERS_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Minimum average speed over a period. An `IDLE_TIMEOUT` alone would never end a transfer that
-/// sends one byte at a time.
+/// Minimum average speed over a `PACE_PERIOD`. Without it, a transfer of one byte at a time would
+/// never exceed `IDLE_TIMEOUT` and could last up to `TIMEOUT`.
 const MIN_BYTES_PER_SECOND: u64 = 1024;
 const PACE_PERIOD: Duration = Duration::from_secs(30);
 
-/// Maximum number of redirects to the storage of a layer. Registries use one.
+/// Maximum number of redirects to the storage of a layer. Registries usually send one.
 const MAX_REDIRECTS: usize = 3;
 
 /// Maximum size of a registry's error response, in bytes.
@@ -52,7 +52,7 @@ pub(super) struct RegistryAsk {
     pub(super) accept: Option<&'static str>,
     /// Media type and content of the request body.
     pub(super) body: Option<(&'static str, Bytes)>,
-    /// URL in the registry, used instead of the path.
+    /// Absolute URL in the registry, used instead of `path`.
     pub(super) url: Option<Url>,
 }
 
@@ -68,7 +68,7 @@ impl RegistryAsk {
     }
 }
 
-/// Connection to a repository, with the token or password that the registry accepted.
+/// Connection to a repository, with the authorization that the registry accepted.
 pub(super) struct RegistryTransfer {
     client: Client,
     base: Url,
@@ -77,7 +77,7 @@ pub(super) struct RegistryTransfer {
     authorization: Option<HeaderValue>,
     /// Deadline of the operation.
     until: Instant,
-    /// Whether tokens must allow writing.
+    /// Whether requested tokens must allow pushing.
     pub(super) may_push: bool,
 }
 
@@ -101,7 +101,8 @@ impl RegistryTransfer {
         })
     }
 
-    /// Sends a request; if the registry asks for credentials, sends it again with them.
+    /// Sends a request. If the registry asks for credentials, authenticates and sends the request
+    /// again.
     pub(super) async fn send_ask(&mut self, ask: &RegistryAsk) -> anyhow::Result<Response> {
         let answer = self.send_once(ask).await?;
         if answer.status().as_u16() != 401 {
@@ -151,8 +152,8 @@ impl RegistryTransfer {
                 self.reference.host,
                 clean_line(url.as_str(), 200)
             );
-            // Sent without credentials: the layer is checked against its digest, and the URL itself
-            // contains any authorization that the storage needs.
+            // No credentials are sent to the storage: the layer is checked against its digest, and
+            // the URL itself contains any authorization that the storage needs.
             answer = send_request(self.within_time(self.client.get(url)), &host).await?;
         }
         bail!(
@@ -161,7 +162,8 @@ impl RegistryTransfer {
         )
     }
 
-    /// Reads the redirect target of a response.
+    /// Returns the URL in a response's `Location` header, which is the target of a redirect or of
+    /// an upload.
     pub(super) fn upload_location(&self, answer: &Response) -> anyhow::Result<Url> {
         let location = answer.headers().get(LOCATION);
         let location = location.and_then(|value| value.to_str().ok());
@@ -219,7 +221,8 @@ impl RegistryTransfer {
     }
 }
 
-/// Returns the options of every client of a registry; `is_local` is for one on this machine.
+/// Returns the HTTP client options that all registries share; `is_local` selects those for a
+/// registry on this machine.
 pub(super) fn client_builder(is_local: bool) -> ClientBuilder {
     install_tls();
     let client = Client::builder()
@@ -227,16 +230,19 @@ pub(super) fn client_builder(is_local: bool) -> ClientBuilder {
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(IDLE_TIMEOUT)
         .timeout(TIMEOUT)
-        // A redirect could carry credentials to another host.
+        // The library must not follow redirects: one could lead to another host with the
+        // credentials.
         .redirect(Policy::none())
         .referer(false)
         .http1_max_headers(MAX_ANSWER_HEADERS)
-        // Digests are over the bytes as transferred, so the library must not decompress them.
+        // Digests are computed over the bytes as transferred, so the library must not decompress
+        // them.
         .no_gzip();
     if !is_local {
         return client;
     }
-    // Without TLS the system's certificates are not needed, and reconnecting is cheap.
+    // A registry on this machine is accessed without TLS and without a proxy, so no certificates
+    // are loaded; reconnecting is cheap.
     client
         .no_proxy()
         .tls_certs_only([])
@@ -254,7 +260,7 @@ pub(super) async fn send_request(request: RequestBuilder, host: &str) -> anyhow:
     sent.map_err(|error| failed(&error, host))
 }
 
-/// Speed of a transfer.
+/// Amount and time of a transfer in the current period, to measure its speed.
 struct TransferPace {
     since: Instant,
     n_bytes: u64,
@@ -268,7 +274,8 @@ impl TransferPace {
         }
     }
 
-    /// Adds received bytes. Returns whether too few arrived in the period that just ended.
+    /// Adds received bytes. When a period ends, returns whether too few bytes arrived in it;
+    /// otherwise returns false.
     fn is_too_slow(&mut self, n_bytes: u64, now: Instant) -> bool {
         self.n_bytes += n_bytes;
         let took = now.saturating_duration_since(self.since);
@@ -281,7 +288,7 @@ impl TransferPace {
     }
 }
 
-/// Reads a response of at most `limit` bytes. `what` names the content in errors.
+/// Reads the body of a response, at most `limit` bytes. `what` names the content in error messages.
 pub(super) async fn read_body(
     mut answer: Response,
     limit: u64,
@@ -312,8 +319,8 @@ pub(super) async fn read_body(
     Ok(bytes)
 }
 
-/// Refuses a response with another status, and quotes the first error in its body. `what` names the
-/// requested content.
+/// Refuses a response that does not have the status `status`; the error quotes the first error in
+/// the body. `what` names the requested content in messages.
 pub(super) async fn expect_status(
     answer: Response,
     status: u16,
@@ -339,7 +346,8 @@ pub(super) async fn expect_status(
     }
 }
 
-/// Returns the message of the first error in a body.
+/// Returns the message of the first error in a registry's error response, or the error's code if it
+/// has no message.
 fn message(body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct RegistryErrors {
@@ -361,7 +369,7 @@ fn message(body: &[u8]) -> Option<String> {
     Some(clean_line(text, 200))
 }
 
-/// Converts an error of the HTTP library, without its URL, which may contain a token.
+/// Converts an error of the HTTP library. The URL is omitted, because it may contain a token.
 fn failed(error: &reqwest::Error, host: &str) -> anyhow::Error {
     let mut cause: &dyn std::error::Error = error;
     while let Some(deeper) = cause.source() {

@@ -1,4 +1,4 @@
-//! Verifies installed skills when a session starts, in the same way as plugins.
+//! Verifies installed skills when a session starts, with the same rules as for plugins.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::store::LockedSkill;
 use rind_lib::grant::Trust;
 use rind_lib::skill::Installed;
 
-/// Verifies every skill in the lock file, in the directory `skills`.
+/// Verifies every skill in the lock file at `lock_path`. The skills' directories are in `skills`.
 pub fn verify_skills(
     skills: &Path,
     lock_path: &Path,
@@ -25,9 +25,9 @@ pub fn verify_skills(
     Ok(installed.collect())
 }
 
-/// Returns every directory in `skills` as an installed skill that was changed since, for use if the
-/// lock file cannot be read. Treating them as the user's own skills would give installed ones
-/// rights that they never had.
+/// Returns every directory in `skills` as an installed skill that does not match its lock file
+/// entry, for the case that the lock file cannot be read. If they were treated as the user's own
+/// skills, installed skills would gain rights that they never had.
 pub fn unverified_skills(skills: &Path) -> Vec<Installed> {
     let entries = std::fs::read_dir(skills).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.path().is_dir());

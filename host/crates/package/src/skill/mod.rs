@@ -1,9 +1,9 @@
-//! Installation of skills: reading their sources, selecting the files that belong to a skill, and
-//! moving them into the directory of skills.
+//! Installs skills: reads their sources, selects the files that belong to a skill, and moves them
+//! into the directory of skills.
 //!
-//! Nothing in a source is ever executed, and nothing is written while it is read: of a repository
-//! only the objects are read, never its settings, hooks and filters. This module must not know the
-//! terminal. Start from [`fetch_skills`], [`find_candidates`] and [`SkillStore`].
+//! Nothing in a source is ever executed, and reading a source writes nothing to it. Of a git
+//! repository only objects and refs are read, never its settings, hooks and filters. This module
+//! does not use the terminal. Start from [`fetch_skills`], [`find_candidates`] and [`SkillStore`].
 
 mod git;
 mod installed;
@@ -27,15 +27,15 @@ use tree::{SourceTree, hidden_folder};
 /// Magic number of zip files.
 const ZIP: &[u8] = b"PK\x03\x04";
 
-/// Source of skills whose files were listed.
+/// Source of skills, with a list of its files.
 #[derive(Debug)]
 pub struct FetchedSkills {
     pub tree: SourceTree,
     pub source: PluginSource,
-    /// Commit that the files of a repository are from.
+    /// Commit from which the files are read; `None` if the source is not a git repository.
     pub commit: Option<String>,
     pub bytes: Option<Vec<u8>>,
-    /// Path as typed, possibly a symlink.
+    /// Path as the user typed it, possibly a symlink.
     typed: PathBuf,
 }
 
@@ -45,8 +45,8 @@ impl FetchedSkills {
         how_to_sign(Path::new(&self.source.to_string()))
     }
 
-    /// Reads the signature of an archive. Returns it with its location: next to the typed path, or
-    /// next to the symlink's target.
+    /// Reads the signature of an archive, next to the typed path or else next to the target of the
+    /// symlink. Returns the signature, if there is one, and its location.
     pub fn signature(&self) -> anyhow::Result<(Option<String>, String)> {
         match &self.source {
             PluginSource::Path(path) => match signature_beside(&self.typed)? {
@@ -60,9 +60,10 @@ impl FetchedSkills {
     }
 }
 
-/// Lists the files of a source: a directory, an archive, or the committed files of a repository.
+/// Lists the files of a source: a directory, an archive, or a git repository, of which the files
+/// committed in `rev` are listed.
 pub async fn fetch_skills(typed: &Path, rev: Option<&str>) -> anyhow::Result<FetchedSkills> {
-    // Canonicalize, so that a source has one name regardless of the typed path.
+    // Canonicalize the path, so that a source always has the same name in the lock file.
     let real = typed.canonicalize();
     let source = PluginSource::new(real.as_deref().unwrap_or(typed))?;
     let PluginSource::Path(path) = &source else {

@@ -1,9 +1,9 @@
-//! Finds the skills in a source, and selects the files that belong to each.
+//! Finds the skills in a source, and selects the files that belong to each skill.
 //!
 //! A directory with a `SKILL.md` is a skill. If it contains only the usual files of a skill, the
-//! whole directory is installed. If it also contains other files, it is treated as a project that
-//! has a skill: then only the `SKILL.md`, the directories that the format defines, and the files
-//! that its text mentions are installed.
+//! complete directory is installed. If it also contains other files, it is treated as a project
+//! that has a skill: only the `SKILL.md`, the directories that the skill format defines, and the
+//! files that the text of the `SKILL.md` mentions are installed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::super::contents::Files;
 use super::tree::{ListedNode, SourceTree, hidden_folder};
 use rind_lib::skill::{self, FILE, MAX_FILE_BYTES, SIDE_FILE, is_skipped, label};
 
-/// Maximum size of a skill, in bytes. The largest seen has fonts of 6 MB.
+/// Maximum size of a skill in bytes. The largest skill seen so far contains fonts of 6 MB.
 const MAX_BYTES: u64 = 32 << 20;
 
 /// Maximum number of files of a skill.
@@ -25,7 +25,7 @@ const MAX_DEPTH: usize = 8;
 /// Maximum number of skills in a source.
 const MAX_SKILLS: usize = 1_000;
 
-/// Directories of a skill, by the format and by convention.
+/// Directories that are usual in a skill, by the skill format or by convention.
 const FOLDERS: [&str; 7] = [
     "assets",
     "examples",
@@ -36,15 +36,15 @@ const FOLDERS: [&str; 7] = [
     "templates",
 ];
 
-/// Directory with a skill's cases, or with the tests of a project.
+/// Directory with a skill's test cases, or with the tests of a project.
 const TESTS: &str = "tests";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillCandidate {
     pub name: String,
-    /// Directory in the source; empty for the source itself.
+    /// Path of the skill's directory in the source; empty if the source itself is the skill.
     pub at: Vec<String>,
-    /// File name of its `SKILL.md`, possibly in another case.
+    /// File name of the skill's `SKILL.md`, possibly in another case.
     file: String,
 }
 
@@ -52,19 +52,20 @@ pub struct SkillCandidate {
 pub struct CandidateBundle {
     pub files: Files,
     pub file: String,
-    /// Files and directories next to the skill that were not selected, each with its number of
-    /// files.
+    /// Files and directories next to the `SKILL.md` that are not installed, each with the number of
+    /// files in it.
     pub left_out: BTreeMap<String, usize>,
 }
 
 impl SkillCandidate {
-    /// Whether the person's argument selects it: by its name, or by its directory in the source.
+    /// Whether the user's argument `word` selects this skill, by name or by directory in the
+    /// source.
     pub fn is_meant_by(&self, word: &str) -> bool {
         let folder = word.strip_prefix("./").unwrap_or(word);
         self.name == word || self.place() == folder.trim_end_matches('/')
     }
 
-    /// Whether a file or directory of this name is usual in a skill.
+    /// Whether a file or directory with this name is usual in a skill.
     fn is_usual(&self, name: &str) -> bool {
         name == self.file
             || [SIDE_FILE, TESTS].contains(&name)
@@ -74,7 +75,7 @@ impl SkillCandidate {
                 .any(|kind| is_document(name, kind))
     }
 
-    /// Returns the directory in the source, for people.
+    /// Returns the skill's directory in the source, to be shown to users.
     pub fn place(&self) -> String {
         match self.at.is_empty() {
             true => ".".to_owned(),
@@ -83,17 +84,17 @@ impl SkillCandidate {
     }
 }
 
-/// Skills of a source, and files that look like one but are not.
+/// Skills in a source, and files that only look like skills.
 #[derive(Debug)]
 pub struct SkillCandidates {
     /// Skills sorted by name.
     pub all: Vec<SkillCandidate>,
-    /// `SKILL.md` files in a directory named `skills` that contains skills: they are tables of
-    /// contents.
+    /// Paths of `SKILL.md` files directly in a directory named `skills` that contains skills: such
+    /// a file is a table of contents, not a skill.
     pub indexes: Vec<String>,
 }
 
-/// Finds the skills of a source.
+/// Finds the skills in a source.
 pub async fn find_candidates(tree: &SourceTree) -> anyhow::Result<SkillCandidates> {
     let mut found: BTreeMap<Vec<String>, String> = BTreeMap::new();
     for (names, kind) in &tree.listed {
@@ -123,7 +124,7 @@ pub async fn find_candidates(tree: &SourceTree) -> anyhow::Result<SkillCandidate
         .cloned()
         .collect();
     found.retain(|folder, _| !indexes.contains(folder));
-    // A nested `SKILL.md` is a template or an example.
+    // A `SKILL.md` inside the directory of another skill is a template or an example.
     let folders: BTreeSet<Vec<String>> = found.keys().cloned().collect();
     found.retain(|folder, _| {
         let is_within =
@@ -142,8 +143,8 @@ pub async fn find_candidates(tree: &SourceTree) -> anyhow::Result<SkillCandidate
     for (at, file) in found {
         let name = match at.last() {
             Some(name) => name.clone(),
-            // The name of a directory is the name of the skill. A repository or archive often has
-            // another name, so the front matter is used instead.
+            // A directory's name is the name of the skill. For a repository or archive, whose name
+            // often differs from the skill's, the name in the front matter is used.
             None if tree.is_folder() => tree.name.clone(),
             None => {
                 let names = vec![file.clone()];
@@ -169,8 +170,9 @@ pub async fn find_candidates(tree: &SourceTree) -> anyhow::Result<SkillCandidate
     })
 }
 
-/// Reads the files of a skill; `is_whole` selects its entire directory. Files that do not belong to
-/// it are left out. A symlink or another special file among the selected ones is refused.
+/// Reads the files of a skill: with `is_whole`, the complete directory; otherwise only the files
+/// that belong to the skill. A symlink or another special file among the selected files is an
+/// error.
 pub async fn pick_bundle(
     tree: &SourceTree,
     candidate: &SkillCandidate,
@@ -252,8 +254,8 @@ pub async fn pick_bundle(
     })
 }
 
-/// Returns the words of a text that may be paths, in lower case: file paths, and directory paths
-/// with a trailing `/`.
+/// Returns the words of a text that may be paths, in lower case. A word for a directory ends with
+/// `/`.
 fn cited_files(text: &str) -> BTreeSet<String> {
     let is_in_path = |c: char| c.is_alphanumeric() || "-_./+".contains(c);
     let words = text.split(|c: char| !is_in_path(c));
@@ -268,7 +270,7 @@ fn cited_files(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Whether a text mentions a file or one of its parent directories.
+/// Whether `cited` contains a file or one of its parent directories.
 fn is_cited(names: &[String], cited: &BTreeSet<String>) -> bool {
     let path = names.join("/").to_lowercase();
     let mut folders = path
@@ -277,7 +279,7 @@ fn is_cited(names: &[String], cited: &BTreeSet<String>) -> bool {
     cited.contains(&path) || folders.any(|folder| cited.contains(folder))
 }
 
-/// Whether a file name begins with the name of this kind of document, with any extension.
+/// Whether `name` is the file name of a document such as `license`, with any extension.
 fn is_document(name: &str, kind: &str) -> bool {
     name.to_lowercase().starts_with(kind)
 }

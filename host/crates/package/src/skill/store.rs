@@ -1,7 +1,7 @@
-//! Directory of skills and its lock file: the installed skills, changed by one command at a time.
+//! Manages the directory of skills and its lock file. Only one command at a time can change them.
 //!
 //! [`SkillStore::open_store`] takes a lock for the duration of a command. Files that the user wrote
-//! are replaced only if that is forced, and are then moved to a directory that discovery ignores.
+//! are replaced only with `--force`, and are then moved to a directory that discovery ignores.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -19,12 +19,12 @@ use rind_lib::skill::{AllAvailable, FILE, FOLDER, Root, Source, discover, key};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedSkill {
-    /// Source, an absolute path.
+    /// Source of the skill, an absolute path.
     pub source: source::PluginSource,
-    /// Directory in the source; none for the source itself.
+    /// Directory of the skill in the source; `None` if the source itself is the skill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<String>,
-    /// Commit of the installed files.
+    /// Git commit of the installed files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     pub digest: String,
@@ -48,7 +48,7 @@ impl LockEntry for LockedSkill {
 }
 
 impl LockedSkill {
-    /// Returns source, directory and commit, for people.
+    /// Returns source, directory and commit as one text, to be shown to users.
     pub fn origin(&self) -> String {
         let within = self.within.iter().map(|within| format!("/{within}"));
         let commit = self
@@ -63,18 +63,18 @@ impl LockedSkill {
     }
 }
 
-/// State of the location that a skill's name refers to.
+/// State of the location of a skill name in the directory of skills.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SkillPlace {
-    /// Free: there is no file, and no skill was installed.
+    /// Unused: there is no file, and no skill was installed.
     Free,
     Installed,
     /// Installed, but the files were changed since.
     Edited,
     /// Installed, but its directory is missing.
     Gone,
-    /// A file or directory that was not installed has the name; the path of it, which may be
-    /// spelled differently.
+    /// Used by a file or directory that was not installed. Contains its path, which may be spelled
+    /// differently.
     Own(PathBuf),
 }
 
@@ -82,11 +82,11 @@ pub enum SkillPlace {
 pub enum SkillChange {
     /// The skill is new: the name was not in use.
     Installed,
-    /// A previously installed skill is replaced.
+    /// A previously installed skill is replaced by other files.
     Replaced,
     /// The same files are installed already.
     Unchanged,
-    /// A user-written skill is replaced, and kept elsewhere.
+    /// A skill that the user wrote or edited is replaced; its files are kept in another directory.
     Forced,
 }
 
@@ -94,14 +94,14 @@ pub struct SkillStore {
     pub skills: PathBuf,
     lock_path: PathBuf,
     lock: LockFile<LockedSkill>,
-    /// Names in use in the directory, each with the path that uses it.
+    /// Names in use in the directory of skills, each with the path that uses it.
     taken: Vec<(String, PathBuf)>,
-    /// Lock that is held until the command ends.
+    /// Lock on the store, held until the command ends.
     _exclusive: File,
 }
 
 impl SkillStore {
-    /// Opens the store and waits until no other command changes it; calls `waits` before waiting.
+    /// Opens the store, after waiting until no other command uses it; calls `waits` before waiting.
     pub fn open_store(config: &Path, waits: impl FnOnce()) -> anyhow::Result<Self> {
         let lock_path = config.join(LockedSkill::FILE_NAME);
         let exclusive = lock_beside(&lock_path, waits)
@@ -119,19 +119,20 @@ impl SkillStore {
         })
     }
 
-    /// Lists the names in use again: the user may have written a skill while a question was open.
+    /// Updates the list of names in use: the user may have written a skill while the command waited
+    /// for an answer.
     pub fn refresh_taken_names(&mut self) {
         self.taken = names_in_use(&self.skills);
     }
 
-    /// Returns the exact name that a skill was installed under; `name` may differ in spelling.
+    /// Returns the exact name that a skill was installed under; `name` may be spelled differently.
     pub fn spelled_name(&self, name: &str) -> String {
         let own = spelled_as(self.lock.entries.keys(), name);
         own.map_or_else(|| name.to_owned(), Clone::clone)
     }
 
-    /// Returns the key that a name is pinned to; `name` may differ in spelling.
-    pub fn pinned_digest(&self, name: &str) -> Option<&str> {
+    /// Returns the key that a name is pinned to; `name` may be spelled differently.
+    pub fn pinned_key(&self, name: &str) -> Option<&str> {
         let own = spelled_as(self.lock.keys.keys(), name)?;
         self.lock.keys.get(own).map(String::as_str)
     }
@@ -153,14 +154,15 @@ impl SkillStore {
         }
     }
 
-    /// Lists the paths that use a name in any spelling. A session would use only one of them.
+    /// Lists the paths that use `name` in any spelling. A session would load only one of them.
     fn of_same_name(&self, name: &str) -> impl Iterator<Item = &PathBuf> {
         let name = key(name);
         let named = self.taken.iter().filter(move |(taken, _)| *taken == name);
         named.map(|(_, path)| path)
     }
 
-    /// Decides the effect of installing a skill. User-written files are not replaced unless forced.
+    /// Determines what installing a skill would change. Files that the user wrote are replaced only
+    /// if `is_forced`.
     pub fn check_change(
         &self,
         name: &str,
@@ -219,8 +221,8 @@ impl SkillStore {
         }
     }
 
-    /// Moves a skill into place and records it. Returns the new path of user-written files that it
-    /// replaced.
+    /// Moves a skill into its final location and records it in the lock file. Returns the path to
+    /// which files that the user wrote were moved, if there were any.
     pub fn put_skill(
         &mut self,
         name: &str,
@@ -229,7 +231,7 @@ impl SkillStore {
         change: SkillChange,
     ) -> anyhow::Result<Option<PathBuf>> {
         let folder = self.skills.join(name);
-        // The user may have edited the skill while a question was open.
+        // The user may have edited the skill while the command waited for an answer.
         let now = self.check_change(name, &new, change == SkillChange::Forced, true)?;
         ensure!(
             now == change,
@@ -264,8 +266,8 @@ impl SkillStore {
             .replace_entry(&self.lock_path, (name, &pinned), new, put)
     }
 
-    /// Removes the skill or file at a name's location. User-written files are kept, and their new
-    /// path is returned.
+    /// Removes the skill or file at the location of a name. Files that the user wrote are moved to
+    /// another directory, and their new path is returned.
     pub fn remove_skill(
         &mut self,
         name: &str,
@@ -295,7 +297,7 @@ impl SkillStore {
     }
 }
 
-/// Finds a name in any spelling; an exact match wins.
+/// Finds a name in any spelling, preferably an exact match.
 fn spelled_as<'a>(
     names: impl Iterator<Item = &'a String> + Clone,
     name: &str,
@@ -307,8 +309,8 @@ fn spelled_as<'a>(
         .or_else(|| names.clone().find(is_same))
 }
 
-/// Lists the names in use in a directory of skills, in the form in which names are compared: all
-/// top-level entries, and all skills that a session would find deeper, even unused ones.
+/// Lists the names in use in a directory of skills, normalized for comparison: all top-level
+/// entries, and all skills in deeper directories that discovery finds, including unused ones.
 pub fn names_in_use(skills: &Path) -> Vec<(String, PathBuf)> {
     let entries = std::fs::read_dir(skills).into_iter().flatten().flatten();
     let tops = entries.flat_map(|entry| {

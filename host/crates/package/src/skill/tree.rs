@@ -1,7 +1,8 @@
-//! Files of a source. They are listed first, and read only when they are needed.
+//! Lists the files of a source, and reads them only when they are needed.
 //!
-//! A source is a directory, an archive in memory, or a git commit; the callers do not distinguish
-//! them. Directories that sessions ignore are not listed.
+//! A source is a directory, an archive in memory, or a git commit; callers use all three in the
+//! same way. Directories that sessions ignore are listed as [`ListedNode::Hidden`], without their
+//! content.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,28 +20,29 @@ use super::git::GitObjects;
 use rind_lib::beneath::{self, MissingParents};
 use rind_lib::skill::{self, is_skipped};
 
-/// Maximum number of files that are listed.
+/// Maximum number of files and directories in a source.
 pub(super) const MAX_LISTED: usize = 50_000;
 
-/// Maximum depth of directories that are listed.
+/// Maximum depth of directories in a source.
 const MAX_DEPTH: usize = 16;
 
-/// Name of a directory of skills.
+/// Name of a directory that contains skills.
 const SKILLS: &str = skill::FOLDER;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ListedNode {
     File,
-    /// Special file that cannot be part of a skill, with a description.
+    /// Special file that cannot be part of a skill. Contains the reason as a predicate, such as
+    /// `is a link`.
     Odd(&'static str),
     /// Directory that is skipped because nothing in it can be part of a skill.
     Hidden,
 }
 
-/// Given the directories on an entry's path, returns the length of the prefix that names a skipped
-/// directory. Skipped directories are those that sessions ignore, for example hidden ones, except
-/// `.claude/skills` and the like, which contain skills, and `skills/.curated` and the like, which
-/// are separate collections.
+/// Returns the length of the prefix of `folders`, the directories on the path of an entry, that
+/// names a skipped directory; `None` if no directory is skipped. Directories that sessions ignore
+/// are skipped, for example hidden ones, except for `.claude/skills` and the like, which contain
+/// skills, and `skills/.curated` and the like, which are separate collections.
 pub(super) fn hidden_folder(folders: &[String]) -> Option<usize> {
     let mut above = "";
     let mut folders = folders.iter().zip(1..).peekable();
@@ -55,7 +57,8 @@ pub(super) fn hidden_folder(folders: &[String]) -> Option<usize> {
     None
 }
 
-/// Whether a hidden directory in `above` is a collection of skills, for example `skills/.curated`.
+/// Whether the directory `name` in `above` is a hidden collection of skills, for example
+/// `skills/.curated`.
 fn is_collection(above: &str, name: &str) -> bool {
     above == SKILLS && name.starts_with('.') && name != ".git"
 }
@@ -71,7 +74,8 @@ enum TreeContent {
 pub struct SourceTree {
     pub(super) listed: BTreeMap<Vec<String>, ListedNode>,
     content: TreeContent,
-    /// Name of the source: of its directory, or of the only top-level directory in an archive.
+    /// Name of the source: the name of its directory, of the only top-level directory in an
+    /// archive, or else of the archive file without extensions.
     pub(super) name: String,
 }
 
@@ -91,8 +95,8 @@ impl SourceTree {
         })
     }
 
-    /// Lists the entries of an archive. If all entries are in one top-level directory, that
-    /// directory is the root.
+    /// Creates the tree of an archive with the file name `file`. If all entries are in one
+    /// top-level directory, that directory is the root.
     pub(super) fn memory_tree(entries: ArchiveEntries, file: &str) -> Self {
         let ArchiveEntries { files, odd, hidden } = entries;
         let all = || files.keys().chain(odd.keys()).chain(&hidden);
@@ -121,7 +125,7 @@ impl SourceTree {
         }
     }
 
-    /// Lists the objects of a commit.
+    /// Creates the tree of a git commit, whose files were listed before.
     pub(super) fn git_tree(
         listed: BTreeMap<Vec<String>, ListedNode>,
         objects: GitObjects,
@@ -139,7 +143,7 @@ impl SourceTree {
         matches!(self.content, TreeContent::Folder(_))
     }
 
-    /// Reads files, at most `max_bytes` in total.
+    /// Reads the files `wanted`, at most `max_bytes` in total.
     pub(super) async fn read_files(
         &self,
         wanted: &[Vec<String>],
@@ -166,8 +170,8 @@ impl SourceTree {
     }
 }
 
-/// Reads a regular file below a directory, without following symlinks that were created meanwhile.
-/// Returns at most one byte more than the limit.
+/// Reads a regular file below `folder` without following symlinks, which may have been created
+/// since the files were listed. Returns at most one byte more than `limit`.
 fn read_plain(folder: &Dir, names: &[String], limit: u64) -> anyhow::Result<Vec<u8>> {
     let path = names.join("/");
     let shown = path.escape_debug();
@@ -191,7 +195,7 @@ fn read_plain(folder: &Dir, names: &[String], limit: u64) -> anyhow::Result<Vec<
     bytes.with_context(|| format!("`{shown}` changed while it was read"))
 }
 
-/// Returns the name of the parent of the last directory in a path; empty if there is none.
+/// Returns the last but one name of a path; empty if there is none.
 fn parent_name(names: &[String]) -> &str {
     match names {
         [.., parent, _] => parent,
@@ -214,10 +218,11 @@ fn list_entries(
         let entry = entry.context("cannot read a folder")?;
         let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
-        // Metadata of the entry itself: opens nothing and follows no symlink.
+        // The metadata is that of the entry itself: no file is opened and no symlink is followed.
         let found = entry.metadata();
         let found = found.with_context(|| format!("cannot read {}", path.display()))?;
-        // In a hidden directory only its skills are of interest.
+        // A hidden directory is listed only for its directory of skills, unless it is itself a
+        // collection of skills.
         if let [.., last] = above.as_slice()
             && is_skipped(last)
             && name != SKILLS

@@ -12,19 +12,20 @@ use flate2::bufread::DeflateDecoder;
 use super::{DEFLATED, END_MAGIC, ENTRY_MAGIC, MAGIC, STORED, UTF8};
 use crate::contents::{Files, MAX_BYTES, MAX_FILES, split_path};
 
-/// Size of the end of the directory, without a comment.
+/// Size in bytes of the end-of-central-directory record, without a comment.
 const END_BYTES: usize = 22;
 
-/// Flag for sizes that follow the file, instead of those in its header.
+/// Flag of an entry whose sizes follow the file in a data descriptor and may be 0 in its header.
 const SIZES_FOLLOW: u16 = 1 << 3;
 
-/// Flags without an effect on reading: levels of compression.
+/// Flags for the compression level, which have no effect on reading.
 const LEVELS: u16 = 3 << 1;
 
-/// Extra fields that change names or sizes: 64-bit sizes, and the Unicode path of Info-ZIP.
+/// Kinds of extra fields that override names or sizes: zip64 sizes, and Info-ZIP's Unicode path.
 const STRONG_EXTRAS: [u16; 2] = [0x0001, 0x7075];
 
-/// Kinds of files in the upper half of the external attributes.
+/// Mask for the file type in a Unix mode, and the types. The mode is the upper half of an entry's
+/// external attributes.
 const KIND: u32 = 0o170_000;
 const FOLDER: u32 = 0o040_000;
 const REGULAR: u32 = 0o100_000;
@@ -70,7 +71,7 @@ impl<'a> HeaderReader<'a> {
     }
 }
 
-/// Fields that the directory and the header before a file both have.
+/// Fields that an entry in the central directory and a local file header have in common.
 #[derive(Debug, PartialEq)]
 struct CommonFields {
     flags: u16,
@@ -80,13 +81,13 @@ struct CommonFields {
     bytes: usize,
 }
 
-/// Entry of the directory.
+/// Entry in the central directory.
 #[derive(Debug)]
 struct DirectoryEntry<'a> {
     common: CommonFields,
     name: &'a [u8],
     attributes: u32,
-    /// Offset of the header before the file.
+    /// Offset of the local file header in the archive.
     offset: usize,
 }
 
@@ -134,7 +135,7 @@ pub(crate) fn read_zip(bytes: &[u8]) -> anyhow::Result<Files> {
     Ok(files)
 }
 
-/// Reads the directory. Returns its entries and its offset.
+/// Reads the central directory. Returns its entries and its offset in the archive.
 fn read_directory(bytes: &[u8]) -> anyhow::Result<(Vec<DirectoryEntry<'_>>, usize)> {
     let end_at = bytes
         .len()
@@ -178,13 +179,14 @@ fn read_directory(bytes: &[u8]) -> anyhow::Result<(Vec<DirectoryEntry<'_>>, usiz
 
 fn read_entry<'a>(reader: &mut HeaderReader<'a>) -> anyhow::Result<DirectoryEntry<'a>> {
     reader.expect_magic(ENTRY_MAGIC)?;
-    // Version of the program, and version that is needed.
+    // Skip the version of the program that wrote the entry, and the version that is needed to read
+    // it.
     reader.take_bytes(4)?;
     let (common, lengths) = read_common(reader)?;
     let n_comment = usize::from(reader.take_u16()?);
     let disk = reader.take_u16()?;
     ensure!(disk == 0, "it is a part of an archive");
-    // Whether the file is a text.
+    // Skip the internal attributes, which contain whether the file is text.
     reader.take_bytes(2)?;
     let attributes = reader.take_u32()?;
     let offset = reader.take_size()?;
@@ -199,10 +201,11 @@ fn read_entry<'a>(reader: &mut HeaderReader<'a>) -> anyhow::Result<DirectoryEntr
     })
 }
 
-/// Reads the fields from the flags to the lengths of name and extra fields.
+/// Reads the common fields, from the flags to the sizes. Also returns the lengths of the name and
+/// of the extra fields, which come next.
 fn read_common(reader: &mut HeaderReader<'_>) -> anyhow::Result<(CommonFields, (usize, usize))> {
     let (flags, method) = (reader.take_u16()?, reader.take_u16()?);
-    // Time and date.
+    // Skip the time and date.
     reader.take_bytes(4)?;
     let common = CommonFields {
         flags,
@@ -218,7 +221,7 @@ fn read_common(reader: &mut HeaderReader<'_>) -> anyhow::Result<(CommonFields, (
     Ok((common, lengths))
 }
 
-/// Refuses extra fields with another name or another size of the file.
+/// Refuses extra fields that override the name or the size of a file.
 fn check_extras(extras: &[u8]) -> anyhow::Result<()> {
     let mut reader = HeaderReader { rest: extras };
     while !reader.rest.is_empty() {
@@ -233,8 +236,8 @@ fn check_extras(extras: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the compressed bytes of an entry, and the offset behind it, after comparing the header
-/// before the file with the directory.
+/// Checks that the local file header of an entry agrees with the central directory. Returns the
+/// compressed bytes and the offset of the end of the entry.
 fn packed_bytes<'a>(
     bytes: &'a [u8],
     entry: &DirectoryEntry<'_>,
@@ -265,7 +268,7 @@ fn packed_bytes<'a>(
     );
     let packed = reader.take_bytes(common.packed_bytes)?;
     if follow {
-        // The magic number before the sizes is optional.
+        // The magic number of a data descriptor is optional.
         if reader.rest.starts_with(b"PK\x07\x08") {
             reader.take_bytes(4)?;
         }
@@ -278,7 +281,7 @@ fn packed_bytes<'a>(
     Ok((packed, directory_at - reader.rest.len()))
 }
 
-/// Refuses entries that are not plain files or directories.
+/// Refuses an entry that is neither a plain file nor a directory.
 fn check_kind(entry: &DirectoryEntry<'_>, is_folder: bool) -> anyhow::Result<()> {
     let mode = entry.attributes >> 16;
     let kind = mode & KIND;
@@ -299,7 +302,7 @@ fn check_kind(entry: &DirectoryEntry<'_>, is_folder: bool) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Decompresses the bytes of an entry. The announced size is a limit while it is read.
+/// Decompresses the bytes of an entry, and stops as soon as they exceed the announced size.
 fn unpack_bytes(common: &CommonFields, packed: &[u8]) -> anyhow::Result<Vec<u8>> {
     let content = match common.method {
         STORED => packed.to_vec(),

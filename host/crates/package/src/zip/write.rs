@@ -1,4 +1,5 @@
-//! Writes a zip archive. The output is deterministic: fixed times, modes and order.
+//! Writes a zip archive. The output is deterministic: times and modes are fixed, and the files keep
+//! their order.
 
 use std::io::Write;
 
@@ -8,19 +9,20 @@ use flate2::{Compression, Crc};
 
 use super::{DEFLATED, END_MAGIC, ENTRY_MAGIC, MAGIC, STORED, UTF8};
 
-/// Version that is needed to read the archive: 2.0, with compression.
+/// Zip version that is needed to read the archive: 2.0, which has compression.
 const VERSION: u16 = 20;
 
-/// Version of the program: 2.0 on Unix, which gives the modes their meaning.
+/// Writing system: zip version 2.0 on Unix, so that readers interpret the attributes as a Unix
+/// mode.
 const MADE_BY: u16 = 3 << 8 | VERSION;
 
-/// First day of the format, 1 January 1980.
+/// First date that the format can express, 1 January 1980.
 const DATE: u16 = 1 << 5 | 1;
 
-/// Mode of a regular file that all users may read.
+/// External attributes of all entries: a regular file that all users can read.
 const ATTRIBUTES: u32 = 0o100_644 << 16;
 
-/// Writes files into an archive, in their order.
+/// Writes files into an archive, in the given order.
 pub(crate) fn write_zip(files: &[(String, Vec<u8>)]) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut directory = Vec::new();
@@ -40,7 +42,7 @@ pub(crate) fn write_zip(files: &[(String, Vec<u8>)]) -> anyhow::Result<Vec<u8>> 
         directory.extend_from_slice(ENTRY_MAGIC);
         directory.extend_from_slice(&MADE_BY.to_le_bytes());
         directory.extend_from_slice(&common);
-        // Lengths of the comment, disk, kind of text.
+        // Length of the comment, number of the disk, and internal attributes.
         directory.extend_from_slice(&[0; 6]);
         directory.extend_from_slice(&ATTRIBUTES.to_le_bytes());
         directory.extend_from_slice(&offset.to_le_bytes());
@@ -51,7 +53,7 @@ pub(crate) fn write_zip(files: &[(String, Vec<u8>)]) -> anyhow::Result<Vec<u8>> 
     let n_files = u16::try_from(files.len()).context("the archive has too many files")?;
     bytes.append(&mut directory);
     bytes.extend_from_slice(END_MAGIC);
-    // Numbers of this disk and of that with the directory.
+    // Number of this disk, and of the disk on which the central directory begins.
     bytes.extend_from_slice(&[0; 4]);
     bytes.extend_from_slice(&n_files.to_le_bytes());
     bytes.extend_from_slice(&n_files.to_le_bytes());
@@ -62,8 +64,8 @@ pub(crate) fn write_zip(files: &[(String, Vec<u8>)]) -> anyhow::Result<Vec<u8>> 
     Ok(bytes)
 }
 
-/// Returns the fields that stand in the header and in the directory, from the needed version to the
-/// lengths.
+/// Returns the fields that a local file header and an entry in the central directory have in
+/// common, from the needed version to the lengths.
 fn common_fields(
     path: &str,
     method: u16,

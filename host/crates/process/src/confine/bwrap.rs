@@ -1,12 +1,12 @@
-//! Confinement by the program `bwrap`: it creates the namespaces and the view that
-//! `namespaces` creates otherwise. Some systems let only `bwrap` create namespaces.
+//! Builds the command line that confines a program with `bwrap`, which creates the namespaces and
+//! the view instead of the module `namespaces`. Some systems let only `bwrap` create namespaces.
 
 use std::path::Path;
 
 use super::view::{MountSource, ViewMount};
 
-/// Returns the start of a `bwrap` command line. The program appended to it runs inside the view, as
-/// the first process of its PID namespace.
+/// Returns the beginning of a `bwrap` command line. The arguments appended to it are passed to the
+/// helper, which runs inside the view as the first process of its PID namespace.
 pub(super) fn bwrap_command(
     bwrap: &Path,
     helper: &Path,
@@ -15,7 +15,8 @@ pub(super) fn bwrap_command(
 ) -> Vec<String> {
     let mut command = vec![bwrap.to_string_lossy().into_owned()];
     let mut add = |words: &[&dyn AsRef<Path>]| {
-        // A lossy conversion is safe: serializing the policy fails for paths that are not UTF-8.
+        // A lossy conversion is safe: the policy contains the same paths, and serializing it fails
+        // for paths that are not UTF-8.
         command.extend(
             words
                 .iter()

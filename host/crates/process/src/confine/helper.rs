@@ -1,9 +1,10 @@
-//! The confinement helper, which runs in two stages. Each stage is a process that confines itself
+//! Runs the confinement helper, which has two stages. Each stage is a process that confines itself
 //! while it is still single-threaded.
 //!
-//! The first stage creates the namespaces and stays outside of the restrictions (see `supervise`).
-//! The second stage builds the view of the file system, restricts itself and starts the program. If
-//! it is the first process of a PID namespace, it keeps running to reap orphaned processes.
+//! The first stage creates the namespaces, and is not restricted itself (see `supervise`). The
+//! second stage builds the view of the file system, restricts itself and starts the program. If the
+//! second stage is the first process of a PID namespace, it keeps running to reap orphaned
+//! processes.
 //!
 //! Start from [`main`].
 
@@ -18,20 +19,21 @@ use super::policy::{
 };
 use super::probe::Report;
 
-/// Exit code that shells use for a program that cannot be executed; here also for one that cannot
-/// be confined.
+/// Exit code that shells use for a program that cannot be executed. The helper also uses it for a
+/// program that cannot be confined.
 pub(super) const CANNOT_RUN: u8 = 126;
 
-/// First argument instead of a policy: the helper itself is the confined program, and runs the
-/// trial.
+/// First argument, in place of a policy, of the helper when it runs as the confined program of a
+/// trial. The helper then tests the confinement.
 pub(super) const TRY: &str = "--try";
 
-/// First argument instead of a policy: run without confinement, but keep track of all descendants.
-/// The path of the program's standard input follows; it is empty if there is none.
+/// First argument, in place of a policy, to run a program without confinement but keep track of all
+/// descendants. The next two arguments are the paths of the program's standard input and of its
+/// control group; each is empty if there is none.
 pub(super) const KEEP: &str = "--keep";
 
-/// Runs the helper with the arguments after [`super::HELPER_COMMAND`]. Returns text for standard
-/// output with the exit code, or an error for standard error.
+/// Runs the helper with the arguments after [`super::HELPER_COMMAND`]. Returns the exit code with
+/// the text for standard output or, on an error, for standard error.
 pub fn main(
     args: impl Iterator<Item = OsString>,
 ) -> Result<(String, ExitCode), (String, ExitCode)> {
@@ -91,8 +93,8 @@ fn policy_of(json: &OsString) -> Result<ConfinedPolicy, String> {
     serde_json::from_str(&json.to_string_lossy()).map_err(called_wrongly)
 }
 
-/// Runs the trial in the first argument and returns its report. The last argument is the report of
-/// the restrictions that the kernel accepted.
+/// Runs the trial that the first argument describes, and returns its report as JSON. The second
+/// argument, which the helper appended, is the report on the restrictions in force.
 fn attempt_run(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
     let mut next = || args.next().unwrap_or_default();
     let (trial, report) = (next(), next());
@@ -135,7 +137,7 @@ fn run_inner(policy: ConfinedPolicy, program: Vec<OsString>) -> Result<ExitCode,
     let mut command = Command::new(&name);
     command.args(program).stdin(stdin);
     for (name, value) in own_variables() {
-        // Restores the variables that `keep_from_helper` renamed.
+        // Give variables that `keep_from_helper` renamed their original names.
         if let Some(own) = name
             .to_str()
             .and_then(|name| name.strip_prefix(FOR_PROGRAM))
@@ -156,7 +158,8 @@ fn run_inner(policy: ConfinedPolicy, program: Vec<OsString>) -> Result<ExitCode,
     if matches!(policy.around, ConfinedSurroundings::Nothing) {
         return Err(failed(command.exec()).into());
     }
-    // From now on the program can see this process: protect its memory, and drop its capabilities.
+    // The program will be able to see this process, so protect its memory and drop its
+    // capabilities.
     super::hide_process();
     let rights = |error| uncalled("capabilities", error);
     rights::drop_own().map_err(rights)?;
@@ -176,7 +179,7 @@ fn run_inner(policy: ConfinedPolicy, program: Vec<OsString>) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens the standard input of the program. For a named pipe this does not block, because the host
+/// Opens the standard input of the program. Opening a named pipe does not block, because the host
 /// keeps the other end open.
 #[cfg(target_os = "linux")]
 pub(super) fn stdin_of(path: Option<&std::path::Path>) -> Result<Stdio, String> {
@@ -207,7 +210,7 @@ fn restrict_self(policy: &ConfinedPolicy) -> Result<Report, Obstacle> {
             unix_sockets |= enforced.unix_sockets;
         }
         Err(obstacle) if policy.needs_landlock => return Err(obstacle),
-        // Landlock is optional here: the view contains nothing else to protect.
+        // Landlock is optional inside a view: the program can see no files that need protection.
         Err(_) => {}
     }
     report.unix_sockets = unix_sockets;
@@ -216,7 +219,7 @@ fn restrict_self(policy: &ConfinedPolicy) -> Result<Report, Obstacle> {
     Ok(report)
 }
 
-/// Whether a server can listen on loopback in this network namespace.
+/// Whether a server can listen on the loopback interface in this network namespace.
 #[cfg(target_os = "linux")]
 fn has_loopback() -> bool {
     std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).is_ok()
@@ -228,7 +231,7 @@ fn restrict_self(_policy: &ConfinedPolicy) -> Result<Report, Obstacle> {
 }
 
 /// Confines this process, which must be single-threaded, to one directory. Programs and libraries
-/// of the system stay accessible.
+/// of the system stay readable and executable.
 ///
 /// # Errors
 /// Reason why the process is not confined. Some restrictions may be in force even then.

@@ -1,4 +1,4 @@
-//! System calls for which rustix has no safe function, each in a safe wrapper.
+//! Wraps system calls for which rustix has no safe function in safe functions.
 //!
 //! This is the only file of the confinement with unsafe code. It makes no policy decisions, and it
 //! must not know which program is confined.
@@ -16,7 +16,7 @@ use rustix::mount::MountAttrFlags;
 use rustix::process::Signal;
 use rustix::thread::UnshareFlags;
 
-/// System calls whose numbers are the same on x86_64 and aarch64.
+/// Numbers of system calls, equal on x86_64 and aarch64.
 const SYS_CLOSE_RANGE: c_long = 436;
 const SYS_MOUNT_SETATTR: c_long = 442;
 const SYS_LANDLOCK_CREATE_RULESET: c_long = 444;
@@ -35,11 +35,11 @@ unsafe extern "C" {
     fn kill(process: c_int, signal: c_int) -> c_int;
 }
 
-/// Kills every other process that this one may send signals to. The kernel holds the lock that fork
-/// needs, so no process can escape by forking.
+/// Kills every other process to which this process may send signals. The kernel holds the lock that
+/// `fork` needs meanwhile, so no process can escape by forking.
 ///
-/// Call this only in a signal domain shared with the descendants of this process: elsewhere it
-/// would kill every process of the user.
+/// Call this only in a signal domain (Landlock) that contains only this process and its
+/// descendants. Otherwise the call would kill every process of the user.
 #[expect(unsafe_code, reason = "rustix does not have it")]
 pub(super) fn kill_all_in_domain() {
     // SAFETY: passes only numbers.
@@ -55,7 +55,7 @@ pub(super) fn enter_namespaces(flags: UnshareFlags) -> io::Result<()> {
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
-/// Adds attributes to a mount, and to all mounts below it if `with_below`.
+/// Adds attributes to a mount and, if `with_below`, to all mounts below it.
 #[expect(unsafe_code, reason = "rustix does not have it")]
 pub(super) fn add_attributes(
     tree: &OwnedFd,
@@ -90,7 +90,8 @@ pub(super) fn add_attributes(
     })
 }
 
-/// Checks that the kernel supports Landlock. The error tells "not supported" from other failures.
+/// Checks that the kernel supports Landlock. The error code distinguishes missing support from
+/// other failures.
 #[expect(unsafe_code, reason = "rustix does not have it")]
 pub(super) fn check_landlock() -> io::Result<()> {
     let no_rules = std::ptr::null::<u8>();
@@ -127,7 +128,7 @@ pub(super) fn raise_loopback() -> io::Result<()> {
         flags: UP,
         rest: [0; 22],
     };
-    // Any socket in the namespace works.
+    // Any socket in the namespace can be used for this request.
     let socket = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     // SAFETY: the struct has the layout that the kernel reads for this request, and lives through
     // the call.
@@ -145,13 +146,13 @@ pub(super) fn raise_loopback() -> io::Result<()> {
 pub(super) struct StartAttributes {
     /// Whether the process starts a new session, without a controlling terminal.
     pub(super) session: bool,
-    /// Increment of the niceness.
+    /// Number added to the niceness.
     pub(super) niceness: i32,
-    /// `cgroup.procs` of the control group to join.
+    /// Path of `cgroup.procs` of the control group that the process joins.
     pub(super) cgroup: Option<CString>,
 }
 
-/// Makes a program start with these attributes, as far as the kernel allows it. This process must
+/// Makes a program start with these attributes. Failures to set them are ignored. This process must
 /// be single-threaded.
 #[expect(unsafe_code, reason = "what runs between fork and exec is unsafe")]
 pub(super) fn start_in(command: &mut Command, start: StartAttributes) {

@@ -1,6 +1,7 @@
-//! Landlock rules for files, network and scopes, as many as the kernel supports.
+//! Restricts files, network and scopes with Landlock, as far as the kernel supports it.
 //!
-//! The rules are best effort except for a minimum version. Start from [`restrict_files`].
+//! Kernels below a minimum version are refused; restrictions that were added later are best effort.
+//! Start from [`restrict_files`].
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset,
@@ -16,10 +17,11 @@ use super::system::DEVICES;
 /// Newest ABI to request; older kernels enforce the subset that they support.
 const ABI_ASKED: ABI = ABI::V9;
 
-/// First ABI (Linux 6.2) that prevents `truncate` on files outside the allowed directories.
+/// First ABI version (Linux 6.2) that prevents `truncate` on files outside the allowed directories.
 const ABI_NEEDED: i32 = 3;
 
-/// First ABI (Linux 7.1) that distinguishes Unix sockets in allowed directories from others.
+/// First ABI version (Linux 7.1) that distinguishes Unix sockets in the allowed directories from
+/// others.
 const ABI_UNIX: i32 = 9;
 
 pub(super) struct EnforcedLandlock {
@@ -27,8 +29,8 @@ pub(super) struct EnforcedLandlock {
     pub(super) unix_sockets: bool,
 }
 
-/// Permanently restricts this thread, which must be the only one, and everything it starts. `tcp`:
-/// whether TCP is allowed at all, on any port.
+/// Permanently restricts this thread, which must be the only one of the process, and everything it
+/// starts. `tcp` allows TCP on all ports; otherwise TCP is refused.
 pub(super) fn restrict_files(files: &FileAccess, tcp: bool) -> Result<EnforcedLandlock, Obstacle> {
     check_available()?;
     let status = build_ruleset(files, tcp)
@@ -49,14 +51,14 @@ pub(super) fn restrict_files(files: &FileAccess, tcp: bool) -> Result<EnforcedLa
     })
 }
 
-/// Moves this process, which must be single-threaded, and its descendants into a signal domain of
-/// their own. Returns whether it is certain that their signals reach no process outside (Linux
-/// 6.12).
+/// Moves this process, which must be single-threaded, and its descendants into their own signal
+/// domain. Returns whether they are certainly unable to signal processes outside (Linux 6.12).
 pub(super) fn scope_signals() -> bool {
     let Some(parent) = rustix::process::getppid() else {
         return false;
     };
-    // The parent runs as the same user, so only the domain can block this signal.
+    // The parent runs as the same user, so after this check only the new domain can block the
+    // signal.
     if rustix::process::test_kill_process(parent).is_err() {
         return false;
     }
@@ -64,7 +66,7 @@ pub(super) fn scope_signals() -> bool {
         return false;
     };
     // Every Landlock domain forbids linking and moving files between directories unless a rule
-    // allows it.
+    // allows it, so add a rule that allows it everywhere.
     let status = Ruleset::default()
         .handle_access(AccessFs::Refer)
         .and_then(|rules| rules.scope(Scope::Signal))
@@ -75,8 +77,8 @@ pub(super) fn scope_signals() -> bool {
         && rustix::process::test_kill_process(parent) == Err(Errno::PERM)
 }
 
-/// Checks that the kernel supports Landlock. The `landlock` crate treats every error as "not
-/// supported".
+/// Checks that the kernel supports Landlock. The `landlock` crate does not help here: it treats
+/// every error as missing support.
 fn check_available() -> Result<(), Obstacle> {
     kernel::check_landlock().map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::NOSYS) => Obstacle::Missing("this kernel has no Landlock".to_owned()),
@@ -120,8 +122,8 @@ fn read_rights() -> BitFlags<AccessFs> {
     AccessFs::from_read(ABI_ASKED)
 }
 
-/// Returns all write rights except for devices: root could create a device node for a disk, and an
-/// ioctl can command a device.
+/// Returns all write rights except for devices: with those, root could create a device node for a
+/// disk, or control a device with an ioctl.
 fn write_rights() -> BitFlags<AccessFs> {
     AccessFs::from_all(ABI_ASKED) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
 }

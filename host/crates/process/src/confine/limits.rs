@@ -1,7 +1,7 @@
-//! Resource limits of this process and everything it starts.
+//! Limits the resources of this process and of everything it starts.
 //!
-//! These are the limits that need no control group: rlimits, niceness, the OOM score, and
-//! protection of the process from others of the same user. Start from [`Limits`].
+//! These are the limits that need no control group: rlimits, niceness and the OOM score. The module
+//! also protects the process from other processes of the same user. Start from [`Limits`].
 
 use std::io;
 
@@ -15,21 +15,21 @@ use crate::tree::memory_of_machine_bytes;
 /// Resource limits of one command and of all processes that it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Maximum memory of each process, and of all processes together, in bytes.
+    /// Maximum memory of each process in bytes, and also of all processes together.
     pub memory_bytes: u64,
     /// Maximum number of processes and threads.
     pub processes: u64,
-    /// Maximum size of a file, in bytes.
+    /// Maximum size of each file in bytes.
     pub file_bytes: u64,
-    /// Maximum amount of the free disk space that the command may use up, in bytes.
+    /// Maximum number of bytes by which the free disk space may shrink while the command runs.
     pub disk_bytes: u64,
-    /// Maximum size of the temporary directory if it is in memory, in bytes.
+    /// Maximum size in bytes of the temporary directory, if that is in memory.
     pub temporary_bytes: u64,
 }
 
 impl Default for Limits {
-    /// Leaves room for the build of a large program and its tests, or for a browser, without
-    /// letting the number of processes freeze the machine.
+    /// Returns limits that suffice for the build of a large program and its tests, or for a
+    /// browser, but prevent too many processes from freezing the machine.
     fn default() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
         let memory = memory_of_machine_bytes("MemTotal:").unwrap_or(16 << 30);
@@ -43,29 +43,29 @@ impl Default for Limits {
     }
 }
 
-/// Limits of processes and threads of a command: per processor, minimum and maximum. A compiler
-/// starts one thread per processor in each of as many processes; a browser has about 300 on any
-/// machine.
+/// Maximum number of processes and threads of a command: per processor, and the bounds of the
+/// product. A compiler may start one process per processor, each with one thread per processor; a
+/// browser has about 300 processes and threads on any machine.
 const PROCESSES_FOR_PROCESSOR: u64 = 128;
 const MIN_PROCESSES: u64 = 512;
 const MAX_PROCESSES: u64 = 4096;
 
 /// Niceness of commands. Competing with a program of normal priority, a command gets a quarter of a
-/// processor. With niceness 10 it would get a tenth, and one of several concurrent builds would
+/// processor. With niceness 10, it would get a tenth, and one of several concurrent builds would
 /// hardly progress.
 pub(super) const NICENESS: i32 = 5;
 
-/// Maximum of the niceness rlimit. The kernel subtracts the rlimit from it to get the lowest
-/// niceness.
+/// Number from which the kernel subtracts `RLIMIT_NICE` to get the lowest niceness that a process
+/// may set.
 #[cfg(target_os = "linux")]
 const MAX_NICENESS_LIMIT: u64 = 20;
 
-/// Allowance for the user's other processes and threads, if the kernel counts them together with
+/// Allowance for the user's other processes and threads, for kernels that count them together with
 /// those of a command. Enough for a whole desktop session.
 const OTHER_PROCESSES: u64 = 12_288;
 
 impl Limits {
-    /// Returns the process limit for a kernel that counts the user's other processes too.
+    /// Returns the process limit to set where the kernel also counts the user's other processes.
     #[must_use]
     pub fn processes_among_others(&self) -> u64 {
         self.processes.saturating_add(OTHER_PROCESSES)
@@ -76,7 +76,7 @@ impl Limits {
 /// same user, and disables core dumps, which may contain keys. Child processes are not affected.
 #[cfg(target_os = "linux")]
 pub fn hide_process() {
-    // A failure is ignored: there is no fallback.
+    // A failure is ignored, because there is no alternative.
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
@@ -84,7 +84,7 @@ pub fn hide_process() {
 #[cfg(not(target_os = "linux"))]
 pub fn hide_process() {}
 
-/// Makes the kernel kill this process when its parent exits, for any reason.
+/// Makes the kernel kill this process when its parent exits.
 #[cfg(target_os = "linux")]
 pub fn end_with_parent() {
     use rustix::process::{Signal, set_parent_process_death_signal};
@@ -96,8 +96,8 @@ pub fn end_with_parent() {
 #[cfg(not(target_os = "linux"))]
 pub fn end_with_parent() {}
 
-/// Applies the limits of a confined program. `shares_processes`: whether the kernel counts other
-/// processes of the user too.
+/// Applies the limits to this process, which is about to become the confined program.
+/// `shares_processes` is whether the kernel also counts other processes of the user.
 #[cfg(target_os = "linux")]
 pub(super) fn cap_program(limits: &Limits, shares_processes: bool) -> io::Result<()> {
     // A core dump would contain the memory of the process.
@@ -117,17 +117,16 @@ pub(super) fn cap_program(limits: &Limits, shares_processes: bool) -> io::Result
     cap_resource(Resource::Fsize, limits.file_bytes)
 }
 
-/// Makes the kernel prefer to kill this process and its descendants, rather than the host, when
-/// memory runs out.
+/// Makes the kernel kill this process and its descendants before the host when memory runs out.
 #[cfg(target_os = "linux")]
 pub(super) fn end_first_when_memory_runs_out() {
     let _ = std::fs::write("/proc/self/oom_score_adj", "500");
 }
 
-/// Caps the writable memory and the CPU time of this process.
+/// Limits the writable memory in bytes and the CPU time in seconds of this process.
 ///
-/// The address space is not capped: the allocator reserves some per thread without using it, so the
-/// same work would fail on a machine with more processors.
+/// The address space is not limited: the allocator reserves address space per thread without using
+/// it, so the same work would fail on a machine with more processors.
 #[cfg(target_os = "linux")]
 pub fn cap_memory_and_time(bytes: u64, cpu_seconds: u64) -> io::Result<()> {
     cap_resource(Resource::Data, bytes)?;

@@ -1,24 +1,24 @@
-//! Confinement of programs by the kernel: files, network, processes and resources that a program
-//! and its descendants may use.
+//! Confines programs by means of the kernel: restricts the files, network, processes and resources
+//! that a program and its descendants may use.
 //!
-//! A confined program is started through a helper, which is Rind's own binary under a hidden
+//! A confined program is started through a helper, which is Rind's own binary with a hidden
 //! command. The helper creates namespaces (or has `bwrap` create them) in which no other processes
-//! and files are visible. Inside, it restricts itself with Landlock, a seccomp filter and resource
-//! limits before it starts the program. It keeps running until no descendant of the program is
-//! left, and kills them all if the host exits. No code runs between fork and exec in a process with
-//! threads.
+//! and files are visible. Inside the namespaces, the helper restricts itself with Landlock, a
+//! seccomp filter and resource limits before it starts the program. It keeps running until no
+//! descendant of the program is left, and kills them all if the host exits. No code runs between
+//! fork and exec in a process with threads.
 //!
-//! If a machine has no namespaces, Landlock and a stricter filter are used alone. They are weaker:
-//! they cannot hide that a file elsewhere exists, nor its size and times; they cannot protect the
-//! permissions and times of the user's files; and they cannot protect a part of the workspace, such
-//! as the settings and hooks of its repository. A command of root can also read files below `/etc`
-//! that only root may read.
+//! If a machine has no namespaces, Landlock and a stricter seccomp filter are used alone. They are
+//! weaker: they cannot hide the existence, size and times of files elsewhere; they cannot protect
+//! the permissions and times of the user's files; and they cannot protect a part of the workspace,
+//! such as the settings and hooks of its repository. A command of root can also read files below
+//! `/etc` that only root may read.
 //!
-//! No code here falls back to running a program unconfined: a failure is an error of the call, see
+//! No code here falls back to running a program unconfined: a failure is returned as an error, see
 //! [`Obstacle`].
 //!
 //! This module must not know which program runs, nor where Rind keeps its files. Start from
-//! [`Confinement`]; [`detect`] finds the mechanisms that this machine enforces.
+//! [`Confinement`]; [`detect`] finds the mechanism to use on this machine.
 
 mod bwrap;
 mod helper;
@@ -63,21 +63,21 @@ use view::{MEMORY_FOLDERS, MountPlan, SHARED_MEMORY_BYTES};
 /// Hidden command of the helper.
 pub const HELPER_COMMAND: &str = "__confined";
 
-/// Mechanism that separates a program from other files and processes. Landlock and the seccomp
-/// filter are applied in addition to each.
+/// Mechanism that separates a program from other files and processes. Each is combined with
+/// Landlock and the seccomp filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mechanism {
     /// Namespaces created by the helper, in which only the allowed files and the program's own
     /// processes are visible.
     Namespaces,
-    /// The same view, created by the program `bwrap` at this path.
+    /// Namespaces with the same view, created by the program `bwrap` at this path.
     Bwrap(PathBuf),
     /// Landlock and the seccomp filter only; other files and processes stay visible.
     Landlock,
 }
 
 impl Mechanism {
-    /// Whether outside processes and files are invisible.
+    /// Whether files and processes outside of the confinement are invisible.
     #[must_use]
     pub fn is_apart(&self) -> bool {
         !matches!(self, Self::Landlock)
@@ -86,36 +86,36 @@ impl Mechanism {
 
 /// Permissions of a confined program.
 ///
-/// In addition the program may use the harmless devices, and write to a private temporary
-/// directory, which is created for it, named by `TMPDIR`, and removed afterwards. Call
-/// [`Confinement::check`] with Rind's own directories before using it, and [`detect`] to choose the
-/// mechanism.
+/// In addition to these, the program may use [harmless devices](DEVICES), and write to a private
+/// temporary directory. That directory is created for the program, named by its variable `TMPDIR`,
+/// and removed afterwards. Before using a confinement, call [`Confinement::check`] with Rind's own
+/// directories, and [`detect`] to choose the mechanism.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confinement {
     /// Rind's own binary, which implements [`HELPER_COMMAND`].
     pub helper: PathBuf,
     /// Mechanism that enforces the confinement.
     pub mechanism: Mechanism,
-    /// Directories and files that the program may read, execute and change. Each must exist.
+    /// Directories and files that the program may read, execute and change. Each path must exist.
     pub write: Vec<PathBuf>,
-    /// Directories and files that the program may read and execute. Missing ones are ignored.
+    /// Directories and files that the program may read and execute. Missing paths are ignored.
     pub read: Vec<PathBuf>,
-    /// Canonical directories inside `write` that the program must not see. Only a
-    /// [mechanism](Mechanism::is_apart) with its own view can hide them.
+    /// Canonical directories inside `write` that the program must not see. Only a mechanism that
+    /// [hides other files](Mechanism::is_apart) can hide them.
     pub hidden: Vec<PathBuf>,
     /// Whether the program may open network sockets.
     pub network: bool,
     /// Resource limits.
     pub limits: Limits,
-    /// Content of the git configuration file that replaces the user's own.
+    /// Content of the git configuration file that replaces the user's own during the command.
     pub git_settings: String,
-    /// Rind's own folder in which the state before each command is recorded. If Rind is killed
-    /// while a command runs, the next start uses the record to find files that the command left for
-    /// git. `None` keeps no records.
+    /// Directory of Rind in which the state of repositories before each command is recorded; `None`
+    /// keeps no records. If Rind is killed while a command runs, the next start of Rind uses the
+    /// record to find files that the command created for git to use.
     pub records: Option<PathBuf>,
 }
 
-/// Error of a confinement that would allow access to a forbidden path.
+/// Error about a confinement that would allow access to a forbidden path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "commands would have access to {}, which overlaps {}, a folder of Rind's own; no command may read that", allowed.display(), own.display()
@@ -128,8 +128,8 @@ pub struct Overlap {
 }
 
 impl Confinement {
-    /// Checks that no allowed path equals, contains or lies inside a path in `never`. A path that
-    /// may be changed may contain one that is hidden.
+    /// Checks that no allowed path equals, contains or is inside a path in `never`. Paths in
+    /// `hidden` are an exception: a writable path may contain them.
     ///
     /// # Errors
     /// The first overlapping pair.
@@ -151,8 +151,8 @@ impl Confinement {
         })
     }
 
-    /// Returns the combined size limit of the in-memory directories: `/dev/shm`, `/tmp` and the
-    /// temporary directory.
+    /// Returns the combined size limit in bytes of the in-memory directories: `/dev/shm`, `/tmp`
+    /// and the temporary directory.
     pub(super) fn folders_in_memory_bytes(&self) -> u64 {
         if !self.mechanism.is_apart() {
             return 0;
@@ -161,12 +161,13 @@ impl Confinement {
         temporary.saturating_add(SHARED_MEMORY_BYTES)
     }
 
-    /// Returns the helper process to start instead of the program.
+    /// Returns the helper process that starts the program confined, to be started in its place.
     pub(super) fn wrap_process(&self, process: &Process) -> io::Result<WrappedProcess> {
         check_start(&self.helper, process)?;
         let temporary = temporary_folder(&self.git_settings)?;
-        // A trial runs the helper itself as the program, which then receives the report. The same
-        // program with other arguments is one as any other, such as an MCP server of Rind.
+        // The confined program of a trial is the helper itself, which receives the report as an
+        // argument. The same binary with other arguments is an ordinary program, such as an MCP
+        // server of Rind.
         let is_trial = process
             .args
             .first()
@@ -201,7 +202,7 @@ impl Confinement {
         })
     }
 
-    /// Builds the policy for the helper. For `tells` see [`ConfinedPolicy`].
+    /// Builds the policy for the helper. `tells` is [`ConfinedPolicy::tells`].
     fn process_policy(&self, temporary: &Path, process: &Process, tells: bool) -> ConfinedPolicy {
         let mut write = self.write.clone();
         write.push(temporary.to_owned());
@@ -245,8 +246,8 @@ impl Confinement {
                 (false, true) => SocketAccess::Loopback,
                 (false, false) => SocketAccess::Off,
             },
-            // In a view, sockets of other programs are invisible, unless the network (and with it
-            // abstract sockets) is shared.
+            // Sockets of other programs are invisible in a view, unless the network is shared and
+            // with it abstract sockets.
             unix_sockets: is_apart && !self.network,
             limits: self.limits,
             cgroup: None,
@@ -255,8 +256,8 @@ impl Confinement {
     }
 }
 
-/// Prevents descriptors that this process inherited from reaching the processes it starts.
-/// Descriptors opened by Rust are close-on-exec already.
+/// Makes all descriptors that this process inherited close-on-exec, so that the processes it starts
+/// do not inherit them. Descriptors that Rust opened are close-on-exec already.
 ///
 /// # Errors
 /// The kernel is older than Linux 5.11.
@@ -296,12 +297,12 @@ pub(super) fn keep_process(helper: &Path, process: &Process) -> io::Result<Wrapp
     })
 }
 
-/// Prefix of environment variables that are meant for the program and not for the helper.
+/// Prefix for the names of environment variables that apply to the program but not to the helper.
 const FOR_PROGRAM: &str = "RIND_FOR_PROGRAM_";
 
-/// Renames variables that make the dynamic loader load code from given paths: the helper must not
-/// run code that a command put there. The helper passes them to the program under their original
-/// names.
+/// Renames variables that make the dynamic loader load code from other paths: the helper must not
+/// run code that a command wrote there. The helper passes the variables to the program under their
+/// original names.
 fn keep_from_helper(env: &mut [(OsString, OsString)]) {
     for (name, _) in env {
         let bytes = name.as_encoded_bytes();
@@ -313,8 +314,8 @@ fn keep_from_helper(env: &mut [(OsString, OsString)]) {
     }
 }
 
-/// Refuses to start a program that is missing. The helper would notice too late: the result would
-/// be an exit code instead of an error.
+/// Returns an error if the helper or the program is missing. The helper would notice a missing
+/// program too late: the result would be an exit code instead of an error.
 fn check_start(helper: &Path, process: &Process) -> io::Result<()> {
     if let Err(error) = helper.metadata() {
         let why = if error.kind() == io::ErrorKind::NotFound {
@@ -355,7 +356,7 @@ pub fn check_apart(allowed: &Path, never: &[PathBuf]) -> Result<(), Overlap> {
     })
 }
 
-/// A process that is started through the helper.
+/// Helper process that is started in place of a program.
 pub(super) struct WrappedProcess {
     pub(super) program: OsString,
     pub(super) args: Vec<OsString>,
@@ -363,8 +364,8 @@ pub(super) struct WrappedProcess {
     pub(super) kept: KeptResources,
 }
 
-/// Entries of the temporary directory: a cache directory, the mount point of the view, and the git
-/// configuration.
+/// Names in the temporary directory: a cache directory, the mount point of the view, and the git
+/// configuration file.
 const CACHE: &str = "cache";
 const BASE: &str = "view";
 const GIT_SETTINGS: &str = "gitconfig";

@@ -1,5 +1,5 @@
-//! Namespaces created by the helper itself, without privileges. A program inside them sees only
-//! the files that were mounted into its view.
+//! Creates namespaces in the helper itself, without privileges. A program inside the namespaces
+//! sees only the files that were mounted into its view.
 //!
 //! Start from [`enter_namespaces`], which the first stage calls; the second stage calls
 //! [`make_view`].
@@ -22,17 +22,19 @@ use super::obstacle::Obstacle;
 use super::view::{MountSource, ViewMount};
 use super::{HELPER_COMMAND, kernel, rights};
 
-/// First argument instead of a policy: map users for the parent process.
+/// First argument of the helper, in place of a policy, to map users and groups into the user
+/// namespace of the parent process.
 pub(super) const MAP: &str = "--map";
 
-/// Mount options of the root of the view, which contains only mount points and links.
+/// Mount options of the root of the view, which contains only mount points and symlinks.
 const ROOT_OPTIONS: &CStr = c"size=4m,mode=755";
 
-/// Minimum value of the process limit of a PID namespace that the kernel accepts.
+/// Minimum process limit of a PID namespace that the kernel accepts.
 pub(super) const MIN_PROCESSES: u64 = 301;
 
 /// Moves this process, which must be single-threaded, into new namespaces. The next process that it
-/// starts becomes the first process of the PID namespace, which lives as long as that process.
+/// starts becomes the first process of the PID namespace; when that process exits, the namespace
+/// ends.
 pub(super) fn enter_namespaces(network: bool) -> Result<(), Obstacle> {
     let user = rustix::process::geteuid();
     let group = rustix::process::getegid();
@@ -50,15 +52,15 @@ pub(super) fn enter_namespaces(network: bool) -> Result<(), Obstacle> {
         map_own_user(user.as_raw(), group.as_raw())?;
     }
     if !network {
-        // The second stage checks whether loopback works.
+        // A failure is ignored: the second stage checks whether loopback works.
         let _ = kernel::raise_loopback();
     }
     rights::keep_only_capabilities(NEEDED)
         .map_err(|error| Obstacle::of_call("capabilities", &error))
 }
 
-/// Capabilities inside the namespaces that the second stage needs: to drop capabilities, and to
-/// mount.
+/// Capabilities inside the namespaces that the second stage needs: the first for dropping
+/// capabilities, the second for mounting.
 const NEEDED: CapabilitySet = CapabilitySet::SETPCAP.union(CapabilitySet::SYS_ADMIN);
 
 fn map_own_user(user: u32, group: u32) -> Result<(), Obstacle> {
@@ -71,9 +73,9 @@ fn map_own_user(user: u32, group: u32) -> Result<(), Obstacle> {
     write("gid_map", format!("{group} {group} 1"))
 }
 
-/// Helper process that stays outside the user namespace. Root may map all users, so that a command
-/// of root can work with files of other users as usual, but the mapping must be written from
-/// outside the namespace.
+/// Child process that stays outside the user namespace and writes the mapping of users. Root may
+/// map all users, so that a command of root can work with files of other users as usual, but such a
+/// mapping must be written from outside the namespace.
 struct IdMapper(std::process::Child);
 
 fn start_mapper() -> io::Result<IdMapper> {
@@ -87,18 +89,18 @@ fn start_mapper() -> io::Result<IdMapper> {
 }
 
 impl IdMapper {
-    /// Tells the process to write the mapping, and returns whether it succeeded.
+    /// Makes the child process write the mapping, and returns whether it succeeded.
     fn finish_mapping(mut self) -> bool {
         let told = self.0.stdin.take().map(|mut pipe| pipe.write_all(b"go\n"));
         matches!(told, Some(Ok(()))) && self.0.wait().is_ok_and(|status| status.success())
     }
 }
 
-/// The running program, even if the file at its path has been replaced.
+/// Path of the running program, valid even if the file at its original path was replaced.
 pub(super) const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Runs the mapping process: waits until its parent has entered the namespace, then maps all users
-/// and groups of this process into it.
+/// Runs the child process that writes the mapping: waits until its parent has entered the
+/// namespace, then maps all users and groups of this process into that namespace.
 pub(super) fn map_users_of_parent() -> Result<(), String> {
     let said = |error: io::Error| format!("cannot map users: {error}");
     let mut line = String::new();
@@ -123,7 +125,8 @@ pub(super) fn map_users_of_parent() -> Result<(), String> {
     Ok(())
 }
 
-/// Builds the view and makes it the root. `base` is an existing directory, which the view hides.
+/// Builds the view and makes it the root. `base` is an existing directory on which the view is
+/// mounted before it becomes the root.
 pub(super) fn make_view(base: &Path, mounts: &[ViewMount]) -> Result<(), Obstacle> {
     let failed = |what: &str, path: &Path, error: io::Error| {
         Obstacle::of_call(format!("cannot {what} {}", path.display()), &error)
@@ -149,7 +152,7 @@ pub(super) fn make_view(base: &Path, mounts: &[ViewMount]) -> Result<(), Obstacl
         .map_err(|error| failed("fix", Path::new("/"), error))
 }
 
-/// Makes the remaining kernel settings in `/proc` read-only.
+/// Makes `/proc` read-only, and with it the kernel settings that are still writable.
 pub(super) fn fix_processes() -> io::Result<()> {
     let processes = fs::File::open("/proc")?.into();
     kernel::add_attributes(
@@ -199,13 +202,13 @@ fn add_mount(base: &Path, mount: &ViewMount) -> io::Result<()> {
     }
 }
 
-/// Mounts a file system in memory, with the options of `tmpfs(5)`.
+/// Mounts an in-memory file system, with the options of `tmpfs(5)`.
 fn mount_memory(at: &Path, options: &CStr) -> io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     Ok(rustix::mount::mount("tmpfs", at, "tmpfs", flags, options)?)
 }
 
-/// Bind-mounts `source`, with everything mounted below it, at another path.
+/// Bind-mounts `source`, with everything mounted below it, at the path `at`.
 fn bind_mount(source: &Path, at: &Path, attributes: Attributes) -> io::Result<()> {
     if source.is_dir() {
         make_folder(at)?;
@@ -231,8 +234,8 @@ fn path_below(base: &Path, at: &Path) -> PathBuf {
     base.join(at.strip_prefix("/").unwrap_or(at))
 }
 
-/// Limits the number of processes in this PID namespace. This also binds root, which rlimits do
-/// not. Kernels before 6.14 have one such limit for the whole machine, which is left alone.
+/// Limits the number of processes in this PID namespace. Unlike an rlimit, this also applies to
+/// root. Kernels before 6.14 have a single such limit for the whole machine, which is not changed.
 pub(super) fn bound_processes(processes: u64) {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     if has_bound_of_namespace(&release) {

@@ -1,8 +1,9 @@
-//! Reason why a program was not confined, and whether retrying can help.
+//! Describes why a program was not confined, and whether the reason is permanent.
 //!
 //! The distinction is a security decision. A mechanism that the kernel does not offer may be
-//! replaced by a weaker one. A mechanism that failed must not be: a command can cause a full disk
-//! or an exhausted limit, and would thereby remove the confinement of the commands after it.
+//! replaced by a weaker one. A mechanism that failed must not be replaced: a command can cause a
+//! failure, such as a full disk or an exhausted limit, and would thereby weaken the confinement of
+//! later commands.
 
 use std::fmt;
 use std::io;
@@ -12,17 +13,18 @@ use rustix::io::Errno;
 /// Reason why a program was not confined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// The machine does not offer or does not enforce the mechanism. This is permanent.
+    /// The machine does not offer or does not enforce the mechanism. The reason is permanent.
     Missing(String),
     /// Setup failed for a reason that may be temporary: disk, memory, limits, timeout, settings.
-    /// Every error not known to mean [`Missing`](Self::Missing) counts as this.
+    /// Every error that is not known to mean [`Missing`](Self::Missing) is classified as this.
     Failed(String),
 }
 
 /// Exit code of the helper for [`Obstacle::Missing`].
 pub(super) const MISSING: u8 = 125;
 
-/// Errors with which a kernel reports that it does not offer a call, or not to this user.
+/// Error codes with which a kernel reports that it does not offer a call at all or not to this
+/// user.
 const OF_MISSING: &[Errno] = &[
     Errno::PERM,
     Errno::ACCESS,
@@ -32,7 +34,7 @@ const OF_MISSING: &[Errno] = &[
     Errno::NODEV,
 ];
 
-/// The same errors in messages of `bwrap`, and the message of an outdated `bwrap`.
+/// Texts of the same errors in messages of `bwrap`, and the error text of an outdated `bwrap`.
 const OF_MISSING_IN_WORDS: &[&str] = &[
     "Operation not permitted",
     "Permission denied",
@@ -44,12 +46,14 @@ const OF_MISSING_IN_WORDS: &[&str] = &[
     "Unknown option",
 ];
 
-/// Kinds of namespaces that have a limit. The limit 0 means that an administrator disabled them.
+/// Kinds of namespaces whose number the kernel limits. With the limit 0, an administrator disabled
+/// the kind.
 #[cfg(target_os = "linux")]
 const NAMESPACE_LIMITS: [&str; 7] = ["user", "mnt", "pid", "ipc", "uts", "net", "cgroup"];
 
 impl Obstacle {
-    /// Classifies an error of a system call that sets up the confinement.
+    /// Classifies an error of a system call that sets up the confinement. `what` names the failed
+    /// step.
     pub(super) fn of_call(what: impl fmt::Display, error: &io::Error) -> Self {
         let why = format!("{what}: {error}");
         let errno = Errno::from_io_error(error);
@@ -63,7 +67,7 @@ impl Obstacle {
         }
     }
 
-    /// Classifies the error text of a helper or `bwrap` that exited with this code.
+    /// Classifies the error text of a helper or of `bwrap`, which exited with `code`.
     pub(super) fn of_helper(code: i32, said: String) -> Self {
         let is_of_bwrap = said.lines().any(|line| line.starts_with("bwrap: "));
         let says_so = || {
@@ -77,7 +81,7 @@ impl Obstacle {
         }
     }
 
-    /// Prefixes the reason.
+    /// Adds `what` in front of the reason.
     pub(super) fn within(self, what: &str) -> Self {
         match self {
             Self::Missing(why) => Self::Missing(format!("{what}: {why}")),
@@ -85,7 +89,7 @@ impl Obstacle {
         }
     }
 
-    /// Returns the reason, for users.
+    /// Returns the reason, to be shown to users.
     #[must_use]
     pub fn why(&self) -> &str {
         let (Self::Missing(why) | Self::Failed(why)) = self;
@@ -105,8 +109,8 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// Whether an administrator disabled namespaces. The kernel then reports ENOSPC, as it does when a
-/// limit is reached.
+/// Whether an administrator disabled a kind of namespaces. The kernel then reports ENOSPC, which it
+/// also reports when a limit is reached.
 #[cfg(target_os = "linux")]
 fn are_namespaces_off() -> bool {
     NAMESPACE_LIMITS.iter().any(|kind| {

@@ -1,8 +1,7 @@
-//! Instructions for the helper, passed as one JSON argument.
+//! Defines the instructions for the helper, which it receives as one JSON argument.
 //!
-//! Both ends are the same binary, so the format has no version. [`ConfinedPolicy`] confines a
-//! command;
-//! [`ConfinementTrial`] tests a confinement.
+//! Sender and receiver are the same binary, so the format has no version. [`ConfinedPolicy`]
+//! confines a command; [`ConfinementTrial`] tests a confinement.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,23 +16,23 @@ use super::view::ViewMount;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ConfinedPolicy {
-    /// Mechanism that separates the program from other processes and hides other files.
+    /// Isolation of the program from other processes and files.
     pub(super) around: ConfinedSurroundings,
     pub(super) files: FileAccess,
     /// Whether the program must not start if Landlock cannot enforce the file rules.
     pub(super) needs_landlock: bool,
     pub(super) cwd: PathBuf,
-    /// Standard input of the program; `None`: empty input.
+    /// Path from which the program's standard input is read; `None` means empty input.
     pub(super) stdin: Option<PathBuf>,
     pub(super) network: SocketAccess,
-    /// Whether Unix sockets are allowed even if Landlock cannot restrict them to sockets of the
-    /// program.
+    /// Whether Unix sockets are allowed even if Landlock cannot restrict them to the program's own
+    /// sockets.
     pub(super) unix_sockets: bool,
     pub(super) limits: Limits,
-    /// Control group of the program and its second stage.
+    /// Control group that the second stage and the program join.
     pub(super) cgroup: Option<PathBuf>,
-    /// Whether the helper appends one more argument for the program: the restrictions that the
-    /// kernel enforces.
+    /// Whether the helper appends one more argument for the program: its report on the restrictions
+    /// in force, as JSON.
     pub(super) tells: bool,
 }
 
@@ -46,7 +45,7 @@ pub(super) enum SocketAccess {
     All,
 }
 
-/// Surroundings of a confined program.
+/// Isolation of a confined program from other processes and files.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ConfinedSurroundings {
     /// No namespaces: the program sees the same processes, IPC objects and paths as the user's
@@ -54,16 +53,17 @@ pub(super) enum ConfinedSurroundings {
     Nothing,
     /// Namespaces created by the helper, with this view of the file system.
     Namespaces {
-        /// An empty directory that the view hides.
+        /// Empty directory on which the view is mounted before it becomes the root.
         base: PathBuf,
         mounts: Vec<ViewMount>,
     },
-    /// Command line of a program that creates the namespaces and the view.
+    /// Beginning of the command line of a program such as `bwrap`, which creates the namespaces and
+    /// the view and then runs the helper.
     Program(Vec<String>),
 }
 
 impl ConfinedSurroundings {
-    /// Number of processes between host and program, which must outlive the program.
+    /// Number of processes between the host and the program, which must outlive the program.
     pub(super) fn n_keepers(&self) -> usize {
         match self {
             Self::Nothing => 1,
@@ -81,30 +81,30 @@ pub(super) struct FileAccess {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ConfinementTrial {
-    /// A directory that must be inaccessible, which contains a file `canary`.
+    /// Directory that must be inaccessible. It contains a file `canary`.
     pub(super) forbidden: PathBuf,
-    /// Process whose memory and environment must be inaccessible.
+    /// Id of a process whose memory and environment must be inaccessible.
     pub(super) host: u32,
-    /// Whether the network is expected to be reachable.
+    /// Whether the confinement allows network access.
     pub(super) network: bool,
     /// Port on 127.0.0.1 on which the host listens during the trial; 0 if it cannot listen.
     pub(super) host_port: u16,
     /// Name of an abstract Unix socket on which the host listens during the trial.
     pub(super) host_socket: String,
-    /// Whether other processes and files must be invisible.
+    /// Whether other processes and files are expected to be invisible.
     pub(super) is_apart: bool,
-    /// Maximum number of processes.
+    /// Maximum number of processes that the confinement allows.
     pub(super) processes: u64,
-    /// Whether a control group enforces that maximum.
+    /// Whether a control group can enforce the maximum in `processes`.
     pub(super) is_counted: bool,
-    /// Restrictions that the kernel enforces, filled in by the helper.
+    /// Report on the restrictions in force, filled in by the helper.
     #[serde(default)]
     pub(super) report: Report,
 }
 
 impl ConfinedPolicy {
     pub(super) fn to_json(&self) -> io::Result<String> {
-        // Fails if a path is not UTF-8.
+        // This fails if a path is not UTF-8.
         serde_json::to_string(self).map_err(io::Error::other)
     }
 }

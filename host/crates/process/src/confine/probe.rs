@@ -1,8 +1,8 @@
 //! Tests the confinement on this machine: the helper confines itself, then tries actions that must
 //! fail.
 //!
-//! A mechanism counts as working only if each forbidden action was refused and each allowed one
-//! succeeded, measured from inside. Start from [`detect`].
+//! A mechanism counts as working only if, inside the confinement, each forbidden action was refused
+//! and each allowed one succeeded. Start from [`detect`].
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -21,30 +21,31 @@ use rind_base::disk::{TemporaryFolder, private_folder};
 /// Timeout of a trial, which takes milliseconds unless the machine is very busy.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Captured bytes of the helper's output.
+/// Maximum number of bytes of the helper's output that are kept.
 const CAPTURE_BYTES: usize = 16 * 1024;
 
-/// Report on a confined process: the restrictions in force, and the actions that were possible in
-/// spite of them.
+/// Report on a confined process: the restrictions in force, and the actions that were possible
+/// although they are forbidden.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Landlock ABI version, if Landlock restricts the process.
     pub landlock: Option<u32>,
     /// Whether system calls are filtered.
     pub seccomp: bool,
-    /// Whether the process may open Unix sockets, because it can only reach those in its own
+    /// Whether the process may open Unix sockets. It may if it can reach only sockets in its own
     /// directories.
     pub unix_sockets: bool,
-    /// Actions that should have been impossible. If empty, the confinement holds.
+    /// Descriptions of forbidden actions that succeeded. If empty, the confinement works.
     pub holes: Vec<String>,
-    /// Actions that should have been possible.
+    /// Descriptions of allowed actions that failed.
     pub lacks: Vec<String>,
-    /// Whether the process could signal a process outside. Older kernels cannot prevent this.
+    /// Whether the process could signal a process outside of the confinement. Older kernels cannot
+    /// prevent this.
     pub can_signal: bool,
-    /// Whether the number of its processes is limited.
+    /// Whether the number of processes that the command starts is limited.
     pub bounds_processes: bool,
-    /// Whether the process can connect to its own server on loopback, in an otherwise empty
-    /// network.
+    /// Whether the process can connect to its own server on the loopback interface, in a network
+    /// namespace that contains nothing else.
     pub loopback: bool,
     /// Whether the command has its own control group.
     pub cgroup: bool,
@@ -53,17 +54,17 @@ pub struct Report {
 /// Confinement that was detected on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detected {
-    /// The confinement with the mechanism that works.
+    /// Confinement with a mechanism that works.
     pub confinement: Confinement,
-    /// Report on the mechanism.
+    /// Report of the trial of this mechanism.
     pub report: Report,
     /// Reasons why the preferred mechanisms were skipped.
     pub passed_over: Option<String>,
 }
 
-/// Finds the first mechanism that works: namespaces of the helper, then `bwrap` if installed, then
-/// Landlock alone. With `only_that`, tries only the mechanism that `confinement` already has.
-/// `forbidden` is one of Rind's own directories; a file is created there to prove that it is
+/// Finds the first mechanism that works: namespaces created by the helper, then `bwrap` if
+/// installed, then Landlock alone. With `only_that`, tries only the mechanism in `confinement`.
+/// `forbidden` is one of Rind's own directories, in which a file is created to prove that it is
 /// inaccessible.
 ///
 /// A mechanism is skipped only if it is missing on this machine. A mechanism that failed ends the
@@ -109,7 +110,7 @@ pub async fn detect(
     Err(Obstacle::Missing(passed_over.join("; ")))
 }
 
-/// Searches these directories for a program and returns the first match.
+/// Returns the path of the first file called `name` in `folders`. Relative folders are skipped.
 #[must_use]
 pub fn program_in(name: &str, folders: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
     folders
@@ -122,7 +123,7 @@ pub fn program_in(name: &str, folders: impl IntoIterator<Item = PathBuf>) -> Opt
 /// Tests one confinement: the helper runs as the confined program and tries actions that must fail.
 ///
 /// # Errors
-/// Reason why the confinement does not hold, or could not be tested.
+/// Reason why the confinement does not work or could not be tested.
 pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Report, Obstacle> {
     let broken = |error: std::io::Error| {
         Obstacle::Failed(format!("the confinement cannot be tried: {error}"))
@@ -199,7 +200,7 @@ pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Repo
     }
 }
 
-/// Servers that the host starts for the trial and that a confined program must not reach.
+/// Servers that the host runs during a trial and that a confined program must not reach.
 struct BaitServers {
     tcp: Option<std::net::TcpListener>,
     socket_name: String,
@@ -252,7 +253,7 @@ fn connect_abstract(_name: &str) -> bool {
 }
 
 impl ConfinementTrial {
-    /// Runs the trial in this confined process, and reports the outcome.
+    /// Runs the trial in this process, which is confined, and returns the report.
     pub(super) fn run_trial(self) -> Report {
         use std::fs;
         use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -312,7 +313,7 @@ impl ConfinementTrial {
                 .lacks
                 .push("write to its own temporary folder".to_owned());
         }
-        // In a PID namespace the number would name a different process.
+        // The host's process id would name a different process in a PID namespace.
         report.can_signal = !self.is_apart && can_signal(self.host);
         report.bounds_processes = !is_root()
             || (self.is_apart && are_processes_bounded(self.processes))
@@ -321,7 +322,8 @@ impl ConfinementTrial {
     }
 }
 
-/// Expected number of processes in a view during the trial: the first process and the trial.
+/// Maximum number of processes that are visible in a view during the trial: the first process of
+/// the PID namespace, and the trial itself.
 const MAX_PROCESSES: usize = 2;
 
 fn count_processes() -> usize {
@@ -330,8 +332,8 @@ fn count_processes() -> usize {
     names.filter(Result::is_ok).count()
 }
 
-/// Whether the PID namespace is limited to this number of processes and threads, including those of
-/// root.
+/// Whether the PID namespace limits the number of processes and threads, also for root, to this
+/// number or to the kernel's minimum.
 #[cfg(target_os = "linux")]
 fn are_processes_bounded(processes: u64) -> bool {
     let most = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
@@ -346,7 +348,7 @@ fn are_processes_bounded(_processes: u64) -> bool {
     false
 }
 
-/// Rlimits on processes do not bind root.
+/// Whether this process runs as root, to which rlimits on the number of processes do not apply.
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

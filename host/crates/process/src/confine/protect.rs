@@ -1,20 +1,20 @@
-//! Parts of a repository that run programs at the user's next, unconfined git command: its settings
-//! and its hooks.
+//! Finds the parts of a git repository that decide which programs the user's next, unconfined git
+//! command runs: its configuration and hooks.
 //!
-//! This module only finds these paths; `view` makes them read-only.
+//! This module only finds their paths; `view` makes them read-only.
 
 use std::path::{Path, PathBuf};
 
 use rind_base::git::is_repository;
 
-/// Entries of a git directory that decide which programs git runs, or where it looks for such
+/// Entries of a git directory that determine which programs git runs, or where git looks for such
 /// settings.
 const DECIDES: &[&str] = &["config", "config.worktree", "hooks", "commondir", "gitdir"];
 
-/// Returns the paths of a repository to protect in a writable directory, in mount order. The flag
-/// tells whether the path is read-only. The git directory itself (`.git`, or `folder` if that is
-/// the shared directory of a linked worktree) stays writable but cannot be renamed; the entries in
-/// [`DECIDES`] are read-only.
+/// Returns the paths of a repository in the writable directory `folder` that must be protected, in
+/// mount order, each with a flag for read-only. The git directory itself (`.git`, or `folder` if
+/// that is the shared git directory of a linked worktree) stays writable but cannot be renamed; the
+/// entries in [`DECIDES`] are read-only.
 pub(super) fn repository_paths(folder: &Path) -> Vec<(PathBuf, bool)> {
     let inner = folder.join(".git");
     let mut found = Vec::new();
@@ -24,12 +24,12 @@ pub(super) fn repository_paths(folder: &Path) -> Vec<(PathBuf, bool)> {
     } else if is_repository(folder) {
         folder.to_owned()
     } else {
-        // In a linked worktree `.git` is a file that points to the repository.
+        // A linked worktree has a file `.git` that contains the path of the git directory.
         let is_file = inner.symlink_metadata().is_ok_and(|found| found.is_file());
         return is_file.then_some((inner, true)).into_iter().collect();
     };
-    // Submodules and linked worktrees keep their git directories inside, nested as deeply as their
-    // paths.
+    // Submodules and linked worktrees keep their git directories inside this one, nested as deeply
+    // as their paths.
     let mut repositories = vec![repository];
     let mut n_seen = 0;
     while let Some(folder) = repositories.pop() {

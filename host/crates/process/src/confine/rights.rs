@@ -1,5 +1,5 @@
-//! Capabilities that a command does not need. Only root has any, and the helper inside its own user
-//! namespace.
+//! Drops capabilities that a command does not need. Only processes of root have capabilities, and
+//! the helper inside its own user namespace.
 //!
 //! Some capabilities bypass other checks of the kernel: for example, a process with `CAP_PERFMON`
 //! may read the environment of every process, whether confined or not.
@@ -11,7 +11,7 @@ use rustix::thread::{
     configure_capability_in_ambient_set, remove_capability_from_bounding_set, set_capabilities,
 };
 
-/// Capabilities over the user's own files, so that root can install and unpack as usual.
+/// Capabilities that a program of root keeps, so that root can install and unpack files as usual.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -20,9 +20,9 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETUID)
     .union(CapabilitySet::NET_BIND_SERVICE);
 
-/// Drops all but a few capabilities from the bounding set, effective at the next `exec`. Errors are
-/// ignored, because a kernel refuses if there is nothing to drop or no permission to do so; the
-/// trial tests the actual result.
+/// Drops all capabilities but those in [`KEPT`] from the bounding set, which takes effect at the
+/// next `exec`. Errors are ignored, because the kernel also reports an error if there is nothing to
+/// drop; the trial tests the actual result.
 pub(super) fn drop_all() {
     let _ = clear_ambient_capability_set();
     // Try every capability bit: the kernel refuses bits that it does not know.
@@ -33,7 +33,7 @@ pub(super) fn drop_all() {
     }
 }
 
-/// Drops all capabilities of this process except those that the program receives: [`KEPT`] for
+/// Drops all capabilities of this process except those that the program is to inherit: [`KEPT`] for
 /// root, otherwise none.
 pub(super) fn drop_own() -> io::Result<()> {
     let is_root = rustix::process::geteuid().is_root();
@@ -45,13 +45,13 @@ pub(super) fn drop_own() -> io::Result<()> {
     keep_capabilities(kept, CapabilitySet::empty())
 }
 
-/// Drops every capability of this process. Processes that it started keep theirs.
+/// Drops every capability of this process. Processes that it has already started keep theirs.
 pub(super) fn drop_rest() -> io::Result<()> {
     keep_capabilities(CapabilitySet::empty(), CapabilitySet::empty())
 }
 
-/// Drops all capabilities except these, and makes the processes it starts inherit them, even if
-/// this user is not root in the namespace.
+/// Drops all capabilities of this process except `capabilities`. The processes that it starts
+/// inherit them, even if this user is not root in the namespace.
 pub(super) fn keep_only_capabilities(capabilities: CapabilitySet) -> io::Result<()> {
     keep_capabilities(capabilities, capabilities)?;
     for capability in capabilities.iter() {

@@ -1,7 +1,8 @@
-//! Seccomp filter of a confined program. Refuses system calls for sockets, for access to other
-//! processes, for set-id modes, and all that could change the machine or undo the confinement.
+//! Filters the system calls of a confined program with seccomp. Refuses calls for sockets, for
+//! access to other processes, for set-id modes, and all calls that could change the machine or undo
+//! the confinement.
 //!
-//! System call numbers differ between architectures. The tables hold those of
+//! System call numbers differ between architectures. The tables contain those of
 //! `uapi/asm/unistd_64.h` (x86_64) and `uapi/asm-generic/unistd.h` (aarch64). Other architectures
 //! have no filter, and therefore no confinement. Start from [`restrict_calls`].
 
@@ -20,22 +21,22 @@ const ENOSYS: u32 = 38;
 const AF_UNIX: u64 = 1;
 const AF_INET: u64 = 2;
 const AF_INET6: u64 = 10;
-/// Name lookup uses a netlink socket to ask the kernel for local addresses.
+/// Family of netlink sockets, with which name lookup asks the kernel for local addresses.
 const AF_NETLINK: u64 = 16;
 
 const NETLINK_ROUTE: u64 = 0;
 const IPPROTO_TCP: u64 = 6;
 const IPPROTO_UDP: u64 = 17;
-/// Mask for the socket type, without flags.
+/// Mask for the type in the type argument of `socket`, which also contains flags.
 const SOCK_TYPE_MASK: u64 = 0xf;
-/// Raw, reliable datagrams, sequenced packets, DCCP, packets.
+/// Refused socket types: raw, reliable datagrams, sequenced packets, DCCP, packets.
 const OTHER_TYPES: &[u64] = &[3, 4, 5, 6, 10];
 
 /// Ioctls that inject input into a terminal as if the user had typed it.
 const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541C];
 
 /// Flags of `clone` that create a namespace: mounts, cgroups, hostname, IPC, users, PIDs, network.
-/// A namespace makes root-only interfaces of the kernel reachable.
+/// Inside a new user namespace, a program could reach kernel interfaces that only root may use.
 const NEW_NAMESPACES: [u64; 7] = [
     0x0002_0000,
     0x0200_0000,
@@ -46,8 +47,8 @@ const NEW_NAMESPACES: [u64; 7] = [
     0x4000_0000,
 ];
 
-/// A refused system call and its number on x86_64 and aarch64; `None` if the architecture does not
-/// have it.
+/// Name of a system call, and its number on x86_64 and aarch64; `None` if the architecture does not
+/// have the call.
 type Row = (&'static str, Option<i64>, Option<i64>);
 
 /// System calls that are refused with any arguments.
@@ -63,14 +64,14 @@ const REFUSED: &[Row] = &[
     ("add_key", Some(248), Some(217)),
     ("request_key", Some(249), Some(218)),
     ("keyctl", Some(250), Some(219)),
-    // Kernel programs and io_uring; io_uring operations bypass this filter.
+    // Kernel programs and io_uring, whose operations bypass this filter.
     ("bpf", Some(321), Some(280)),
     ("userfaultfd", Some(323), Some(282)),
     ("perf_event_open", Some(298), Some(241)),
     ("io_uring_setup", Some(425), Some(425)),
     ("io_uring_enter", Some(426), Some(426)),
     ("io_uring_register", Some(427), Some(427)),
-    // Mounts and namespaces, and file access that bypasses directory rules.
+    // Mounts, namespaces, and file access that bypasses the rules for directories.
     ("mount", Some(165), Some(40)),
     ("umount2", Some(166), Some(39)),
     ("pivot_root", Some(155), Some(41)),
@@ -87,7 +88,7 @@ const REFUSED: &[Row] = &[
     ("open_tree_attr", Some(467), Some(467)),
     ("open_by_handle_at", Some(304), Some(265)),
     ("fanotify_init", Some(300), Some(262)),
-    // The machine itself.
+    // Settings of the machine itself.
     ("kexec_load", Some(246), Some(104)),
     ("kexec_file_load", Some(320), Some(294)),
     ("init_module", Some(175), Some(105)),
@@ -107,15 +108,16 @@ const REFUSED: &[Row] = &[
     ("vhangup", Some(153), Some(58)),
     ("iopl", Some(172), None),
     ("ioperm", Some(173), None),
-    // The same calls in the x32 ABI, if their number differs.
+    // Calls from above that have another number in the x32 ABI.
     ("x32 ptrace", Some(X32 + 521), None),
     ("x32 process_vm_readv", Some(X32 + 539), None),
     ("x32 process_vm_writev", Some(X32 + 540), None),
     ("x32 kexec_load", Some(X32 + 528), None),
 ];
 
-/// Calls that are refused with any arguments if processes of other programs are visible: shared
-/// memory, semaphores and queues outside the file system, and the memory layout of a process.
+/// System calls that are refused with any arguments if processes of other programs are visible:
+/// shared memory, semaphores and queues outside the file system, and the memory layout of a
+/// process.
 const REFUSED_AMONG_OTHERS: &[Row] = &[
     ("shmget", Some(29), Some(194)),
     ("shmat", Some(30), Some(196)),
@@ -142,9 +144,10 @@ const REFUSED_AMONG_OTHERS: &[Row] = &[
     ("process_mrelease", Some(448), Some(448)),
 ];
 
-/// Calls that change limits, priority, scheduling or CPU affinity of a process. Each row has the
-/// argument that holds the process id (0 means the caller), and optionally the required value of
-/// argument 0, the kind of id.
+/// System calls that change limits, priority, scheduling or CPU affinity of a process, which a
+/// program may do only to itself. Each row has the index of the argument with the process id (0
+/// means the caller). If the call takes different kinds of ids, the last column is the required
+/// kind in argument 0.
 const OF_PROCESS: &[(Row, u8, Option<u64>)] = &[
     (("prlimit64", Some(302), Some(261)), 0, None),
     (("setpriority", Some(141), Some(140)), 1, Some(0)),
@@ -155,7 +158,8 @@ const OF_PROCESS: &[(Row, u8, Option<u64>)] = &[
     (("sched_setattr", Some(314), Some(274)), 0, None),
 ];
 
-/// Calls that set the mode of a file, with the index of the mode argument.
+/// System calls that set the mode of a file, with the index of the mode argument and the condition
+/// under which it is a mode.
 const OF_MODE: &[(Row, u8, ModeFor)] = &[
     (("chmod", Some(90), None), 1, ModeFor::Always),
     (("fchmod", Some(91), Some(52)), 1, ModeFor::Always),
@@ -172,8 +176,8 @@ const OF_MODE: &[(Row, u8, ModeFor)] = &[
 #[derive(Clone, Copy)]
 enum ModeFor {
     Always,
-    /// Only if the previous argument has `O_CREAT` or `O_TMPFILE`; otherwise the kernel ignores the
-    /// argument.
+    /// Only if the argument before it has `O_CREAT` or `O_TMPFILE`; otherwise the kernel ignores
+    /// the mode.
     Created,
 }
 
@@ -190,14 +194,14 @@ const CLONE: Row = ("clone", Some(56), Some(220));
 const CLONE3: Row = ("clone3", Some(435), Some(435));
 const OPENAT2: Row = ("openat2", Some(437), Some(437));
 
-/// Offset that selects the x32 variant of an x86_64 call.
+/// Number that is added to an x86_64 call number to get its x32 variant.
 const X32: i64 = 0x4000_0000;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Permanently filters the system calls of this thread, which must be the only one, and of
-/// everything it starts. `shares_processes`: whether processes and queues of other programs are
-/// visible.
+/// Permanently filters the system calls of this thread, which must be the only one of the process,
+/// and of everything it starts. `shares_processes` is whether processes and queues of other
+/// programs are visible.
 pub(super) fn restrict_calls(
     network: SocketAccess,
     unix_sockets: bool,
@@ -297,9 +301,9 @@ fn refused_rules(
     Ok(rules)
 }
 
-/// Refuses sockets that a local server and its clients do not need and that expose much kernel
-/// code: types other than streams and datagrams, protocols other than TCP and UDP, and netlink
-/// except for routes.
+/// Returns rules that refuse sockets that a server and its clients on loopback do not need and that
+/// expose much kernel code: types other than streams and datagrams, protocols other than TCP and
+/// UDP, and netlink except for routes.
 fn beyond_loopback() -> Result<Vec<SeccompRule>, String> {
     let is = |argument, value| argument_condition(argument, SeccompCmpOp::Eq, value);
     let is_not = |argument, value| argument_condition(argument, SeccompCmpOp::Ne, value);
@@ -339,8 +343,8 @@ fn set_id_modes(argument: u8, when: ModeFor) -> Result<Vec<SeccompRule>, String>
     Ok(rules)
 }
 
-/// Makes `clone3` and `openat2` fail with ENOSYS. They keep their flags and modes in memory, which
-/// a filter cannot read; programs fall back to `clone` and `openat`.
+/// Returns rules for the calls that fail with ENOSYS: `clone3` and `openat2`. They keep their flags
+/// and modes in memory, which a filter cannot read; programs fall back to `clone` and `openat`.
 fn unknown_rules() -> Rules {
     let mut rules = Rules::new();
     for row in [&CLONE3, &OPENAT2] {
@@ -349,7 +353,8 @@ fn unknown_rules() -> Rules {
     rules
 }
 
-/// Adds rules for a call. Without rules the call is refused with any arguments.
+/// Adds rules for a call, which is refused if one of them matches. With an empty list, the call is
+/// refused with any arguments.
 fn add_rule(rules: &mut Rules, (_, x86_64, aarch64): &Row, when: Vec<SeccompRule>) {
     if cfg!(target_arch = "x86_64") {
         if let Some(number) = x86_64 {
@@ -363,7 +368,7 @@ fn add_rule(rules: &mut Rules, (_, x86_64, aarch64): &Row, when: Vec<SeccompRule
     }
 }
 
-/// Compares the lower 32 bits of an argument, the only part that the kernel uses.
+/// Returns a condition on the lower 32 bits of an argument, the only part that the kernel uses.
 fn argument_condition(
     argument: u8,
     how: SeccompCmpOp,

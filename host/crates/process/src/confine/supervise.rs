@@ -1,9 +1,10 @@
-//! First stage of the helper. Starts the second stage, and keeps running until no descendant is
-//! left.
+//! Runs the first stage of the helper, which starts the second stage and keeps running until no
+//! descendant is left.
 //!
-//! Its standard input is a socket to the host. If the socket closes, the host is gone, and all
-//! descendants are killed. The exit status of the program is sent over the same socket, because
-//! background processes of the program may still be running then. Start from [`supervise_program`].
+//! The standard input of the first stage is a socket to the host. If the socket closes, the host is
+//! gone, and all descendants are killed. The exit status of the program is sent over the same
+//! socket, because background processes of the program may still be running when it exits. Start
+//! from [`supervise_program`].
 
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsString};
@@ -27,59 +28,59 @@ use super::obstacle::Obstacle;
 use super::policy::{ConfinedPolicy, ConfinedSurroundings, SocketAccess};
 use crate::tree::{FoundProcess, find_descendants, own_children};
 
-/// First argument instead of a policy: run the second stage. The policy follows.
+/// First argument of the helper to run the second stage. The policy is the next argument.
 pub(super) const INNER: &str = "--inner";
 
-/// Interval at which orphans are reaped while the program runs.
+/// Interval at which orphaned processes are reaped while the program runs.
 const ORPHANS: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
 };
 
-/// Interval at which orphans are reaped, and the remaining processes killed again, once the program
-/// has ended or the host is gone.
+/// Interval at which orphaned processes are reaped, and the remaining processes killed again, after
+/// the program has ended or the host is gone.
 const AGAIN: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 5_000_000,
 };
 
-/// Maximum number of processes reaped in a row while the host is connected. If processes fork and
-/// exit as fast as they can, there is always another one to reap, and the loop would never notice
-/// that the host is gone.
+/// Maximum number of processes that are reaped in a row while the host is connected. If processes
+/// fork and exit as fast as they can, there is always another one to reap; without this limit the
+/// loop would never notice that the host is gone.
 const MAX_REAPED: usize = 256;
 
-/// Maximum number of scans for processes that are not children and not stopped yet, before the
-/// found ones are killed.
+/// Maximum number of scans that find and stop deeper descendants before all found processes are
+/// killed.
 const STOP_ROUNDS: usize = 20;
 
-/// Maximum number of rounds that kill direct children before one such scan.
+/// Maximum number of rounds that kill direct children before each scan for deeper descendants.
 const CHILD_ROUNDS: usize = 100;
 
-/// Base of the exit code for a program killed by a signal, as in shells.
+/// Number that is added to a signal to get the exit code of a program killed by it, as in shells.
 const SIGNALED: i32 = 128;
 
-/// Reach of a kill, which depends on the isolation of the program.
+/// Method of killing the descendants, which depends on the isolation of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KillScope {
-    /// The kernel kills every process of a PID namespace with its first process. Scanning `/proc`
-    /// is not an option: once the second stage has moved the first stage into the view, `/proc`
-    /// shows ids of the namespace.
+    /// Kill the first process of the PID namespace; the kernel then kills all others in it.
+    /// Scanning `/proc` is not possible here: after the second stage has moved the first stage into
+    /// the view, `/proc` shows process ids of the namespace.
     Namespace,
-    /// One signal reaches all descendants at once, and no other process.
+    /// Send one signal to the signal domain, which contains only the descendants.
     Domain,
-    /// Descendants are found one by one in `/proc`.
+    /// Find the descendants in `/proc`, and kill them one by one.
     Descendants,
 }
 
-/// Runs the first stage until all descendants have ended.
+/// Runs the first stage of a confined program until all its descendants have ended.
 pub(super) fn supervise_program(
     policy: &ConfinedPolicy,
     json: &str,
     program: Vec<OsString>,
 ) -> Result<ExitCode, Obstacle> {
     let said = |what: &str, error: io::Error| format!("{what}: {error}");
-    // A duplicate of the socket in a child would keep it open, and the host would never see its
-    // end.
+    // A duplicate of the socket in a child would keep the socket open, and the host would never
+    // notice that this process has ended.
     super::kernel::keep_descriptors().map_err(|error| said("descriptors", error))?;
     let mut command = match &policy.around {
         ConfinedSurroundings::Program(line) => {
@@ -104,16 +105,17 @@ pub(super) fn supervise_program(
         ConfinedSurroundings::Nothing => KillScope::Descendants,
     };
     command.args([HELPER_COMMAND, INNER, json]).args(program);
-    // The second stage opens the program's standard input itself. If it keeps running next to the
-    // program, it inherits the socket and reports the exit status; otherwise this stage reports it.
+    // The second stage opens the program's standard input itself. If the second stage keeps running
+    // next to the program, it inherits the socket and reports the exit status. Otherwise the
+    // program replaces it, and this stage reports the exit status.
     let is_told_by_us = matches!(policy.around, ConfinedSurroundings::Nothing);
     let stdin = is_told_by_us.then(Stdio::null);
     start_in(
         &mut command,
         StartAttributes {
             session: true,
-            // The second stage lowers the priority of the program only: this process must be able
-            // to kill the others without delay.
+            // The second stage lowers the priority of the program only, because this process must
+            // be able to kill the others without delay.
             niceness: 0,
             cgroup: procs_of(policy.cgroup.as_deref()),
         },
@@ -121,7 +123,9 @@ pub(super) fn supervise_program(
     run_command(command, stdin, scope).map_err(|(what, error)| said(what, error).into())
 }
 
-/// Runs a program without confinement until all its descendants have ended.
+/// Runs a program without confinement until all its descendants have ended. The first two entries
+/// of `program` are the paths of its standard input and control group, see
+/// [`KEEP`](super::helper::KEEP).
 pub(super) fn keep_program(program: Vec<OsString>) -> Result<ExitCode, String> {
     let mut words = program.into_iter();
     let stdin = words.next().filter(|path| !path.is_empty());
@@ -149,14 +153,14 @@ fn procs_of(cgroup: Option<&Path>) -> Option<CString> {
     CString::new(cgroup?.join("cgroup.procs").as_os_str().as_bytes()).ok()
 }
 
-/// Starts the program and waits for it and all its descendants. If `stdin` is given, the program is
-/// a direct child, and this process reports its exit status.
+/// Starts the command, and waits until it and all its descendants have ended. With `stdin`, the
+/// command is the program itself, and this process reports its exit status.
 fn run_command(
     mut command: Command,
     stdin: Option<Stdio>,
     scope: KillScope,
 ) -> Result<ExitCode, (&'static str, io::Error)> {
-    // Become the subreaper, so that orphaned descendants are reparented to this process and none
+    // Become the subreaper, so that orphaned descendants become children of this process and none
     // escapes.
     let own = rustix::process::getpid();
     rustix::process::set_child_subreaper(Some(own)).map_err(|error| ("orphans", error.into()))?;
@@ -179,8 +183,8 @@ fn run_command(
     Ok(code_of(status))
 }
 
-/// Waits until all descendants have ended, and kills them if the host is gone. Single-threaded,
-/// because a process that has left its PID namespace cannot create threads.
+/// Waits until all descendants have ended, and kills them if the host is gone. Uses no threads,
+/// because a process that has entered a new PID namespace cannot create any.
 fn attend_processes(
     first: Pid,
     own: Pid,
@@ -225,12 +229,12 @@ fn attend_processes(
                         picked = Some(status);
                     }
                 });
-                // The pidfd of a reaped process stays readable, and would make `poll` return at
-                // once.
+                // The pidfd of a reaped process stays readable, and would make `poll` return
+                // immediately.
                 watched = watched.filter(|_| picked.is_none());
             }
         }
-        // Use a timeout, because no event announces the exit of an orphan.
+        // A timeout is needed, because no event announces the exit of an orphaned process.
         let timeout = if is_more {
             Timespec::default()
         } else if watched.is_some() && host_is_there {
@@ -248,7 +252,7 @@ fn attend_processes(
                 .map(|first| PollFd::new(first, PollFlags::IN)),
         );
         let _ = rustix::event::poll(&mut waiting, Some(&timeout));
-        // The host never writes to it, so readable means closed.
+        // The host never writes to the socket, so a readable socket is closed.
         if host_is_there
             && waiting
                 .first()
@@ -261,12 +265,12 @@ fn attend_processes(
 
 /// Kills the descendants of this process, and passes each one that it reaps to `ended`.
 ///
-/// Children of a killed process are reparented to this one, whose list of children is cheap to
-/// read: if processes fork and exit quickly, all of them show up there sooner or later. Zombies are
-/// reaped first, because reading a list of thousands of them is not cheap.
+/// Children of a killed process become children of this process, whose list of children is cheap to
+/// read: even if processes fork and exit quickly, all of them appear in that list sooner or later.
+/// Zombies are reaped first, because reading a list of thousands of them is slow.
 ///
-/// Processes deeper in the tree get SIGSTOP first: a stopped process cannot fork, so the number of
-/// unknown ones shrinks from scan to scan.
+/// Deeper descendants get SIGSTOP first: a stopped process cannot fork, so each scan finds fewer
+/// new ones.
 fn end_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
     let own_group = rustix::process::getpgrp();
     let mut known = BTreeSet::new();
@@ -274,13 +278,13 @@ fn end_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
         let mut n_new = 0;
         for _ in 0..CHILD_ROUNDS {
             while let Ok(Some((pid, status))) = next_ended(WaitOptions::NOHANG) {
-                // The id may be reused from now on.
+                // The process id may be reused from now on.
                 known.remove(&pid.as_raw_nonzero());
                 ended(pid, status);
             }
             let before = known.len();
             for child in own_children() {
-                // The id of a child cannot be reused before it is reaped.
+                // The process id of a child cannot be reused before the child is reaped.
                 let _ = rustix::process::kill_process(child, Signal::KILL);
                 known.insert(child.as_raw_nonzero());
             }
@@ -294,9 +298,9 @@ fn end_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
             }
             n_new += 1;
             process.signal(Signal::STOP);
-            // Stop all members of the group at once, including processes that are being forked. It
-            // belongs to a session of the program. A process that is stopped keeps its group, so
-            // that no other group has the number.
+            // Stop all members of the process group at once, including processes that are being
+            // forked. The group belongs to a session of the program. The stopped process stays in
+            // its group, so the id cannot be that of another group.
             if let Some(group) = process.group_now().filter(|group| *group != own_group) {
                 let _ = rustix::process::kill_process_group(group, Signal::STOP);
             }
@@ -310,7 +314,8 @@ fn end_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
     }
 }
 
-/// Reaps all children, adopted ones included, until there are none, and passes each to `ended`.
+/// Reaps all children, including adopted ones, until there are none left, and passes each to
+/// `ended`.
 pub(super) fn collect_ended(mut ended: impl FnMut(Pid, ExitStatus)) {
     while let Ok(child) = next_ended(WaitOptions::empty()) {
         if let Some((pid, status)) = child {
@@ -319,7 +324,7 @@ pub(super) fn collect_ended(mut ended: impl FnMut(Pid, ExitStatus)) {
     }
 }
 
-/// Returns a child that has exited; an error if there are no children.
+/// Reaps a child that has exited; `None` if none has. Returns an error if there are no children.
 fn next_ended(how: WaitOptions) -> rustix::io::Result<Option<(Pid, ExitStatus)>> {
     match rustix::process::wait(how) {
         Ok(child) => Ok(child.map(|(pid, status)| (pid, ExitStatus::from_raw(status.as_raw())))),

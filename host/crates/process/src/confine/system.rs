@@ -1,7 +1,7 @@
-//! Files of the system and of the user's tools that a confined program may read.
+//! Lists the files of the system and of the user's tools that a confined program may read.
 //!
-//! Key files are left out: the lists name only paths that hold programs, libraries and settings
-//! without secrets. Start from [`system_folders`] and [`tool_folders`].
+//! The lists name only paths with programs, libraries and settings, and leave out files that
+//! contain keys. Start from [`system_folders`] and [`tool_folders`].
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ pub const DEVICES: &[&str] = &[
     "/dev/urandom",
 ];
 
-/// Programs, libraries and settings of the system. `/proc` is readable, but for processes outside
-/// only its public part. `/var`, `/run`, `/tmp` and `/dev/shm` are left out: they hold data of
-/// other programs, and sockets to them.
+/// Programs, libraries and settings of the system. `/proc` is readable, but of processes outside
+/// the confinement only the public part. `/var`, `/run`, `/tmp` and `/dev/shm` are left out: they
+/// contain data of other programs, and sockets to them.
 const SYSTEM: &[&str] = &[
     "/bin",
     "/etc",
@@ -41,9 +41,9 @@ const SYSTEM: &[&str] = &[
     "/run/systemd/resolve",
 ];
 
-/// Tools in the home directory and the files that they need. None contains a key: for example,
-/// `~/.npmrc`, `~/.gitconfig`, Cargo's `credentials.toml` and `~/.config/git/credentials` are left
-/// out.
+/// Paths in the home directory of tools and of the files that they need. No path contains a key:
+/// for example, `~/.npmrc`, `~/.gitconfig`, Cargo's `credentials.toml` and
+/// `~/.config/git/credentials` are left out.
 const TOOLS: &[&str] = &[
     ".cargo/bin",
     ".cargo/config",
@@ -65,8 +65,8 @@ const TOOLS: &[&str] = &[
     "go",
 ];
 
-/// System files that only root may read: passwords, and private keys of the machine. A command of
-/// root does not need them.
+/// System files that only root may read: passwords, and private keys of the machine. They are
+/// hidden from a command of root, which does not need them.
 const SECRETS: &[&str] = &[
     "/etc/NetworkManager/system-connections",
     "/etc/gshadow",
@@ -88,13 +88,13 @@ pub(super) fn system_secrets() -> Vec<PathBuf> {
     existing_paths(SECRETS.iter().map(PathBuf::from))
 }
 
-/// Returns the existing directories of the system.
+/// Returns the existing paths of the system's programs, libraries and settings.
 #[must_use]
 pub fn system_folders() -> Vec<PathBuf> {
     existing_paths(SYSTEM.iter().map(PathBuf::from))
 }
 
-/// Returns the existing tool directories in `home`. Settings files that may contain a password or
+/// Returns the existing paths of tools in `home`. Settings files that may contain a password or
 /// token are skipped.
 #[must_use]
 pub fn tool_folders(home: &Path) -> Vec<PathBuf> {
@@ -103,7 +103,8 @@ pub fn tool_folders(home: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Variables with folders of tools and libraries, one path or several separated by `:`.
+/// Environment variables with directories of tools and libraries, either one path or several
+/// separated by `:`.
 const TOOL_VARIABLES: &[&str] = &[
     "ANDROID_HOME",
     "ANDROID_SDK_ROOT",
@@ -138,8 +139,8 @@ const TOOL_VARIABLES: &[&str] = &[
 /// Entries of Cargo's home directory that contain no key, as in [`TOOLS`].
 const IN_CARGO_HOME: &[&str] = &["bin", "config", "config.toml", "env", "git", "registry"];
 
-/// Returns the tool folders named by variables of the environment of a command. Settings files that
-/// may contain a password or token are skipped.
+/// Returns the tool directories that the environment variables of a command name. Settings files
+/// that may contain a password or token are skipped.
 #[must_use]
 pub fn tool_folders_of(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -155,7 +156,7 @@ pub fn tool_folders_of(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
     existing_paths(found.into_iter())
 }
 
-/// Names of files in which tools keep keys directly in their directory, such as
+/// Names of files with keys that tools keep directly in their directory, such as
 /// `~/.gem/credentials`.
 const KEY_FILES: &[&str] = &[
     ".condarc",
@@ -170,7 +171,7 @@ const KEY_FILES: &[&str] = &[
     "settings.xml",
 ];
 
-/// Subdirectories to allow in a tool directory that contains a key file.
+/// Subdirectories that remain readable in a tool directory that contains a key file.
 const BESIDE_KEYS: &[&str] = &[
     "bin",
     "bundle",

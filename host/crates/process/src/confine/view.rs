@@ -1,8 +1,8 @@
-//! File system as a confined program sees it: a list of mounts, planned here and carried out by
-//! `namespaces` or `bwrap`.
+//! Plans the file system that a confined program sees, as a list of mounts, which `namespaces` or
+//! `bwrap` carries out.
 //!
-//! A path that is not in the list does not exist for the program. This module must not know who
-//! mounts. Start from [`MountPlan`].
+//! A path that is not in the list does not exist for the program. This module must not know which
+//! of the two mounts. Start from [`MountPlan`].
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use super::{CACHE, GIT_SETTINGS};
 /// Maximum size of named shared memory (`/dev/shm`), in bytes.
 pub(super) const SHARED_MEMORY_BYTES: u64 = 256 << 20;
 
-/// Maximum size of the empty directory that replaces a hidden one; 0 would mean no limit.
+/// Maximum size in bytes of the empty directory that replaces a hidden one; 0 would mean no limit.
 const HIDDEN_BYTES: u64 = 4096;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,16 +31,16 @@ pub(super) enum MountSource {
     /// Directory or file at this path, also writable.
     Writable(PathBuf),
     Device(PathBuf),
-    /// An empty in-memory directory with this capacity in bytes, which is lost with the view.
+    /// Empty in-memory directory of at most this many bytes, whose content is lost with the view.
     Memory(u64),
-    /// An empty read-only directory, or a mount point in a writable one.
+    /// Empty read-only directory, or a mount point in a writable directory.
     Folder,
-    /// A symlink with this target.
+    /// Symlink to this target.
     Link(PathBuf),
     Processes,
 }
 
-/// Symlinks to a program's own descriptors.
+/// Symlinks to the descriptors of the program that opens them.
 const LINKS: &[(&str, &str)] = &[
     ("/dev/fd", "/proc/self/fd"),
     ("/dev/stdin", "/proc/self/fd/0"),
@@ -54,17 +54,17 @@ pub(super) const MEMORY_FOLDERS: &[&str] = &["/tmp", "/dev/shm"];
 pub(super) struct MountPlan<'a> {
     pub(super) write: &'a [PathBuf],
     pub(super) read: &'a [PathBuf],
-    /// Directories inside of those in `write` that are replaced by empty ones.
+    /// Directories inside those in `write` that are replaced by empty ones.
     pub(super) hidden: &'a [PathBuf],
     pub(super) temporary: &'a Path,
     pub(super) temporary_bytes: u64,
-    /// Home directory, which exists and is empty.
+    /// Home directory. In the view it exists, and contains only what is mounted there.
     pub(super) home: Option<&'a Path>,
 }
 
 impl MountPlan<'_> {
-    /// Returns the mounts in order. Outer mounts come before inner ones, so that no mount hides
-    /// another.
+    /// Returns the mounts in the order in which they are made. Outer mounts come before inner ones,
+    /// so that no mount covers another.
     pub(super) fn mounts(&self) -> Vec<ViewMount> {
         let mut mounts = vec![
             new_mount("/proc", MountSource::Processes),
@@ -78,12 +78,13 @@ impl MountPlan<'_> {
         mounts.extend(self.home.map(|home| new_mount(home, MountSource::Folder)));
         self.add_temporary(&mut mounts);
         for path in self.read.iter().filter(|path| !path.starts_with("/proc")) {
-            // Mounting it inside a writable directory would make that part read-only.
+            // A read-only mount inside a writable directory would make that part of it read-only.
             if !self.is_writable(path) {
                 add_named(&mut mounts, path, MountSource::ReadOnly);
             }
         }
-        // Hide only secrets that are visible, and not those that the settings allow by name.
+        // A secret is hidden only if a readable directory would show it, and not if the settings
+        // allow its path itself.
         let is_shown = |path: &&PathBuf| {
             let mut read = self.read.iter();
             !self.read.contains(path) && read.any(|folder| path.starts_with(folder))
@@ -113,9 +114,9 @@ impl MountPlan<'_> {
         in_order(mounts)
     }
 
-    /// Mounts an empty directory over each hidden one. The directories between the writable one and
-    /// the hidden one become mount points, which cannot be renamed: otherwise a command could put
-    /// other files in the place of the hidden ones.
+    /// Mounts an empty directory over each hidden one. The directories between the writable
+    /// directory and the hidden one become mount points, which cannot be renamed: otherwise a
+    /// command could replace the hidden directory by renaming one above it.
     fn add_hidden(&self, mounts: &mut Vec<ViewMount>) {
         for hidden in self.hidden {
             for folder in self.write {
@@ -130,8 +131,8 @@ impl MountPlan<'_> {
         mounts.extend(hidden.map(|path| new_mount(path, MountSource::Memory(HIDDEN_BYTES))));
     }
 
-    /// Mounts the temporary directory. Many programs write to `/tmp` by name, so it gets a private
-    /// directory too.
+    /// Mounts the temporary directory. Many programs use the path `/tmp` directly, so a private
+    /// directory is mounted there, too.
     fn add_temporary(&self, mounts: &mut Vec<ViewMount>) {
         let usual = Path::new("/tmp");
         let memory = || MountSource::Memory(self.temporary_bytes);
@@ -165,8 +166,8 @@ fn new_mount(at: impl AsRef<Path>, what: MountSource) -> ViewMount {
     }
 }
 
-/// Mounts a path under its name and, if it is a symlink, under its target. A missing path is
-/// ignored.
+/// Mounts a path under its own name and, if it is a symlink, also under its target. A missing path
+/// is ignored.
 fn add_named(mounts: &mut Vec<ViewMount>, path: &Path, what: fn(PathBuf) -> MountSource) {
     let Ok(real) = path.canonicalize() else {
         return;
@@ -177,7 +178,8 @@ fn add_named(mounts: &mut Vec<ViewMount>, path: &Path, what: fn(PathBuf) -> Moun
     mounts.push(new_mount(&real, what(real.clone())));
 }
 
-/// Sorts outer directories before inner ones. If two mounts have the same path, the later one wins.
+/// Sorts outer directories before inner ones. If two mounts have the same path, the later one
+/// replaces the earlier one.
 fn in_order(mounts: Vec<ViewMount>) -> Vec<ViewMount> {
     let mut kept: Vec<ViewMount> = Vec::with_capacity(mounts.len());
     for mount in mounts {

@@ -26,7 +26,7 @@ pub(super) async fn show_costs(State(state): State<ApiState>) -> Result<Markup, 
     Ok(page(&state, "Costs", &content))
 }
 
-/// A table of sums, the last name first: of days, the last one matters most.
+/// Renders a table of sums in descending order of names, so that the newest day comes first.
 fn sums(head: &str, sums: &BTreeMap<String, CostSum>) -> Markup {
     let rows = html! {
         @for (name, sum) in sums.iter().rev() {

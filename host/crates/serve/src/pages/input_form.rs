@@ -1,5 +1,5 @@
-//! The forms in which a person writes an input: a text, and images as files. Browsers send both as
-//! `multipart/form-data` (RFC 7578), with a script or without.
+//! Forms in which a person writes an input: text, and images as files. Browsers send both as
+//! `multipart/form-data` (RFC 7578), with and without scripts.
 
 use axum::extract::multipart::{Multipart, MultipartError};
 use axum::extract::{FromRequest, Request};
@@ -11,20 +11,20 @@ use crate::error::ApiError;
 use crate::routes::turns::{NewTurn, check_order};
 use crate::session_task::TurnOrder;
 
-/// An input as a form sends it.
+/// Input that a form sent.
 #[derive(Default)]
 pub(super) struct InputForm {
     text: String,
-    /// Bytes of the files.
+    /// Contents of the image files.
     images: Vec<Vec<u8>>,
-    /// Folder that a new session works in.
+    /// Folder in which a new session works.
     pub(super) workspace: Option<String>,
-    /// Whether the text waits until the running turn would end.
+    /// Whether the text waits until the running turn is about to end.
     pub(super) is_follow_up: bool,
 }
 
 impl InputForm {
-    /// Checks the input, by the same rules as the API.
+    /// Converts the form into a turn order, after the same checks as in the API.
     pub(super) fn into_order(self) -> Result<TurnOrder, PageError> {
         let new = NewTurn {
             text: self.text,
@@ -47,7 +47,7 @@ impl InputForm {
                 Some("follow_up") => form.is_follow_up = field.text().await? == "true",
                 Some("images") => {
                     let bytes = field.bytes().await?;
-                    // A form without a chosen file sends an empty one.
+                    // A browser sends an empty file if no file is chosen.
                     if !bytes.is_empty() {
                         form.images.push(bytes.into());
                     }
@@ -55,7 +55,7 @@ impl InputForm {
                 _ => (),
             }
         }
-        // Forms end lines with two characters (HTML Living Standard, section 4.10.21.7).
+        // Browsers send line ends as CRLF (HTML Living Standard, section 4.10.21.7).
         form.text = form.text.replace("\r\n", "\n");
         Ok(form)
     }
@@ -77,7 +77,7 @@ impl<S: Send + Sync> FromRequest<S> for InputForm {
     }
 }
 
-/// The field of a form for images.
+/// Renders the form field for images.
 pub(super) fn images_field() -> Markup {
     html! {
         label {

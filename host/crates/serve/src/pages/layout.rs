@@ -1,4 +1,4 @@
-//! The frame of every page, and how times and sums are written.
+//! Renders the frame of every page, and formats times and sums of money.
 
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
@@ -21,7 +21,7 @@ fn frame(title: &str, n_questions: usize, content: &Markup) -> Markup {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) " · Rind" }
-                // An empty icon: browsers would request one otherwise.
+                // An empty icon, because browsers would otherwise request one.
                 link rel="icon" href="data:,";
                 link rel="stylesheet" href="/style.css";
                 script src="/page.js" defer {}
@@ -42,7 +42,7 @@ fn frame(title: &str, n_questions: usize, content: &Markup) -> Markup {
     }
 }
 
-/// An error, shown as a page.
+/// Error that is answered with a page.
 pub(crate) struct PageError(pub(crate) ApiError);
 
 impl From<ApiError> for PageError {
@@ -62,7 +62,7 @@ impl IntoResponse for PageError {
     }
 }
 
-/// A time in milliseconds since 1970, in UTC.
+/// Formats a time in milliseconds since 1970 as date and time in UTC.
 pub(super) fn format_time(ms: i64) -> String {
     match Timestamp::from_millisecond(ms) {
         Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S").to_string(),
@@ -70,7 +70,7 @@ pub(super) fn format_time(ms: i64) -> String {
     }
 }
 
-/// A sum in US dollars; empty for nothing.
+/// Formats a sum in US dollars; zero becomes an empty text.
 pub(super) fn format_usd(usd: f64) -> String {
     if usd == 0.0 {
         String::new()
@@ -79,8 +79,7 @@ pub(super) fn format_usd(usd: f64) -> String {
     }
 }
 
-/// Renders a table that scrolls if it does not fit. `name` distinguishes it from other tables of
-/// the page.
+/// Renders a table that scrolls if it does not fit. Screen readers announce the table by `name`.
 pub(super) fn table(name: &str, heads: &[&str], rows: &Markup) -> Markup {
     html! {
         div.wide tabindex="0" role="region" aria-label=(name) {

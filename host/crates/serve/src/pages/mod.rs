@@ -1,9 +1,9 @@
-//! The pages for people: sessions, one session, questions, plugins, costs. They can be read without
+//! The pages for people: sessions, one session, questions, plugins, costs. They work without
 //! scripts; the only script follows the events of a session and reloads parts of the page.
 //!
-//! Every text goes through the templates of `maud`, which escape it, and characters that deceive
-//! are written out. Forms are answered like requests of programs: the access check has seen where
-//! they come from.
+//! Every text goes through the templates of `maud`, which escape HTML, and deceptive characters are
+//! replaced by visible escapes. Forms need no token of their own: the access check compares their
+//! `Origin`, as for every request.
 
 mod costs_page;
 mod input_form;
@@ -34,7 +34,7 @@ use input_form::{InputForm, images_field};
 pub(crate) use layout::PageError;
 use layout::{format_time, format_usd, page, table};
 
-/// Number of sessions on the first page.
+/// Maximum number of sessions on the first page.
 const LISTED: usize = 200;
 
 pub(crate) fn router() -> Router<ApiState> {
@@ -121,7 +121,7 @@ async fn show_sessions(State(state): State<ApiState>) -> Result<Markup, PageErro
     Ok(page(&state, "Sessions", &content))
 }
 
-/// Field with the folders of the server; nothing where there is only one.
+/// Renders the form field that selects a folder; empty if the server has only one.
 fn workspace_field(folders: &[String]) -> Markup {
     html! {
         @if folders.len() > 1 {
@@ -135,8 +135,8 @@ fn workspace_field(folders: &[String]) -> Markup {
     }
 }
 
-/// Milliseconds without an event after which a running turn is shown as stalled. Models that reason
-/// for long send something every few seconds.
+/// Milliseconds without an event after which a running turn is shown as stalled. A model that
+/// reasons for a long time still sends an event every few seconds.
 const STALL_MS: u64 = 30_000;
 
 fn state_text(row: &SessionRow) -> String {
@@ -168,8 +168,8 @@ async fn begin_session(
     Ok(Redirect::to(&format!("/sessions/{id}")))
 }
 
-/// Sends text to the running turn, or starts a turn. Images cannot be added to a running turn: they
-/// start the next one.
+/// Adds text to the running turn, or starts a turn. Images cannot be added to a running turn, so an
+/// input with images starts the next turn.
 async fn say(
     State(state): State<ApiState>,
     Path(id): Path<String>,
@@ -221,7 +221,7 @@ async fn show_questions(State(state): State<ApiState>) -> Result<Markup, PageErr
     Ok(page(&state, "Questions", &content))
 }
 
-/// A question with the forms that answer it.
+/// Renders a question with the form that answers it.
 fn question_form(question: &OpenQuestion, back: &str) -> Markup {
     let action = format!("/questions/{}", question.id);
     html! {

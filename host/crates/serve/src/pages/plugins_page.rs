@@ -1,5 +1,5 @@
-//! The page of plugins: permissions, failures and slow hooks of each, the loops, and what does not
-//! run.
+//! The page of plugins: permissions, failures and slowest hooks of each plugin, the loops, and the
+//! plugins that were found but do not run.
 
 use axum::extract::State;
 use maud::{Markup, html};
@@ -14,7 +14,7 @@ use crate::loop_board::LoopRow;
 use crate::routes::RequestQuery;
 use crate::routes::plugins::{LeftOutRow, PluginQuery, PluginRow, ScriptRow, list_plugins};
 
-/// Hooks of a plugin that are shown, the slowest first.
+/// Maximum number of hooks that are shown per plugin, the slowest first.
 const SHOWN_HOOKS: usize = 3;
 
 pub(super) async fn show_plugins(

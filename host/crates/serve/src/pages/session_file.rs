@@ -1,8 +1,8 @@
-//! A session as one file of HTML, which needs no server: the turns of its page, without scripts,
-//! forms, links and anything from elsewhere.
+//! Renders a session as one HTML file that needs no server: the turns of the session's page,
+//! without scripts, forms, links or external resources.
 //!
-//! The policy of the file allows nothing but its own style sheet, by its hash. Every text is escaped,
-//! so that policy is a second wall and not the first.
+//! The content security policy of the file allows only the file's own style sheet, by its hash.
+//! Every text is escaped, so that the policy is a second line of defense.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

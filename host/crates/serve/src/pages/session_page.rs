@@ -1,5 +1,5 @@
-//! A session as a page: its turns, the questions that wait, and what the person can do. Its raw
-//! entries, and the difference of two of its turns.
+//! The page of a session, with its turns, open questions and forms; the page of a raw entry; and
+//! the page that compares two turns.
 
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
@@ -20,7 +20,7 @@ use crate::routes::RequestQuery;
 use crate::routes::in_background;
 use crate::routes::sessions::{read_entry, read_view};
 
-/// Number of turns on the page: the last ones.
+/// Maximum number of turns on the page; older ones are left out.
 const MAX_TURNS: usize = 50;
 
 pub(super) async fn show_session(
@@ -40,7 +40,7 @@ pub(super) async fn show_session(
         h1 { (title_of(&view)) }
         (about_part(&view))
         (turns_part(&view, MAX_TURNS, Some(&back)))
-        // Filled by the script: these lines are gone when their call has ended.
+        // Filled by the script with the output of running calls, and emptied when the calls end.
         section #outputs aria-label="Output of running calls" {}
         (compare_form(&view, &back))
         div #live data-session=[after.map(|_| &id)] data-after=[after] data-running[is_running] aria-live="polite" {}
@@ -77,7 +77,7 @@ pub(super) struct TwoTurns {
     to: u32,
 }
 
-/// Form that asks for the difference of two turns; nothing where there are fewer.
+/// Renders the form that selects two turns to compare; empty if the session has fewer than two.
 fn compare_form(view: &SessionView, back: &str) -> Markup {
     let mut numbers = view.turns.iter().map(|turn| turn.turn).filter(|n| *n > 0);
     let last = numbers.next_back();
@@ -125,20 +125,20 @@ pub(super) async fn show_entry(
     Ok(page(&state, "Entry", &content))
 }
 
-/// Shows an image of the session. Its type is read from its bytes, not from the session, and bytes
-/// of any other type are not shown: a browser would run some of them.
+/// Shows an image of the session. The media type is detected from the bytes, not read from the
+/// session, and files that are not images are refused: a browser would execute some types.
 pub(super) async fn show_image(
     State(state): State<ApiState>,
     Path((id, image)): Path<(String, String)>,
 ) -> Result<impl IntoResponse, PageError> {
-    // The id becomes the name of a file.
+    // The id becomes a file name, so it must be a digest.
     if image.len() != 64 || !image.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(no_image().into());
     }
     let store = state.sessions.store().clone();
     let bytes = in_background(move || {
         store.read_bytes(&id, &image).map_err(|error| match error {
-            // Bytes that are gone or changed.
+            // The file of the image is missing or its content has changed.
             session::Error::Read { .. } | session::Error::Blob { .. } => no_image(),
             other => other.into(),
         })
@@ -150,7 +150,8 @@ pub(super) async fn show_image(
     }
     let headers = [
         (header::CONTENT_TYPE, blob.media_type),
-        // Opened directly, the document is a page that loads and runs nothing.
+        // The image may be opened as a document of its own; this policy then forbids it to load or
+        // run anything.
         (
             header::CONTENT_SECURITY_POLICY,
             "default-src 'none'; sandbox".to_owned(),

@@ -1,4 +1,4 @@
-//! The difference of two turns: their conversations as lines, side by side as a patch.
+//! Compares two turns: the lines of their conversations as a patch.
 
 use maud::{Markup, html};
 use rind_lib::session::{Item, TurnView};
@@ -6,16 +6,16 @@ use similar::{ChangeTag, TextDiff};
 
 use super::waterfall::clean;
 
-/// Lines around a change.
+/// Number of unchanged lines that are shown around a change.
 const CONTEXT: usize = 3;
 
 /// Maximum number of lines on the page.
 const MAX_LINES: usize = 5000;
 
-/// Maximum time for the comparison. After it the rest counts as changed.
+/// Maximum time for the comparison. Lines that were not compared by then count as changed.
 const MAX_TIME: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// Shows what the second turn has instead of the first.
+/// Renders the changes from the first turn to the second.
 pub(super) fn diff_part(from: &TurnView, to: &TurnView) -> Markup {
     let (before, after) = (conversation(from), conversation(to));
     let diff = TextDiff::configure()

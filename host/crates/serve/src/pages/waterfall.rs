@@ -1,7 +1,7 @@
-//! The turns of a session as a waterfall: every request, call and decision of a hook, at its time
-//! in the turn. The same on the page of the server and in a file.
+//! Renders the turns of a session as a waterfall: every request, call and decision of a hook, at
+//! its time in the turn. The page of the server and the exported file both use it.
 //!
-//! Every text is masked and escaped here, so that neither of them can forget it.
+//! Every text is masked and escaped here, so that neither the page nor the file can omit it.
 
 use maud::{Markup, html};
 use rind_lib::message::{Blob, Role};
@@ -11,18 +11,17 @@ use rind_lib::text::{format_count, printable_text};
 
 use super::layout::{format_time, format_usd};
 
-/// Maximum length of an item's text on the page, in bytes. A longer text is cut, and the page says
-/// so.
+/// Maximum length of an item's text on the page, in bytes. A longer text is cut, with a note.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
-/// Title of a session: its own, or else the first line of its first input.
+/// Returns the title of a session, or the first line of its first input if it has none.
 pub(super) fn title_of(view: &SessionView) -> String {
     let first = view.turns.iter().find(|turn| turn.turn > 0);
     let first = first.and_then(|turn| turn.input.lines().next());
     clean(view.title.as_deref().or(first).unwrap_or(&view.id))
 }
 
-/// The line below the title: id, model, folder and time.
+/// Renders the line below the title: id, model, folder and time.
 pub(super) fn about_part(view: &SessionView) -> Markup {
     html! {
         p {
@@ -47,11 +46,12 @@ pub(super) fn clean(text: &str) -> String {
     format!("{shown}\n… {left} more bytes; the API and `rind session show` have the whole text")
 }
 
-/// The last `most` turns. `address` is that of the session, where its entries and images have addresses below it.
+/// Renders the last `most` turns. `address` is the path of the session's page, below which entries
+/// and images are linked; `None` renders no links and no images.
 pub(super) fn turns_part(view: &SessionView, most: usize, address: Option<&str>) -> Markup {
     let n_left = view.turns.len().saturating_sub(most);
     html! {
-        // Filters by style alone, so that it works without a script and in a file.
+        // The filter works by CSS alone, so that it needs no script and works in the exported file.
         label.filter { input #only-errors type="checkbox"; " show only what failed, was refused or changed" }
         div #turns {
             @if n_left > 0 {
@@ -87,7 +87,7 @@ fn turn_part(turn: &TurnView, address: Option<&str>) -> Markup {
     }
 }
 
-/// Returns the end time of an item: of a call, its start plus its duration.
+/// Returns the end time of an item. A call ends at its start plus its duration.
 fn end_of(item: &ItemView) -> i64 {
     let taken = match &item.item {
         Item::Call(call) => call.duration_ms.unwrap_or(0),
@@ -102,7 +102,7 @@ fn seconds(ms: i64) -> String {
 
 fn item_part(item: &ItemView, start: i64, length: i64, address: Option<&str>) -> Markup {
     let offset = (item.time - start).max(0);
-    // A bar of SVG: attributes are allowed where the policy of the page forbids styles.
+    // Drawn as SVG, whose attributes set the width: the policy of the page forbids inline styles.
     let share = |ms: i64| (ms as f64 * 100.0 / length as f64).clamp(0.0, 100.0);
     let (x, width) = (share(offset), share(end_of(item) - item.time).max(0.5));
     html! {
@@ -237,7 +237,8 @@ fn call_text(call: &CallView, address: Option<&str>) -> Markup {
     }
 }
 
-/// Renders the images among these attachments, loaded lazily by the browser.
+/// Renders the images among these attachments; the browser loads them lazily. Empty if `address` is
+/// `None`.
 fn images(attachments: &[Blob], address: Option<&str>) -> Markup {
     html! {
         @if let Some(address) = address {

@@ -1,5 +1,6 @@
-//! Events of a session as server-sent events (HTML Living Standard, section 9.2). Each has its
-//! number as `id`, so that a browser that connects again continues where it was.
+//! Streams the events of a session as server-sent events (HTML Living Standard, section 9.2). The
+//! `id` of each is the event's number, so that a browser that reconnects continues after the last
+//! event it received.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,13 +23,14 @@ use crate::event_log::{EventLog, NewEvents, NumberedEvent};
 use crate::live::OrderedTurn;
 use crate::session_task::TurnEnd;
 
-/// Number of events that a reader is given at a time.
+/// Maximum number of events that are read from the log at once.
 const BATCH: usize = 64;
 
-/// Largest number of an event: programs read numbers as floating point (RFC 8259, section 6).
+/// Largest number of an event: many JSON parsers read numbers as floating point (RFC 8259, section
+/// 6).
 const MAX_NUMBER: u64 = (1 << 53) - 1;
 
-/// Time after which a comment is sent, so that a connection that is gone is noticed.
+/// Interval of comments on a quiet stream, which reveal a broken connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Position at which a reader continues.
@@ -53,7 +55,8 @@ pub(crate) async fn follow(
         )));
     }
     let Some(live) = state.sessions.opened(&id).await else {
-        // An error for a session that does not exist; a browser stops at 204.
+        // Answer with an error if the session does not exist, else with 204, at which a browser
+        // does not reconnect.
         let store = state.sessions.store().clone();
         in_background(move || Ok(store.check_exists(&id)?)).await?;
         return Ok(StatusCode::NO_CONTENT.into_response());
@@ -68,7 +71,7 @@ pub(crate) async fn follow(
     Ok(sse(reader).into_response())
 }
 
-/// Streams the events of a turn that was ordered, up to its end.
+/// Streams the events of an ordered turn until the turn ends.
 pub(crate) fn stream_turn(ordered: OrderedTurn) -> impl IntoResponse {
     let OrderedTurn {
         live,
@@ -96,7 +99,8 @@ struct EventReader {
     news: watch::Receiver<u64>,
     after: u64,
     ready: std::vec::IntoIter<NumberedEvent>,
-    /// Outcome of the turn after which the stream ends.
+    /// Receives the outcome of the turn with which the stream ends; `None` if the stream does not
+    /// end with a turn.
     outcome: Option<oneshot::Receiver<TurnEnd>>,
     is_at_end: bool,
 }
@@ -113,7 +117,7 @@ impl EventReader {
         }
     }
 
-    /// Waits for the next event; `None` at the end.
+    /// Returns the next event, as soon as there is one; `None` at the end of the stream.
     async fn next_event(&mut self) -> Option<Event> {
         loop {
             if let Some(next) = self.ready.next() {
@@ -145,7 +149,8 @@ impl EventReader {
         }
     }
 
-    /// Waits for more events, or for the outcome of the turn: all its events are in the log then.
+    /// Waits for more events or for the outcome of the turn. When the outcome arrives, all events
+    /// of the turn are in the log.
     async fn wait(&mut self) {
         let Some(outcome) = &mut self.outcome else {
             let _ = self.news.changed().await;

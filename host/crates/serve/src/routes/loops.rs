@@ -1,4 +1,4 @@
-//! Loops of plugins: their states, and messages to them.
+//! Routes for the loops of plugins: their states, and messages to them.
 
 use axum::Json;
 use axum::body::Bytes;
@@ -13,7 +13,7 @@ use crate::ApiState;
 use crate::error::ApiError;
 use crate::loop_board::LoopRow;
 
-/// Name under which loops see the origin of a message.
+/// Sender that loops see for messages of the API.
 const SENDER: &str = "http";
 
 /// A message to a loop.
@@ -45,8 +45,8 @@ pub(crate) async fn send(
     Ok(StatusCode::ACCEPTED)
 }
 
-/// Sends an event to a loop: a body of any kind, as text. Programs that can send no JSON of their own
-/// choice have a place to send theirs to.
+/// Sends the body to a loop as text, of any media type. For programs that cannot choose the JSON
+/// that they send, such as webhooks.
 pub(crate) async fn send_event(
     State(state): State<ApiState>,
     Path(plugin): Path<String>,

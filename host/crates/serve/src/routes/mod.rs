@@ -1,4 +1,4 @@
-//! The requests that the server answers. Each file owns one kind of thing.
+//! Routes of the API. Each module handles one kind of resource.
 
 pub(crate) mod costs;
 pub(crate) mod events;
@@ -26,14 +26,14 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor}
 use crate::error::ApiError;
 use crate::{ApiState, access, forward, openapi, pages};
 
-/// Maximum size of a request's body, in bytes: a text with some images.
+/// Maximum size of a request's body in bytes: enough for a text with some images.
 pub(crate) const MAX_BODY_BYTES: usize = 32 << 20;
 
-/// Policy for the pages: nothing from elsewhere, no code in the page itself (CSP level 3).
+/// Content security policy of the pages: no external resources, no inline code (CSP level 3).
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
                            form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Returns the router of all requests, which lets only those through that have access.
+/// Returns the router of all requests, which checks access first.
 pub(crate) fn router(state: ApiState) -> Router {
     let access = middleware::from_fn_with_state(state.access.clone(), access::check_access);
     let forward = middleware::from_fn_with_state(state.clone(), forward::forward_request);
@@ -43,7 +43,8 @@ pub(crate) fn router(state: ApiState) -> Router {
         .layer(middleware::map_response(add_headers))
 }
 
-/// Returns the router of all requests for callers that have access.
+/// Returns the router of all requests without the check of access, for callers that have checked
+/// it.
 pub(crate) fn open_router(state: ApiState) -> Router {
     let api = Router::new()
         .route("/openapi.json", get(openapi::get_openapi))
@@ -79,7 +80,7 @@ async fn add_headers(mut response: axum::response::Response) -> axum::response::
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, PAGE_POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        // With `no-referrer`, browsers would send forms with the origin `null`.
+        // Not `no-referrer`: with it, browsers would send forms with the origin `null`.
         (header::REFERRER_POLICY, "same-origin"),
         (header::CACHE_CONTROL, "no-store"),
     ] {
@@ -98,7 +99,8 @@ async fn no_method() -> ApiError {
     ApiError::no_method()
 }
 
-/// A body that is an object of JSON; one that does not fit is answered with the error of the API.
+/// Extracts a JSON object from the body. If the object is invalid, the answer is an error of the
+/// API.
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
@@ -117,8 +119,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     }
 }
 
-/// A value that is read from an object and from nothing else: serde reads a struct from an array as
-/// well.
+/// Deserializes a value from an object only: serde also accepts an array for a struct.
 struct OnlyObject<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for OnlyObject<T> {
@@ -141,7 +142,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
-/// The query of a request; one that does not fit is answered with the error of the API.
+/// Extracts the query of a request. If the query is invalid, the answer is an error of the API.
 pub(crate) struct RequestQuery<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for RequestQuery<T> {
@@ -155,7 +156,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for RequestQuery<T
     }
 }
 
-/// Runs work that reads files on a thread that may block.
+/// Runs work that reads files on a thread for blocking work.
 pub(crate) async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {

@@ -1,5 +1,5 @@
-//! Output of the calls that run now. It is in no event and in no file: hooks judge the result of a
-//! call only when it has ended (`rind_lib::tool::live`).
+//! Route for the output of the calls that run now. No event and no file contains this output,
+//! because hooks judge the result of a call only when the call has ended (`rind_lib::tool::live`).
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -11,13 +11,14 @@ use super::in_background;
 use crate::ApiState;
 use crate::error::ApiError;
 
-/// Number of lines of each output: as many as fit next to the rest of a page.
+/// Number of the last lines that are returned of each output: as many as fit on a page with
+/// everything else.
 pub(crate) const N_LINES: usize = 20;
 
 /// Ends of the outputs of running calls.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct OutputList {
-    /// Outputs, by agent and id of the call. Empty when the session is not open here.
+    /// Outputs, in order of agent and call id. Empty when the session is not open in this server.
     outputs: Vec<RunningOutput>,
 }
 

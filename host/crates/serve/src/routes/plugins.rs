@@ -1,5 +1,5 @@
-//! Plugins of a folder's host: what runs with which permissions, how its hooks do, and what does not
-//! run.
+//! Routes for the plugins of a folder's host: those that run, with their permissions and the calls
+//! of their hooks, and those that do not run.
 
 use axum::Json;
 use axum::extract::State;
@@ -28,7 +28,7 @@ pub(crate) struct PluginList {
     pub(crate) plugins: Vec<PluginRow>,
     /// Plugins that were found and do not run.
     pub(crate) left_out: Vec<LeftOutRow>,
-    /// Scripts that run as hooks, once they were called.
+    /// Scripts that have been called as hooks since the server started.
     pub(crate) scripts: Vec<ScriptRow>,
 }
 
@@ -41,9 +41,9 @@ pub(crate) struct PluginRow {
     pub(crate) version: String,
     /// Trust: `managed`, `package`, `user`, `project` or `local`.
     pub(crate) trust: String,
-    /// Digest of its component.
+    /// Digest of the plugin's component.
     pub(crate) digest: String,
-    /// Permissions that it was granted, as `--grant` takes them.
+    /// Permissions that the plugin was granted, in the syntax of `--grant`.
     pub(crate) granted: Vec<String>,
     /// Names of its tools.
     pub(crate) tools: Vec<String>,
@@ -59,7 +59,7 @@ pub(crate) struct PluginRow {
 pub(crate) struct ScriptRow {
     /// Name of the script.
     pub(crate) name: String,
-    /// Number of calls of the hook since the server started.
+    /// Calls of the script's hooks since the server started.
     #[serde(flatten)]
     pub(crate) sums: PluginSums,
 }

@@ -1,4 +1,4 @@
-//! Questions of all sessions, and their answers.
+//! Routes for the questions of all sessions, and for answers to them.
 
 use axum::Json;
 use axum::extract::{Path, State};

@@ -1,4 +1,4 @@
-//! Sessions: listed, made, shown, closed.
+//! Routes that list, create, show and close sessions.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -15,7 +15,7 @@ use crate::forward::remote_states;
 use crate::live::LiveState;
 use crate::queued::{check_workspace, new_session};
 
-/// Number of sessions in a list, unless the request sets another.
+/// Number of sessions in a list if the request sets no limit.
 const LISTED: usize = 50;
 
 /// Largest number of sessions in a list.
@@ -24,11 +24,11 @@ const MAX_LISTED: usize = 1000;
 /// Selection of sessions.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct ListQuery {
-    /// Number of sessions, at most 1000; 50 where it is not given.
+    /// Maximum number of sessions in the list, at most 1000; default 50.
     #[serde(default)]
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<usize>,
-    /// Id of the last session of the list before: this one continues after it.
+    /// Id of the last session of the previous list; this list continues after it.
     #[serde(default)]
     after: Option<String>,
 }
@@ -36,7 +36,7 @@ pub(crate) struct ListQuery {
 /// A list of sessions, the last written first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SessionList {
-    /// Rows in order.
+    /// Sessions in this order.
     pub(crate) sessions: Vec<SessionRow>,
     /// Id to pass as `after` for the next ones; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +48,7 @@ pub(crate) struct SessionList {
 pub(crate) struct SessionRow {
     /// Id of the session.
     pub(crate) id: String,
-    /// Title that it was given, or else the first line of its first input.
+    /// Title of the session, or the first line of its first input if it has none.
     pub(crate) title: String,
     /// Time of creation, in milliseconds since 1970.
     pub(crate) created: i64,
@@ -56,23 +56,24 @@ pub(crate) struct SessionRow {
     pub(crate) updated: i64,
     /// Folder that the agent works in.
     pub(crate) workspace: String,
-    /// Name of the model that it started with.
+    /// Name of the model with which the session started.
     pub(crate) model: String,
     /// Number of turns.
     pub(crate) turns: u64,
     /// Cost in US dollars of the requests with a known price.
     pub(crate) cost_usd: f64,
-    /// State of the last turn in the file: `empty`, `finished`, `open` (it runs, or was cut off) or
-    /// `waiting` (for an answer).
+    /// State of the last turn in the file: `empty`, `finished`, `open` (it runs or was interrupted)
+    /// or `waiting` (for an answer).
     pub(crate) state: String,
-    /// Whether the session is open in this server, or in another program that answers for it.
+    /// Whether the session is open in this server, or in another program to which the server
+    /// forwards requests.
     pub(crate) is_open: bool,
-    /// Whether one of its turns is running.
+    /// Whether a turn of the session is running.
     pub(crate) is_running: bool,
-    /// Whether its turn waits for an answer to a question.
+    /// Whether the running turn waits for an answer to a question.
     pub(crate) is_waiting: bool,
-    /// Milliseconds since the last event of the running turn; absent when none runs there. A turn
-    /// without events for long is stalled.
+    /// Milliseconds since the last event of the running turn; absent if no turn is known to be
+    /// running. A turn without events for a long time is stalled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) quiet_ms: Option<u64>,
 }
@@ -81,8 +82,8 @@ pub(crate) struct SessionRow {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewSession {
-    /// Id of the caller's own: 1 to 96 letters, digits, `-`, `_` and `.`, of which `.` is not the
-    /// first; `last` is none. Without one the server makes one.
+    /// Id for the session: 1 to 96 letters, digits, `-`, `_` and `.`; not `last`, and `.` cannot
+    /// come first. Default: a new id.
     #[serde(default)]
     #[schemars(regex(pattern = r"^(?!last$)[A-Za-z0-9_-][A-Za-z0-9._-]{0,95}$"))]
     id: Option<String>,
@@ -99,7 +100,7 @@ pub(crate) struct WorkspaceList {
     workspaces: Vec<String>,
 }
 
-/// The session that was made.
+/// The session that was created.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct MadeSession {
     /// Id of the session.
@@ -109,7 +110,7 @@ pub(crate) struct MadeSession {
 /// Whether a session was closed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Closed {
-    /// Whether it was open in this server.
+    /// Whether the session was open in this server.
     was_open: bool,
 }
 
@@ -125,7 +126,7 @@ pub(crate) async fn list(
     Ok(Json(list_sessions(&state, limit, query.after).await?))
 }
 
-/// Returns at most `limit` sessions after one.
+/// Returns at most `limit` sessions, beginning after the session `after`.
 pub(crate) async fn list_sessions(
     state: &ApiState,
     limit: usize,
@@ -227,7 +228,7 @@ pub(crate) async fn show(
     Ok(Json(shown))
 }
 
-/// Reads a session from its file, which takes no lock.
+/// Reads a session from its file without locking it.
 pub(crate) async fn read_view(state: &ApiState, id: &str) -> Result<SessionView, ApiError> {
     let (store, id) = (state.sessions.store().clone(), id.to_owned());
     in_background(move || {
@@ -237,7 +238,7 @@ pub(crate) async fn read_view(state: &ApiState, id: &str) -> Result<SessionView,
     .await
 }
 
-/// Reads an entry as JSON text, by the number of its line.
+/// Reads an entry as JSON text, by its line number in the file.
 pub(crate) async fn read_entry(state: &ApiState, id: &str, line: u64) -> Result<String, ApiError> {
     let (store, id) = (state.sessions.store().clone(), id.to_owned());
     in_background(move || {

@@ -1,4 +1,4 @@
-//! Turns: started, steered, interrupted, gone on with.
+//! Routes that start, steer, interrupt and continue turns.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -20,25 +20,26 @@ use crate::live::OrderedTurn;
 use crate::queued::send_order;
 use crate::session_task::TurnOrder;
 
-/// Largest number of images of an input.
+/// Maximum number of images in an input.
 const MAX_IMAGES: usize = 16;
 
-/// Longest id of an input, in bytes.
+/// Maximum length of an input's id, in bytes.
 const MAX_INPUT_ID_BYTES: usize = 256;
 
 /// An input that begins a turn.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewTurn {
-    /// Text of the input; not only blanks.
+    /// Text of the input, with at least one character that is not blank.
     #[schemars(regex(pattern = r"\S"))]
     pub(crate) text: String,
     /// Images for the model, in base64: PNG, JPEG, GIF or WebP; at most 16.
     #[serde(default)]
     #[schemars(length(max = 16))]
     pub(crate) images: Vec<String>,
-    /// Id that the caller chooses. A session runs an input with an id once: a second request with
-    /// the id returns the outcome of the turn, or continues the turn if it was interrupted.
+    /// Id of the input, chosen by the caller. A session runs an input with an id once: a second
+    /// request with the id returns the outcome of the turn, or continues the turn if it was
+    /// interrupted.
     #[serde(default)]
     #[schemars(length(min = 1, max = 256))]
     pub(crate) input_id: Option<String>,
@@ -46,23 +47,24 @@ pub(crate) struct NewTurn {
     #[serde(default)]
     #[schemars(with = "Option<Map<String, Value>>")]
     pub(crate) output_schema: Option<Value>,
-    /// Cost in US dollars at which the turn ends, before the request that could exceed it.
+    /// Maximum cost of the turn in US dollars: the turn ends before a request that could exceed it.
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub(crate) max_cost_usd: Option<f64>,
-    /// Whether the input waits for the end of a turn that runs. Otherwise it is refused then.
+    /// Whether the input waits until the running turn has ended; otherwise it is refused while a
+    /// turn runs.
     #[serde(default)]
     pub(crate) queue: bool,
-    /// Whether the request is answered with the outcome, at the end of the turn.
+    /// Whether the response waits for the end of the turn and contains the outcome.
     #[serde(default)]
     pub(crate) wait: bool,
 }
 
-/// A turn that is still running.
+/// Options for continuing an interrupted turn.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GoOn {
-    /// Whether the request is answered with the outcome, at the end of the turn.
+    /// Whether the response waits for the end of the turn and contains the outcome.
     #[serde(default)]
     wait: bool,
 }
@@ -71,10 +73,11 @@ pub(crate) struct GoOn {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SteerBody {
-    /// Text for the model; not only blanks.
+    /// Text for the model, with at least one character that is not blank.
     #[schemars(regex(pattern = r"\S"))]
     pub(crate) text: String,
-    /// Whether it waits until the turn would end. Otherwise the model reads it at its next step.
+    /// Whether the text waits until the turn is about to end; otherwise the model reads it at its
+    /// next step.
     #[serde(default)]
     pub(crate) follow_up: bool,
 }
@@ -102,17 +105,17 @@ pub(crate) struct TurnResult {
     pub(crate) summary: Value,
 }
 
-/// A text that was queued.
+/// Text that waits for the running turn.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Steered {
-    /// Number of the text, which the event `steering-taken` has as well.
+    /// Number of the text, as in the event `steering-taken`.
     number: u64,
 }
 
-/// Whether a turn was interrupted.
+/// Result of an interrupt.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Interrupted {
-    /// Whether a turn ran.
+    /// Whether a turn was running.
     was_running: bool,
 }
 
@@ -149,8 +152,8 @@ pub(crate) async fn go_on(
     respond(&id, ordered, body.wait, &headers).await
 }
 
-/// Answers with the events up to the end of the turn where the caller accepts a stream, with the
-/// outcome where it waits, and else at once.
+/// Answers with a stream of events up to the end of the turn if the caller accepts one, with the
+/// outcome if the caller waits, and otherwise at once.
 async fn respond(
     id: &str,
     ordered: OrderedTurn,
@@ -207,7 +210,7 @@ pub(crate) fn read_order(new: NewTurn) -> Result<TurnOrder, ApiError> {
     check_order(new, images)
 }
 
-/// Checks an input with these images.
+/// Checks an input together with its decoded images.
 pub(crate) fn check_order(
     new: NewTurn,
     images: Vec<Result<Vec<u8>, String>>,

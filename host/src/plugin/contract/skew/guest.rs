@@ -12,7 +12,7 @@ use wasmparser::{Parser, Payload, PrimitiveValType, Validator, WasmFeatures};
 use super::super::{is_line_of_current, split_interface};
 use super::{ContractInterface, Interfaces, NamedType};
 
-/// Interfaces of the contract in a component.
+/// Interfaces of the contract that a component imports or exports.
 pub(super) struct GuestInterfaces {
     pub(super) interfaces: Interfaces,
     /// Full name of each interface, as the component spells it.

@@ -1,11 +1,11 @@
-//! Compares the types that a component was built with against the contract of this host, and names
-//! the differences.
+//! Compares the types that a component was built with to the contract of this host, and reports the
+//! differences.
 //!
 //! A component names a contract version in its interfaces. If it was built with an edited copy of
-//! the contract, or with an SDK between two versions, the names match but the types do not, and the
-//! engine reports only "3 fields, found 4 fields" without naming the type. The comparison runs only
-//! for components that failed to link or were just built, because it parses both sides again. Start
-//! from [`find`].
+//! the contract, or with an SDK from between two versions, the names match but the types do not,
+//! and the engine reports only "3 fields, found 4 fields" without naming the type. The comparison
+//! runs only for components that failed to link or were just built, because it parses both sides
+//! again. Start from [`find`].
 
 mod guest;
 mod own;
@@ -20,7 +20,7 @@ use crate::plugin::Error;
 struct NamedType {
     /// Kind of the type: `record`, `variant`, `enum`, `flags`, or `type` for any other.
     kind: &'static str,
-    /// Names of its fields or cases, in order.
+    /// Names of the type's fields or cases, in order.
     parts: Vec<String>,
     /// Complete type with everything nested spelled out; equal texts mean equal types on both
     /// sides.
@@ -47,7 +47,7 @@ pub fn find(component: &[u8]) -> Option<Error> {
     let (name, difference) = theirs.interfaces.iter().find_map(|(name, interface)| {
         Some((name, differing_function(interface, ours.get(name)?)?))
     })?;
-    // Naming the differing type says more than naming the function.
+    // An error about the differing type is more helpful than one about a function that uses it.
     let part = differing_type(&theirs.interfaces, &ours);
     let stamp = stamp::read_stamp(component).ok().flatten();
     let theirs_built = theirs.names.get(name).cloned().unwrap_or_default();

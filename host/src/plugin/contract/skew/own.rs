@@ -1,12 +1,12 @@
-//! Reads the contract's types out of the WIT files that the program carries.
+//! Reads the contract's types out of the WIT files embedded in the program.
 
 use wit_parser::{Handle, Resolve, SourceMap, Type, TypeDefKind};
 
 use super::super::contract_files;
 use super::{ContractInterface, Interfaces, NamedType};
 
-/// Parses the contract that this program carries. Empty if parsing fails; a test ensures that it
-/// does not.
+/// Parses the embedded contract. Returns no interfaces if parsing fails; a test ensures that it
+/// does not fail.
 pub(super) fn read_own() -> Interfaces {
     let mut map = SourceMap::default();
     for (name, text) in contract_files() {
@@ -80,7 +80,7 @@ fn optional_text(resolve: &Resolve, ty: Option<&Type>) -> String {
     ty.map_or_else(|| "_".to_owned(), |ty| type_text(resolve, ty))
 }
 
-/// Returns the same text as the one built for a component's type.
+/// Returns the text of a type in the format that `guest` uses for the types of a component.
 fn type_text(resolve: &Resolve, ty: &Type) -> String {
     let id = match ty {
         Type::Id(id) => *id,

@@ -573,7 +573,7 @@ pub(super) const CARRIERS: &[CarrierProgram] = &[
     },
 ];
 
-/// Short options of git that are commands, or settings that can contain one.
+/// Returns git's short options that take a command, a setting with a command, or an output file.
 pub(super) fn git_letters(verb: Option<&str>) -> &'static str {
     match verb {
         None => "c",

@@ -1,4 +1,5 @@
-//! Records of running commands: what is judged of a command that was interrupted, and what is left alone.
+//! Records of running commands: which files of an interrupted command are judged, and which are
+//! left alone.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Moments in which a question takes an answer: once it could be read, and what it is about is or
-//! was on the screen.
+//! Tests when a question accepts an answer: after it could be read, and, unless the answer is a no,
+//! after the complete question was on the screen.
 
 use serde_json::json;
 use tokio::sync::oneshot::{self, Receiver};
@@ -18,7 +18,7 @@ fn room(columns: usize, rows: usize) -> TerminalRoom {
     }
 }
 
-/// A question, open but not drawn, and the way of its answer.
+/// Returns a question that is open but not drawn yet, and the receiver of its answer.
 fn open(question: AskedQuestion) -> (OpenQuestion, Receiver<AskedAnswer>) {
     let (answer, answered) = oneshot::channel();
     (
@@ -27,7 +27,7 @@ fn open(question: AskedQuestion) -> (OpenQuestion, Receiver<AskedAnswer>) {
     )
 }
 
-/// A question about a file of this many lines.
+/// Returns a question about a call that writes a file with this many lines.
 fn call(n_lines: usize) -> (OpenQuestion, Receiver<AskedAnswer>) {
     let spec = ToolSpec::bare_spec("write_file", EffectClass::Write);
     let arguments = json!({ "path": "docs/a.txt", "content": "line\n".repeat(n_lines) });
@@ -45,7 +45,7 @@ fn person(kind: QuestionKind, text: &str) -> (OpenQuestion, Receiver<AskedAnswer
     }))
 }
 
-/// Draws it until it can be answered.
+/// Draws the question and lets the wait pass, so that keys are accepted.
 fn opened(mut open: OpenQuestion) -> OpenQuestion {
     let now = Instant::now();
     open.note_drawn(now);
@@ -67,7 +67,7 @@ fn keys_that_were_typed_before_it_could_be_read_do_not_answer_it() {
     assert_eq!(open.opens(), Some(begin + QUIET));
     let rows = open.render_rows(room);
     assert!(!shown(&open, room).contains("[y]es"));
-    // One that comes too early begins the wait anew.
+    // A key that comes too early restarts the wait.
     assert!(!open.takes_key(begin + QUIET / 2));
     open.draws_at(begin + QUIET);
     assert!(!shown(&open, room).contains("[y]es"));
@@ -89,7 +89,7 @@ fn only_a_no_counts_until_all_of_what_is_asked_was_on_the_screen() {
         assert!(is_fitting || n_rows < 5, "{n_rows}:\n{text}");
         assert_eq!(open.answer_line("y", room, |_| {}), LineEffect::Invalid);
         assert_eq!(open.answer_line("a", room, |_| {}), LineEffect::Invalid);
-        // A look at its first page is none at the rest.
+        // Viewing the first page does not count as reading the rest.
         assert_eq!(open.answer_line("v", room, |_| {}), LineEffect::NotYet);
         assert_eq!(open.answer_line("q", room, |_| {}), LineEffect::NotYet);
         assert_eq!(open.answer_line("y", room, |_| {}), LineEffect::Invalid);
@@ -144,7 +144,7 @@ fn v_answers_a_question_for_text_that_is_on_the_screen_whole() {
     assert_eq!(answer, AskedAnswer::Person(Some(v)));
     let (open, mut answered) = person(text(), &"long ".repeat(200));
     let mut open = opened(open);
-    // Not even that was read.
+    // Even a free text is no answer until the complete question was read.
     assert_eq!(
         open.answer_line("a text", room, |_| {}),
         LineEffect::Invalid

@@ -1,4 +1,4 @@
-//! Keys and typed texts of a chat in a session that others run.
+//! Handles keys and typed texts of a chat in a session whose turns another program runs.
 
 use tokio::time::Instant;
 
@@ -50,7 +50,7 @@ impl AttachedChat {
             (KeyCode::Esc, ..) => {
                 self.stop_turn();
             }
-            // An Enter for a question that has just closed sends nothing.
+            // Ignore an Enter that was meant for a question that has just closed.
             (KeyCode::Enter, false, false, false) if self.is_late_answer() => {}
             (KeyCode::Enter, false, false, false) => self.enter_line(false),
             (KeyCode::Tab, false, false, _) => self.enter_line(true),
@@ -109,7 +109,7 @@ impl AttachedChat {
             return;
         };
         let kept = question.kept_rows(room.size);
-        // The holder passes the reason of a no on to the model.
+        // Do not steer: the holder of the session passes the reason of a no to the model.
         match question.answer_line(&line, room, |_| {}) {
             LineEffect::NotYet => self.answer.clear_text(),
             LineEffect::Invalid => self.answer.discard_text(),
@@ -123,7 +123,7 @@ impl AttachedChat {
         }
     }
 
-    /// Esc and Ctrl-D: answers with no, and ends the turn that asks.
+    /// Handles Esc and Ctrl-D in a question: answers with no, and ends the turn that asks.
     fn decline_question(&mut self) {
         let size = self.screen.size();
         let Some(question) = self.question.take() else {
@@ -137,7 +137,7 @@ impl AttachedChat {
         self.close_question();
     }
 
-    /// Closes the question. An unfinished answer goes into the editor.
+    /// Closes the question. Moves an unfinished answer into the editor.
     pub(super) fn close_question(&mut self) {
         self.question = None;
         self.closed = Some(Instant::now());
@@ -188,7 +188,7 @@ impl AttachedChat {
         self.editor.clear_text();
     }
 
-    /// Ctrl-C: ends the turn, clears the line, or leaves.
+    /// Handles Ctrl-C: ends the turn, clears the line, or leaves.
     fn interrupt_or_leave(&mut self) {
         if self.is_running && self.is_held && !self.is_interrupted {
             self.stop_turn();

@@ -1,8 +1,9 @@
-//! The chat in a session of a cluster, whichever program runs its turns: `rind chat --nats`.
+//! Runs the chat in a session of a cluster, whose turns another program runs: `rind chat --nats`.
 //!
-//! Owns the screen of such a chat, which is made of the parts of the chat at a terminal. `news` takes
-//! what the holder of the session tells, `keys` what the person types. It has no session, no plugins
-//! and no tools: it asks the holder, and a text that no worker takes now waits in the queue. Start from [`run_attached`].
+//! Owns the screen of such a chat, which is built from the parts of the chat at a terminal. `news`
+//! handles events from the holder of the session, `keys` handles keys and typed texts. The chat has
+//! no session, no plugins and no tools of its own: it sends requests to the holder, and a text that
+//! no worker takes yet waits in the queue. Start from [`run_attached`].
 
 mod keys;
 mod news;
@@ -39,52 +40,57 @@ use super::view::ChatView;
 use news::AttachedDone;
 use rind_lib::tool::live::LiveOutputs;
 
-/// Interval at which the seconds of a wait are counted.
+/// Interval at which the elapsed seconds of a wait are redrawn.
 const TICK: Duration = Duration::from_millis(250);
 
-/// News that are read ahead. The holder never waits: a chat that is slower misses events.
+/// Maximum number of news that are received but not handled yet. The holder never waits: a chat
+/// that is slower misses events.
 const MAX_AHEAD: usize = 1024;
 
-/// Most messages of the conversation before that are shown.
+/// Maximum number of messages of the earlier conversation that are shown.
 const MAX_EARLIER: usize = 12;
 
-/// A text that was sent and that no turn has taken yet.
+/// Text that was sent but that no turn has taken yet.
 struct WaitingText {
-    /// Id of the input, or of the text for the running turn.
+    /// Id of the input, or of the text that steers the running turn.
     id: String,
     text: String,
-    /// Number in the running turn, if it is for that.
+    /// Number of the text in the running turn that it steers, 0 until the holder reports it; `None`
+    /// for an input of the session.
     steers: Option<u64>,
 }
 
-/// The chat in a session that others run.
+/// Chat in a session whose turns another program runs.
 struct AttachedChat {
     tty: RawTerminal,
     screen: ChatScreen,
     view: ChatView,
     editor: LineEditor,
-    /// The line that answers a question.
+    /// Editor of the answer to the open question.
     answer: LineEditor,
     history: ChatHistory,
     session: AttachedSession,
     /// Questions that wait until the person stops typing.
     asked: VecDeque<TerminalQuestion>,
     question: Option<OpenQuestion>,
-    /// Questions that are asked here, by their ids; the token withdraws one.
+    /// Questions that this chat asks or has queued, by id. Cancelling the token withdraws the
+    /// question.
     open: HashMap<String, CancellationToken>,
-    /// Time at which the last question went away.
+    /// Time at which the last question was closed.
     closed: Option<Instant>,
     last_key: Instant,
     waiting: Vec<WaitingText>,
     /// Whether a program holds the session.
     is_held: bool,
-    /// Whether no event of the holder was told yet.
+    /// Whether the next event is the first one of the current holder.
     is_new_log: bool,
-    /// Whether a turn has begun and its end was not told.
+    /// Whether a turn has begun whose end was not reported yet.
     is_running: bool,
-    /// Whether the events are of a turn that the conversation before has.
+    /// Whether the current events belong to a turn that was already shown with the earlier
+    /// conversation.
     is_past: bool,
-    /// Id of the input that was shown last: a turn that another worker continues has it again.
+    /// Id of the input that was shown last. It is not shown again when another worker continues its
+    /// turn.
     shown_input: Option<String>,
     is_interrupted: bool,
     quitting: Option<Instant>,
@@ -98,7 +104,7 @@ struct AttachedChat {
     leaving: Option<ExitStatus>,
 }
 
-/// Chats in a session of a cluster until the person leaves it, which changes nothing in the session.
+/// Runs the chat until the person leaves it. Leaving changes nothing in the session.
 pub(in super::super) async fn run_attached(
     session: AttachedSession,
     prompt: Option<String>,
@@ -204,7 +210,8 @@ impl AttachedChat {
                 }
                 Some(news) = self.news.recv() => {
                     self.take_news(news);
-                    // Draw events that arrived meanwhile at once.
+                    // Handle the events that have already arrived too, so that they are drawn at
+                    // once.
                     while let Ok(news) = self.news.try_recv() {
                         self.take_news(news);
                     }
@@ -244,7 +251,7 @@ impl AttachedChat {
 
     fn draw_screen(&mut self) -> anyhow::Result<()> {
         let finished = match &self.question {
-            // A question does not move while it is open.
+            // Hold back finished lines while a question is open, so that it does not move.
             Some(question) if question.is_drawn() => Vec::new(),
             _ => self.view.take_finished(),
         };
@@ -332,7 +339,7 @@ impl AttachedChat {
         }
         (self.question, self.asked) = (None, VecDeque::new());
         let finished = self.view.take_finished();
-        // The terminal may be gone.
+        // Ignore the error: the terminal may be gone.
         let _ = self.screen.end_screen(&finished);
         self.tty.leave_raw();
         drop(redirected);

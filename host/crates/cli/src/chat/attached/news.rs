@@ -1,4 +1,4 @@
-//! News of the holder of an attached session, and texts and answers on their way to it.
+//! Handles news from the holder of an attached session, and sends texts and answers to it.
 
 use http::StatusCode;
 use rind_lib::event::{Event, Stamped};
@@ -14,11 +14,12 @@ use super::super::super::cluster::{SessionNews, asked_question, remote_event};
 use super::super::super::render::{DIM, one_line, style_text, warning_text};
 use super::{AttachedChat, WaitingText};
 
-/// End of a request to the holder or the queue.
+/// Result of a request to the holder or to the queue.
 pub(super) enum AttachedDone {
-    /// An input was stored, or not.
+    /// Whether the input with this id was stored.
     Sent(String, Result<(), String>),
-    /// A text was passed to the running turn, which gave it a number; without one, no turn runs.
+    /// Result of passing the text with this id to the running turn: its number in the turn, or
+    /// `None` if no turn runs.
     Steered(String, Result<Option<u64>, String>),
     Answered(Box<OpenQuestion>, Result<StatusCode, String>),
     Interrupted(Result<bool, String>),
@@ -37,7 +38,7 @@ impl AttachedChat {
             }
             SessionNews::Event(event) => {
                 let is_first = std::mem::take(&mut self.is_new_log);
-                // The log of another holder begins with a gap.
+                // Skip the gap with which the log of every new holder begins.
                 if !(is_first && event["type"] == "gap") {
                     self.take_event(&event);
                 }
@@ -45,7 +46,7 @@ impl AttachedChat {
         }
     }
 
-    /// Takes back all questions: nobody takes answers to the questions of a holder that is gone.
+    /// Withdraws all questions, because a holder that is gone accepts no answers.
     fn withdraw_questions(&mut self) {
         for (_, withdraw) in self.open.drain() {
             withdraw.cancel();
@@ -119,13 +120,17 @@ impl AttachedChat {
         self.view.take_event(told);
     }
 
-    /// Forgets texts for the running turn that a message has.
+    /// Removes the waiting texts for the running turn that occur in a message: the turn has taken
+    /// them.
     fn forget_taken(&mut self, text: &str) {
-        let is_taken = |own: &WaitingText| own.steers.is_some() && text.contains(own.text.trim());
+        let lines = format!("\n{text}\n");
+        let is_taken = |own: &WaitingText| {
+            own.steers.is_some() && lines.contains(&format!("\n{}\n", own.text.trim()))
+        };
         self.waiting.retain(|own| !is_taken(own));
     }
 
-    /// Shows a text that an interrupted turn did not take.
+    /// Removes a text that an interrupted turn did not take, and shows it.
     fn take_back(&mut self, number: Option<u64>) {
         let is_it = |own: &WaitingText| own.steers.is_some() && own.steers == number;
         if let Some(at) = self.waiting.iter().position(is_it) {
@@ -139,7 +144,7 @@ impl AttachedChat {
         self.view.say_line(warning_text(&words));
     }
 
-    /// Puts a question to the person, unless it is asked here already.
+    /// Asks the person a question, unless this chat already asks it.
     fn ask_here(&mut self, question: OpenQuestion) {
         if self.open.contains_key(&question.id) {
             return;
@@ -199,7 +204,7 @@ impl AttachedChat {
         });
     }
 
-    /// Interrupts the turn. Returns whether one runs that was not already interrupted.
+    /// Interrupts the turn. Returns false if no turn runs or if the turn was already interrupted.
     pub(super) fn stop_turn(&mut self) -> bool {
         if !self.is_running || !self.is_held || self.is_interrupted {
             return false;
@@ -255,7 +260,7 @@ impl AttachedChat {
         Some(self.waiting.remove(at).text)
     }
 
-    /// Reports what became of an answer, and asks again if the holder did not accept it.
+    /// Reports an answer that the holder did not accept, and asks again.
     fn note_answered(&mut self, question: OpenQuestion, told: Result<StatusCode, String>) {
         let why = match told {
             Ok(status) if status.is_success() => return,
@@ -267,7 +272,7 @@ impl AttachedChat {
         };
         let words = format!("the answer was not accepted: {why}");
         self.view.say_line(warning_text(&words));
-        // A holder that is gone asks nothing any more.
+        // Do not ask again if the question was withdrawn, for example because the holder is gone.
         if self.open.remove(&question.id).is_some() {
             self.ask_here(question);
         }

@@ -1,4 +1,5 @@
-//! The files of a set of plugins on this machine: fetched once, and compared with the set at each load.
+//! Fetches the files of a set of plugins to this machine, once, and compares them with the set at
+//! each load.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,10 +12,10 @@ use rind_nats::{PluginSets, SetPlugin, SignedSet, file_names};
 use rind_operator::plugin_set::{GivenPlugin, GivenSet};
 use rind_package::place::stage_files;
 
-/// Fetches the files that are not in `folder` yet, and returns the set as it can be loaded. Blocks.
+/// Fetches the files that are not in `folder` yet, and returns the set ready to load. Blocks.
 ///
 /// # Errors
-/// A file is missing or another, or cannot be written.
+/// A file is missing or does not match its hash, or cannot be written.
 pub(super) fn fetch_set(
     sets: &PluginSets,
     set: &SignedSet,
@@ -34,7 +35,8 @@ fn fetch_plugin(
     plugin: &SetPlugin,
     folder: &Path,
 ) -> anyhow::Result<GivenPlugin> {
-    // The folder is named by what is in it: equal plugins of several sets are fetched and compiled once.
+    // The folder is named by a hash of its contents, so a plugin that several sets share is fetched
+    // and compiled once.
     let name = SessionBlobs::bytes_id(&serde_json::to_vec(&plugin.files)?);
     let place = folder.join(&name);
     let files = match read_checked(&place, plugin) {
@@ -58,8 +60,8 @@ fn fetch_plugin(
     })
 }
 
-/// Reads the folder of a plugin, which must have exactly the files of the set. The plugin is loaded from
-/// the bytes that are read here.
+/// Reads the folder of a plugin, which must have exactly the files of the set. The plugin is loaded
+/// from these bytes, so that later changes on disk have no effect.
 fn read_checked(place: &Path, plugin: &SetPlugin) -> anyhow::Result<HeldFolder> {
     let held = HeldFolder::read(place)?;
     let files = held.clone().into_files();

@@ -1,4 +1,4 @@
-//! The file with the key that signs sets of plugins.
+//! Reads and creates the file with the key that signs sets of plugins.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -9,13 +9,13 @@ use anyhow::{Context, bail};
 use rind_lib::disk::read_if_present;
 use rind_nats::PluginSetKey;
 
-/// Largest file of a key, in bytes.
+/// Maximum size of a key file, in bytes.
 const MAX_BYTES: u64 = 4 << 10;
 
 /// Mode bits that give access to the group and to others.
 const OF_OTHERS: u32 = 0o077;
 
-/// Reads a key. Others must not be able to read its file.
+/// Reads a key. Fails if the group or others have access to the file.
 pub(super) fn read_key(path: &Path) -> anyhow::Result<PluginSetKey> {
     let shown = path.display();
     let text = read_if_present(path, MAX_BYTES).with_context(|| format!("cannot read {shown}"))?;
@@ -31,7 +31,7 @@ pub(super) fn read_key(path: &Path) -> anyhow::Result<PluginSetKey> {
     PluginSetKey::from_seed(&text).with_context(|| format!("read the key {shown}"))
 }
 
-/// Reads a key, or makes a new one if there is no file. The second value says whether it was made.
+/// Reads a key, or creates one if there is no file. Returns the key and whether it is new.
 pub(super) fn read_or_make(path: &Path) -> anyhow::Result<(PluginSetKey, bool)> {
     if path.symlink_metadata().is_ok() {
         return Ok((read_key(path)?, false));

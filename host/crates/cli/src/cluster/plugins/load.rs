@@ -1,4 +1,4 @@
-//! Loads the set of plugins that holds for a worker, and the next one when it has changed.
+//! Loads the set of plugins that is in force for a worker, and each later set that replaces it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use super::super::hosts::{LoadedHost, TurnHosts};
 use super::fetch::fetch_set;
 use super::seen::note_set;
 
-/// Folder for files of sets, in the folder of data.
+/// Folder for the files of sets, in the data folder.
 const FOLDER: &str = "plugin-sets";
 
-/// Time without an answer about sets after which no turn begins: a set that revokes the one that this
-/// worker has might have been published meanwhile.
+/// Time without an answer from the servers after which no turn begins, because a set that revokes
+/// this worker's set might have been published meanwhile.
 const MAX_UNANSWERED: Duration = Duration::from_secs(60);
 
-/// All that a worker needs to load sets.
+/// Loads sets for a worker.
 pub(in super::super) struct SetLoader {
     sessions: NatsSessions,
     sets: PluginSets,
@@ -30,20 +30,20 @@ pub(in super::super) struct SetLoader {
     settings: RunSettings,
     ask: Option<u64>,
     folder: PathBuf,
-    /// Host with the plugins of this machine, for a worker without keys.
+    /// Host with the plugins of this machine, for a worker without a key.
     local: Option<Arc<LoadedHost>>,
 }
 
-/// Reason why there is no set to run turns with.
+/// Reason why there is no set with which to run turns.
 enum LoadFailure {
-    /// The servers did not answer: what holds is not known to have changed.
+    /// The servers did not answer, so the set in force may or may not have changed.
     Unanswered(NatsError),
-    /// No turn may begin.
+    /// No turn may begin, for example because the set cannot be verified or loaded.
     Refused(anyhow::Error),
 }
 
 impl SetLoader {
-    /// Creates the loader for workers of a class, which take sets that one of these keys signed.
+    /// Creates the loader for workers of a class. It accepts only sets that one of `keys` signed.
     pub(in super::super) fn new(
         sessions: &NatsSessions,
         class: &str,
@@ -63,8 +63,8 @@ impl SetLoader {
         }
     }
 
-    /// Lets turns use the plugins of this machine, as long as no set is published: a worker without a key
-    /// would run turns without the guards of the set.
+    /// Lets turns use the plugins of this machine as long as no set is published. Once one is, a
+    /// worker without its key would run turns without the guards of the set.
     #[must_use]
     pub(in super::super) fn without_key(mut self, local: LoadedHost) -> Self {
         self.local = Some(Arc::new(local));
@@ -86,8 +86,8 @@ impl SetLoader {
         }
     }
 
-    /// Returns the host of the set that holds; the last one if it is the same set. Before it loads a set
-    /// that revokes the last one, it lets no further turn begin with that.
+    /// Returns the host of the set in force; `last` if it has that set. Before loading a set that
+    /// revokes that of `last`, it stops new turns from beginning.
     async fn look(
         &self,
         last: Option<&Arc<LoadedHost>>,
@@ -129,8 +129,8 @@ impl SetLoader {
         loaded.map(Arc::new).map_err(LoadFailure::Refused)
     }
 
-    /// Returns the host of an earlier set for a turn that began with it. `None` if the set is no longer in
-    /// the bucket, was revoked, or cannot be loaded.
+    /// Returns the host of an earlier set, to continue a turn that began with it. `None` if the set
+    /// is no longer in the bucket, was revoked, or cannot be loaded.
     pub(in super::super) async fn earlier(
         &self,
         digest: &str,
@@ -163,7 +163,7 @@ impl SetLoader {
         }
     }
 
-    /// Notes the number of a set, before it is loaded: an older one is refused from now on.
+    /// Records the number of a set before it is loaded, so that older sets are refused from now on.
     async fn note(&self, set: &SignedSet) -> anyhow::Result<()> {
         let path = self
             .folder
@@ -185,7 +185,7 @@ impl SetLoader {
     }
 }
 
-/// Keeps the hosts of a worker at the set that holds. Never ends.
+/// Keeps the current host of a worker at the set in force. Never returns.
 pub(in super::super) async fn follow_sets(loader: Arc<SetLoader>, hosts: Arc<TurnHosts>) {
     let mut last: Option<Arc<LoadedHost>> = None;
     let mut changes = None;
@@ -228,7 +228,7 @@ pub(in super::super) async fn follow_sets(loader: Arc<SetLoader>, hosts: Arc<Tur
                 text
             }
         };
-        // Once for each state, not for each look.
+        // Print once for each state, not for each check.
         if text != told {
             render::print_note(&text);
             told = text;

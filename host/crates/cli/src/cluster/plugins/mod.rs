@@ -1,9 +1,9 @@
-//! `rind cluster plugins`: sets of plugins that all workers of a tenant or a class run, and how a worker
-//! takes them.
+//! `rind cluster plugins`: publishes sets of plugins for all workers of a tenant or a class, and
+//! loads them on workers.
 //!
-//! `rind_nats` stores and verifies the signed record, `rind_operator` loads plugins with exactly what a
-//! set grants; here the files are fetched and the two are put together. Start from [`SetLoader`] and
-//! [`PluginsCommand`].
+//! `rind_nats` stores and verifies the signed record, and `rind_operator` loads plugins with
+//! exactly the permissions of a set; this module fetches the files and connects the two. Start from
+//! [`SetLoader`] and [`PluginsCommand`].
 
 mod fetch;
 mod key;
@@ -25,20 +25,20 @@ use publish::{PublishSetArgs, record_text};
 pub(crate) enum PluginsCommand {
     /// Make a key that signs sets of plugins, in a file that only you can read, and show its public key
     Key {
-        /// File of the key; the public key of one that is there is shown
+        /// File of the key; if it exists, only its public key is shown
         file: PathBuf,
     },
     /// Sign the plugins that run here, with their grants, settings and rules that deny, and publish them to
     /// the workers
     Publish(Box<PublishSetArgs>),
-    /// Show the set of plugins that holds for a class
+    /// Show the set of plugins that is in force for a class
     Show {
         #[command(flatten)]
         nats: NatsArgs,
         /// Class of workers
         #[arg(long, value_name = "NAME", default_value = "default")]
         class: String,
-        /// Public key that must have signed it; may be named several times
+        /// Public key that must have signed the set; may be repeated
         #[arg(long, value_name = "KEY", required = true)]
         plugins_key: Vec<String>,
         /// Print JSON
@@ -84,7 +84,7 @@ impl PluginsCommand {
     }
 }
 
-/// Checks that texts are public keys of sets.
+/// Checks that each text is a public key for sets of plugins.
 pub(super) fn check_keys(keys: &[String]) -> anyhow::Result<()> {
     Ok(keys.iter().try_for_each(|key| check_public_key(key))?)
 }

@@ -1,4 +1,5 @@
-//! `rind cluster plugins publish`: the plugins of this machine as a signed set for all workers.
+//! `rind cluster plugins publish`: publishes the plugins of this machine as a signed set for all
+//! workers.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -27,32 +28,32 @@ pub(crate) struct PublishSetArgs {
     nats: NatsArgs,
     #[command(flatten)]
     plugins: PluginArgs,
-    /// File with the seed of the key, which `rind cluster plugins key` makes
+    /// File with the seed of the key, made by `rind cluster plugins key`
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Class of workers that it is for; without it, all classes that have no set of their own
+    /// Class of workers that the set is for; by default all classes without a set of their own
     #[arg(long, value_name = "NAME")]
     class: Option<String>,
-    /// Number of the set, which must be greater than all before; one more than the last one by default
+    /// Number of the set, greater than all earlier ones; one more than the last one by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     number: Option<u64>,
-    /// Let no turn use an earlier set any more, not even one that began with it
+    /// Let no turn use an earlier set any more, not even to continue
     #[arg(long)]
     revoke: bool,
-    /// Publish without a question
+    /// Publish without asking
     #[arg(long)]
     yes: bool,
-    /// Plugins of the set; all that run here and do not come with Rind if none is named
+    /// Plugins of the set; by default all that run here and are not built into Rind
     #[arg(value_name = "PLUGIN")]
     names: Vec<String>,
 }
 
-/// A set to publish, with the contents of its files by hash.
+/// A set to publish. `contents` has the bytes of its files by hash.
 struct SetDraft {
     plugins: Vec<SetPlugin>,
     contents: BTreeMap<String, Vec<u8>>,
     settings: String,
-    /// Number of rules of this machine that a set cannot have.
+    /// Number of tool rules of this machine that are left out, because a set can only deny.
     n_other_rules: usize,
 }
 
@@ -76,7 +77,8 @@ impl PublishSetArgs {
         record.oldest = match (&place.last, self.revoke) {
             (None, false) => 0,
             (Some(Ok(last)), false) => last.record.oldest,
-            // Revocations of a record of another key are unknown, so nothing before it is used again.
+            // A record of another key cannot be verified, nor can what it revokes, so revoke all
+            // sets before this one.
             (Some(Err(_)), _) | (_, true) => number,
         };
         render::answer_line(record_text(&record));
@@ -103,7 +105,7 @@ impl PublishSetArgs {
         Ok(())
     }
 
-    /// Collects plugins, files, permissions and settings as they hold on this machine.
+    /// Collects the plugins, files, permissions and settings that are in force on this machine.
     async fn draft(&self) -> anyhow::Result<SetDraft> {
         let load = plugin::load_of(&self.plugins).await?;
         let loaded = load.load().await.context("load plugins")?;
@@ -160,7 +162,8 @@ impl PublishSetArgs {
     }
 }
 
-/// Checks that no wanted plugin is missing because it fails or waits: workers would run without it.
+/// Checks that no wanted plugin is missing because it failed to load or has permissions pending:
+/// workers would run without it.
 fn check_all_run(loaded: &PluginSet, is_wanted: impl Fn(&str) -> bool) -> anyhow::Result<()> {
     let missing = loaded.left_out.iter().find(|left| {
         left.found.trust != Trust::Managed
@@ -178,7 +181,8 @@ fn check_all_run(loaded: &PluginSet, is_wanted: impl Fn(&str) -> bool) -> anyhow
     }
 }
 
-/// Checks that the files are those that the operator approved, if they are held since then.
+/// Checks that the files on disk are still those that were loaded. This can be checked only for a
+/// plugin that was loaded from a copy in memory, as one of a trusted project is.
 fn check_unchanged(own: &LoadedPlugin, read: &PluginContents) -> anyhow::Result<()> {
     let Some(held) = own.held.as_ref().filter(|held| held.covers(&own.folder)) else {
         return Ok(());

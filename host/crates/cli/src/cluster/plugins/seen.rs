@@ -1,5 +1,5 @@
-//! Numbers of the sets of plugins that this machine has seen. Servers that show an older set, or none
-//! where there was one, are not believed.
+//! Remembers the numbers of the sets of plugins that this machine has seen, so that servers cannot
+//! roll back to an older set, or to none for the class.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,10 +9,10 @@ use rind_lib::disk::{lock_beside, read_if_present, replace_private_synced};
 use rind_nats::SignedSet;
 use serde::{Deserialize, Serialize};
 
-/// Largest file, in bytes: thousands of classes fit.
+/// Maximum size of the file, in bytes: enough for thousands of classes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Sets that were seen, by what they are for.
+/// Last set that was seen for each scope: `tenant`, or `class` and a name.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SeenSets {
@@ -26,11 +26,11 @@ struct SeenSet {
     digest: String,
 }
 
-/// Notes a set whose signature was verified, as the one that holds for workers of a class.
+/// Records a set whose signature was verified, as the set in force for workers of a class.
 ///
 /// # Errors
-/// A newer one was seen before, another one with this number, or one of the class where this is that of
-/// the tenant; or the file cannot be read or written.
+/// A newer set was seen before, or a different one with this number; or `set` is for the whole
+/// tenant although one for the class was seen; or the file cannot be read or written.
 pub(super) fn note_set(path: &Path, class: &str, set: &SignedSet) -> anyhow::Result<()> {
     let shown = path.display();
     let _lock = lock_beside(path, || {}).with_context(|| format!("cannot write {shown}"))?;

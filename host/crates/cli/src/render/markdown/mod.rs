@@ -1,8 +1,8 @@
-//! Markdown of models as rows of a terminal.
+//! Renders Markdown that models write as rows of a terminal.
 //!
-//! Every piece of text goes through one function that escapes it after parsing, because an entity
-//! such as `&#27;` becomes a control character only then. It must not know about streaming:
-//! `stream` passes complete blocks, or lines of one block of code. Start from [`render_rows`].
+//! All text is escaped by one function after parsing, because an entity such as `&#27;` becomes a
+//! control character only then. Must not know about streaming: `stream` passes complete blocks, or
+//! lines of one code block. Start from [`render_rows`].
 
 mod table;
 mod words;
@@ -19,15 +19,16 @@ use words::{StyledText, words_in_rows};
 
 const CODE: Style = AnsiColor::Cyan.on_default();
 
-/// Minimum width of text after marks and indentation.
+/// Minimum width of text, in columns, after marks and indentation.
 const MIN_COLUMNS: usize = 8;
 
 const CODE_INDENT: &str = "  ";
 
-/// Further indentation of a row that a line of code continues in.
+/// Additional indentation of the rows in which a long line of code continues.
 const CODE_HANG: &str = "  ";
 
-/// Renders Markdown in rows of at most so many columns; only code is not broken.
+/// Renders Markdown in rows of at most `columns` columns, but at least [`MIN_COLUMNS`] after the
+/// indentation.
 pub(in super::super) fn render_rows(source: &str, columns: usize) -> Vec<String> {
     let mut page = MarkdownPage {
         columns,
@@ -37,7 +38,7 @@ pub(in super::super) fn render_rows(source: &str, columns: usize) -> Vec<String>
     page.rows
 }
 
-/// Renders Markdown without the colors of code, which take longer than all else.
+/// Renders Markdown without coloring code, which takes longer than everything else.
 pub(super) fn render_plainly(source: &str, columns: usize) -> Vec<String> {
     let mut page = MarkdownPage {
         columns,
@@ -48,8 +49,8 @@ pub(super) fn render_plainly(source: &str, columns: usize) -> Vec<String> {
     page.rows
 }
 
-/// Renders a part of one block of code, whose colors go on from its part before; `open` is the state
-/// between the two.
+/// Renders a part of one code block. `open` is the highlighter after the previous part, and is
+/// replaced by the one after this part.
 pub(super) fn render_code(
     source: &str,
     columns: usize,
@@ -67,9 +68,9 @@ pub(super) fn render_code(
 
 #[derive(Default)]
 struct MarkdownIndent {
-    /// Mark before the next row, once.
+    /// Mark in front of the first row of the block, taken when the row is added.
     mark: Option<String>,
-    /// Text before the others.
+    /// Text in front of all further rows.
     rest: String,
 }
 
@@ -78,21 +79,21 @@ struct MarkdownPage {
     columns: usize,
     rows: Vec<String>,
     indents: Vec<MarkdownIndent>,
-    /// Numbers of the open lists; `None` is a list of bullets.
+    /// Next number of each open list; `None` for a bulleted list.
     lists: Vec<Option<u64>>,
     styles: Vec<Style>,
     line: Vec<StyledText>,
-    /// Language of the open block of code.
+    /// Language of the open code block; `None` outside of code.
     code: Option<String>,
-    /// Colors of the block of code that is open, or was last.
+    /// Highlighter of the open code block, or of the last one.
     colors: Option<CodeHighlighter>,
-    /// Whether there was a block of code.
+    /// Whether a code block has begun in this source.
     has_code: bool,
-    /// Whether code has no colors.
+    /// Whether code is not colored.
     is_plain: bool,
     link: String,
     table: Option<MarkdownTable>,
-    /// Whether a blank row comes before the next block.
+    /// Whether to add a blank row before the next block.
     is_apart: bool,
 }
 
@@ -114,7 +115,7 @@ impl MarkdownPage {
                 Some(language) => self.code_rows(&language, &text),
                 None => self.add_text(self.style(), &text),
             },
-            // Keep the backticks, so that code is recognizable without color.
+            // Keep the backticks, so that code is recognizable without colors.
             Event::Code(text) => self.add_text(CODE, &format!("`{text}`")),
             Event::Html(text) | Event::InlineHtml(text) => self.add_text(DIM, &text),
             Event::SoftBreak => self.add_text(self.style(), " "),
@@ -152,7 +153,7 @@ impl MarkdownPage {
                     CodeBlockKind::Fenced(language) => language.to_string(),
                     CodeBlockKind::Indented => String::new(),
                 };
-                // The first block may go on from the part before.
+                // The first code block of a source may continue the block of the previous part.
                 let goes_on = !std::mem::replace(&mut self.has_code, true) && self.colors.is_some();
                 if !goes_on && !self.is_plain {
                     self.colors = CodeHighlighter::of_language(&language);
@@ -229,8 +230,8 @@ impl MarkdownPage {
             TagEnd::Link | TagEnd::Image => {
                 self.styles.pop();
                 let target = std::mem::take(&mut self.link);
-                // Always show the target: link text that looks like one address must not lead to
-                // another. For the same reason only the target itself can be followed.
+                // Always show the target, because a link whose text looks like one address could
+                // lead to another. For the same reason only the target itself is clickable.
                 match self.line.last_mut() {
                     Some(last) if last.text == target => last.is_link = is_safe_link(&target),
                     _ if target.is_empty() => {}
@@ -271,7 +272,8 @@ impl MarkdownPage {
         self.indents.push(MarkdownIndent { mark, rest });
     }
 
-    /// Adds text to the line. All text passes here, so that control characters are escaped.
+    /// Adds text to the line. All text except code blocks passes here, so that control characters
+    /// are escaped.
     fn add_text(&mut self, style: Style, text: &str) {
         self.line
             .push(StyledText::new(style, printable_prose(text)));
@@ -289,7 +291,7 @@ impl MarkdownPage {
         self.is_apart = true;
     }
 
-    /// Ends the line and wraps its words into rows.
+    /// Ends the line, and wraps it into rows between words.
     fn flush_row(&mut self) {
         let line = std::mem::take(&mut self.line);
         if line.iter().all(|part| part.text.trim().is_empty()) {
@@ -300,7 +302,7 @@ impl MarkdownPage {
         }
     }
 
-    /// Returns the columns left after the indentation.
+    /// Returns the number of columns left after the indentation.
     fn room(&self) -> usize {
         let indents = self.indents.iter().map(|indent| match &indent.mark {
             Some(mark) => mark.width(),
@@ -335,7 +337,8 @@ impl MarkdownPage {
                 self.add_row(String::new());
                 continue;
             }
-            // The terminal would go on at its first column, outside of the block.
+            // Break the line here: the terminal would continue it at the first column, outside of
+            // the block.
             let room = self.room().saturating_sub(CODE_INDENT.len());
             let mut indent = CODE_INDENT.to_owned();
             for row in break_row(&styled, room, CODE_HANG.len()) {
@@ -350,8 +353,8 @@ fn heading_depth(level: HeadingLevel) -> usize {
     level as usize
 }
 
-/// Whether an address is one of the web that says where it leads: in visible ASCII, and without a
-/// name before its host, which may look like one.
+/// Whether a terminal may make the target clickable. It must be a web address in visible ASCII. A
+/// user name before the host is refused, because it may look like another host.
 fn is_safe_link(target: &str) -> bool {
     let rest = ["https://", "http://"]
         .iter()

@@ -1,7 +1,7 @@
-//! Tables within the width of a terminal.
+//! Lays out Markdown tables within the width of a terminal.
 //!
-//! Columns are as wide as their widest cell where that fits. Else the text of the widest ones is
-//! broken, and where even their words do not fit, each row becomes a list of its cells. Start from
+//! Columns are as wide as their widest cell if all of them fit. Otherwise the cells of the widest
+//! columns wrap, and if even the words do not fit, each row becomes a list of its cells. Start from
 //! [`MarkdownTable::layout_rows`].
 
 use pulldown_cmark::Alignment;
@@ -9,13 +9,14 @@ use pulldown_cmark::Alignment;
 use super::super::{BOLD, DIM, style_text};
 use super::words::{StyledText, line_width, widest_word, words_in_rows};
 
-/// Columns between two cells: a line with a blank on each side.
+/// Width in columns of the separator between two cells: `│` with a blank on each side.
 const BETWEEN: usize = 3;
 
-/// Widest word that a column is never narrower than; wider ones may be broken.
+/// Maximum width, in terminal columns, that a long word can force on a table column; longer words
+/// may be broken.
 const MAX_WORD: usize = 24;
 
-/// Indentation of the rows of a list after the first of a cell.
+/// Indentation of the continuation lines of a cell in the list layout.
 const HANG: &str = "  ";
 
 type Cell = Vec<StyledText>;
@@ -23,7 +24,7 @@ type Cell = Vec<StyledText>;
 #[derive(Default)]
 pub(super) struct MarkdownTable {
     alignments: Vec<Alignment>,
-    /// The head and the rows below it.
+    /// Header row, followed by the body rows.
     rows: Vec<Vec<Cell>>,
 }
 
@@ -43,7 +44,7 @@ impl MarkdownTable {
         }
     }
 
-    /// Returns its rows on a screen with room for so many columns.
+    /// Returns the lines of the table for a screen that is `room` columns wide.
     pub(super) fn layout_rows(mut self, room: usize) -> Vec<String> {
         for part in self.rows.iter_mut().take(1).flatten().flatten() {
             part.style = part.style.bold();
@@ -54,7 +55,8 @@ impl MarkdownTable {
         }
     }
 
-    /// Returns the widths of the columns; `None` if the longest words do not fit.
+    /// Returns the widths of the columns; `None` if the longest words do not fit, even broken at
+    /// [`MAX_WORD`].
     fn column_widths(&self, room: usize) -> Option<Vec<usize>> {
         let n_columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let room = room.checked_sub(BETWEEN * n_columns.saturating_sub(1))?;
@@ -78,7 +80,7 @@ impl MarkdownTable {
         };
         let n_free = room.checked_sub(widths.iter().sum())?;
         for _ in 0..n_free {
-            // The cell that misses most gets one more column.
+            // Give the column that lacks most of its wanted width one more.
             let missing = |at: &usize| wanted[*at].saturating_sub(widths[*at]);
             if let Some(at) = (0..n_columns).max_by_key(missing) {
                 widths[at] += 1;
@@ -95,7 +97,7 @@ impl MarkdownTable {
             .iter()
             .map(|row| self.row_block(row, widths))
             .collect();
-        // If a row has several lines, lines are drawn between the rows.
+        // Draw separators between the rows if any body row has several lines.
         let is_high = blocks.iter().skip(1).any(|block| block.len() > 1);
         let mut rows = Vec::new();
         for (n, block) in blocks.into_iter().enumerate() {
@@ -110,7 +112,7 @@ impl MarkdownTable {
         rows
     }
 
-    /// Lines of one row of the table.
+    /// Returns the lines of one row of the table.
     fn row_block(&self, row: &[Cell], widths: &[usize]) -> Vec<String> {
         let cells: Vec<Vec<String>> = row
             .iter()
@@ -142,7 +144,7 @@ impl MarkdownTable {
         format!("{before}{text}{after}")
     }
 
-    /// Each row as a list of its cells with the heads of their columns, and a blank row between two.
+    /// Renders each row as a list of `header: cell` entries, with a blank line between two rows.
     fn as_list(&self, room: usize) -> Vec<String> {
         let mut rows = Vec::new();
         let heads = self.rows.first().map_or(&[][..], Vec::as_slice);

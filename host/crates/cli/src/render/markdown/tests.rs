@@ -1,4 +1,4 @@
-//! Rows of whole texts, links, and what hostile texts become.
+//! Tests of complete Markdown texts, of links, and of hostile input.
 
 use super::*;
 
@@ -88,7 +88,7 @@ fn only_an_address_that_says_where_it_leads_can_be_followed() {
     ] {
         assert_eq!(link(other), None, "{other}");
     }
-    // The words of a link stay words: the address stands behind them, whole in each of its rows.
+    // The link text stays as it is; the complete address is the hyperlink target in each row.
     let rows = render_rows("[https://bank.com](https://evil.com/a/long/path)", 20);
     let shown: Vec<String> = rows.iter().map(|row| bare_text(row)).collect();
     assert_eq!(
@@ -114,7 +114,7 @@ fn nothing_that_a_terminal_obeys_comes_through() {
             "{row:?}"
         );
     }
-    // The rows contain no foreign escape sequence, even with the styles of the program in them.
+    // The rows contain the program's own styles, but no escape sequence from the source.
     let all = render_rows(source, 60).join("\n");
     assert!(
         !all.contains("\u{1b}[2J") && !all.contains("\u{1b}]"),

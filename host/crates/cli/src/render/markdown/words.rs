@@ -1,4 +1,5 @@
-//! Styled text in rows of a terminal: words, and letters where a word is wider than a row.
+//! Breaks styled text into rows of a terminal: between words, or within a word that is wider than a
+//! row.
 //!
 //! The module must not know Markdown. Start from [`words_in_rows`].
 
@@ -8,12 +9,12 @@ use unicode_width::UnicodeWidthStr;
 
 use super::super::style_text;
 
-/// Text in one style, escaped.
+/// Text in one style, with control characters already escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StyledText {
     pub(super) style: Style,
     pub(super) text: String,
-    /// Whether it is an address that can be followed.
+    /// Whether the text is an address to link to.
     pub(super) is_link: bool,
 }
 
@@ -27,7 +28,8 @@ impl StyledText {
         }
     }
 
-    /// Returns a part of its text with its style, and with the whole address behind it if it is one.
+    /// Returns `part`, a piece of the text, in its style; if the text is an address, the piece is a
+    /// hyperlink to the complete address.
     fn show_part(&self, part: &str) -> String {
         let styled = style_text(self.style, part);
         match self.is_link && !part.is_empty() {
@@ -37,14 +39,14 @@ impl StyledText {
     }
 }
 
-/// Returns the width of a text, measured letter by letter.
+/// Returns the width of a line in terminal columns, summed over its graphemes.
 pub(super) fn line_width(line: &[StyledText]) -> usize {
     line.iter().map(|part| text_width(&part.text)).sum()
 }
 
-/// Returns the columns of the widest word.
+/// Returns the width of the widest word in terminal columns.
 pub(super) fn widest_word(line: &[StyledText]) -> usize {
-    // The next part may continue the word in another style.
+    // Join the parts first: a word may continue in the next part, in another style.
     let text: String = line.iter().map(|part| part.text.as_str()).collect();
     text.split(' ').map(text_width).max().unwrap_or(0)
 }
@@ -53,7 +55,7 @@ fn text_width(text: &str) -> usize {
     text.graphemes(true).map(UnicodeWidthStr::width).sum()
 }
 
-/// Styled text in rows, broken at blanks; a word that is wider than a row is broken anywhere.
+/// Breaks styled text into rows at blanks, and within a word that is wider than a row.
 pub(super) fn words_in_rows(line: &[StyledText], columns: usize) -> Vec<String> {
     let mut rows = TextRows {
         columns,
@@ -76,7 +78,7 @@ pub(super) fn words_in_rows(line: &[StyledText], columns: usize) -> Vec<String> 
     rows.rows
 }
 
-/// Text without blanks in it, in one or more styles, and the blanks before it.
+/// A word without blanks, in one or more styles, and the blanks before it.
 #[derive(Default)]
 struct StyledWord<'a> {
     n_blanks: usize,
@@ -109,7 +111,7 @@ fn words_of(line: &[StyledText]) -> Vec<StyledWord<'_>> {
 struct TextRows {
     columns: usize,
     rows: Vec<String>,
-    /// Columns of the last row.
+    /// Width of the last row so far, in terminal columns.
     width: usize,
 }
 
@@ -126,7 +128,7 @@ impl TextRows {
         self.width += width;
     }
 
-    /// Appends a word, over several rows if needed.
+    /// Appends a word, broken over several rows if needed.
     fn put_word(&mut self, of: &StyledText, word: &str) {
         let (mut part, mut width) = (String::new(), 0);
         for letter in word.graphemes(true) {

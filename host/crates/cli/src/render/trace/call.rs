@@ -1,4 +1,4 @@
-//! Tool calls and subagents: the parents of other lines.
+//! Traces tool calls and subagents, under which other lines are nested.
 
 use super::super::row::{LongText, TableRow};
 use super::super::steps::{self, StepsEnd};
@@ -20,7 +20,7 @@ impl Trace {
                 let (part, _) = self.begin_scope(stamped, row, &arguments, name);
                 self.calls.insert(part, call.clone());
             }
-            // Hooks may have changed the arguments of the call.
+            // Show the arguments again if hooks changed them after the call was proposed.
             Event::ToolStart { call, .. } => {
                 let (part, level) = self.place(stamped);
                 let proposed = self.calls.get(&part);
@@ -45,7 +45,7 @@ impl Trace {
         }
     }
 
-    /// Shows the beginning of a part, and opens it for its child lines.
+    /// Prints the first line of a part, and opens the part for nested lines.
     fn begin_scope(
         &mut self,
         stamped: &Stamped,
@@ -82,7 +82,7 @@ impl Trace {
                 let refused_by = refused_by.as_deref();
                 let end = StepsEnd::end_of_call(result, &text, *duration_ms, refused_by);
                 let row = TableRow::at_level(level).add_text(end.style, end.mark);
-                // Cut the reason if a hook refused: the hook's own line contains it.
+                // The reason of a refusing hook may be cut here: the hook's own line contains it.
                 let is_of_hook = refused_by.is_some_and(|who| who.starts_with("plugin "));
                 let long = if is_of_hook {
                     self.long()
@@ -91,8 +91,8 @@ impl Trace {
                 };
                 let why = self.cut(end.why);
                 match self.calls.remove(&part) {
-                    // Name a call that ended among parallel calls, so that no header line is
-                    // needed.
+                    // A parallel call may have printed lines since: repeat the name of the call in
+                    // its end line, which saves a header line.
                     Some(call) if !self.scopes.is_open(&part) => {
                         let name = format!("{} {}: ", call.name, self.show_arguments(&call));
                         let row = row.then_text(DIM, &name).add_text(end.style, &end.what);

@@ -1,4 +1,4 @@
-//! Folds consecutive hooks that reported nothing into one line.
+//! Folds consecutive hooks that had no effect into one line of the trace.
 
 use super::super::row::TableRow;
 use super::super::steps::duration_text;
@@ -6,7 +6,7 @@ use super::super::{DIM, cut_text, format_count};
 use rind_lib::event::TurnPart;
 use rind_lib::point::trace::{TraceOutcome, TraceRecord};
 
-/// Hooks that wait for their line.
+/// Consecutive hooks that are collected into one line.
 #[derive(Default)]
 pub(super) struct HookFold {
     place: Option<(TurnPart, usize)>,
@@ -17,12 +17,13 @@ pub(super) struct HookFold {
 }
 
 impl HookFold {
-    /// Whether a record needs no line of its own.
+    /// Whether a record is folded into the common line: the hook passed, or was not called.
     pub(super) fn takes_record(record: &TraceRecord) -> bool {
         matches!(record.outcome, TraceOutcome::Pass | TraceOutcome::Dropped)
     }
 
-    /// Whether the collected hooks belong to another scope.
+    /// Whether the collected hooks belong to another scope or level, so that their line must be
+    /// printed before a hook of this scope is added.
     pub(super) fn is_elsewhere(&self, scope: &TurnPart, level: usize) -> bool {
         let place = self.place.as_ref();
         place.is_some_and(|(own, at)| own != scope || *at != level)

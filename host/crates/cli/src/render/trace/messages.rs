@@ -7,7 +7,8 @@ use rind_lib::event::{Event, Stamped, TurnPart};
 use rind_lib::message::{Message, Role};
 
 impl Trace {
-    /// Shows text next to tool calls: of the main agent in full, of a subagent in one line.
+    /// Prints the text that the model writes next to tool calls: of the main agent in full, of a
+    /// subagent in one line.
     pub(super) fn trace_message(&mut self, stamped: &Stamped, message: &Message) {
         let text = message.joined_text();
         let is_said = message.role == Role::Assistant && message.tool_calls().next().is_some();

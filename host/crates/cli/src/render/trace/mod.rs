@@ -1,8 +1,8 @@
-//! A turn as a tree: steps, requests, tool calls, subagents, and below each the hooks that fired,
-//! with their effect and duration.
+//! Renders a turn as a tree: steps, requests, tool calls and subagents, and below each the hooks
+//! that ran, with their effect and duration.
 //!
-//! Lines are appended as events arrive and nothing is redrawn, so it reads the same in a pipe. Owns
-//! the parents and order of lines; it must not know the source of the events. Start from
+//! Lines are only appended as events arrive, never redrawn, so the output is the same in a pipe.
+//! Owns the nesting and the order of lines; it must not know the source of the events. Start from
 //! [`Trace::show`].
 
 mod call;
@@ -29,7 +29,7 @@ pub(super) use totals::TraceTotals;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(in super::super) enum Detail {
-    /// Hooks that did something, and no others.
+    /// Hooks that had an effect; the others are folded into common lines.
     Short,
     /// Every hook on its own line, and complete texts.
     Full,
@@ -39,28 +39,29 @@ pub(in super::super) enum Detail {
 struct Progress {
     level: usize,
     is_in_step: bool,
-    /// Whether older messages are being replaced.
+    /// Whether a compaction or archival has begun, below which further lines are nested.
     is_compacting: bool,
 }
 
 #[derive(Default)]
 pub(super) struct Trace {
     is_full: bool,
-    /// Whether the words of the main agent are shown elsewhere, as they come.
+    /// Whether the text of the main agent is also streamed to the terminal, outside of the trace.
     is_live: bool,
-    /// Whether the text of this step was shown elsewhere.
+    /// Whether text of the main agent's current step was streamed outside of the trace, so that the
+    /// trace omits it.
     is_shown: bool,
     scopes: TraceScopes,
     agents: HashMap<Arc<str>, Progress>,
-    /// Calls as they were proposed.
+    /// Running tool calls as they were proposed, before hooks changed the arguments.
     calls: HashMap<TurnPart, ToolCall>,
-    /// Starts of the requests that have no answer yet.
+    /// Start events of the requests that have no answer yet.
     requests: HashMap<TurnPart, Stamped>,
     fold: HookFold,
-    /// Accesses of hooks that still run.
+    /// Accesses to files, network or host by hooks whose record has not arrived yet.
     accesses: Vec<(TurnPart, AccessRecord)>,
-    /// The plugin of the last hook, and the part of that hook: notices of the plugin come after its
-    /// record.
+    /// Plugin of the latest hook, and the part in which that hook ran. A notice arrives after the
+    /// hook's record, so a notice of the same plugin is shown in that part.
     last: Option<(Arc<str>, TurnPart)>,
     lines: Vec<String>,
 }
@@ -135,7 +136,7 @@ impl Trace {
         }
     }
 
-    /// Shortens text that is shown on a line of its own.
+    /// Joins a text into one line, and shortens it unless the trace shows complete texts.
     fn cut(&self, text: &str) -> String {
         let width = match self.is_full {
             true => usize::MAX,
@@ -155,7 +156,7 @@ impl Trace {
         })
     }
 
-    /// Returns the part that an event belongs to, and the level of lines in it.
+    /// Returns the part that an event belongs to, and the nesting level of the lines in that part.
     fn place(&self, stamped: &Stamped) -> (TurnPart, usize) {
         let part = TurnPart::part_above(stamped, |part| self.scopes.scope_level(part).is_some());
         self.inside(part.unwrap_or_else(|| TurnPart::Agent(stamped.agent.clone())))
@@ -180,8 +181,9 @@ impl Trace {
         self.lines.extend(rows);
     }
 
-    /// Lines that hooks which wait for theirs may come after: some of them fired before, some will
-    /// after.
+    /// Adds rows to `part`. If the hooks collected in `fold` have the same part and level, their
+    /// common line is printed after the rows, so that hooks that follow can still be folded into
+    /// it.
     fn put_beside(&mut self, part: &TurnPart, level: usize, rows: Vec<String>) {
         if self.fold.is_elsewhere(part, level) {
             self.flush();
@@ -208,7 +210,7 @@ impl Trace {
     }
 
     fn turn_end(&mut self, stamped: &Stamped) {
-        // Show the accesses of hooks that were cancelled and left no record.
+        // Show the accesses of hooks that were cancelled and therefore have no record.
         let is_over =
             |(part, _): &mut (TurnPart, _)| stamped.is_main() || *part.agent() == stamped.agent;
         let over: Vec<_> = self.accesses.extract_if(.., is_over).collect();

@@ -1,4 +1,4 @@
-//! Renders a hook call and its accesses, in the columns of the trace.
+//! Renders a hook call and the plugin's accesses during it, in the columns of the trace.
 
 use super::super::row::{LongText, TableRow};
 use super::super::steps::{WHY_WIDTH, duration_text, hook_outcome};
@@ -8,7 +8,8 @@ use super::fold::HookFold;
 use rind_lib::event::{Stamped, TurnPart};
 use rind_lib::point::trace::{AccessOutcome, AccessRecord, Reached, TraceOutcome, TraceRecord};
 
-/// Rows of one hook: point, plugin, time, effect. The reason of a failure or refusal is never cut.
+/// Returns the rows of one hook: point, plugin, time, effect. The reason of a failure or refusal is
+/// never cut.
 fn hook_rows(record: &TraceRecord, level: usize, long: LongText) -> Vec<String> {
     let (style, word) = hook_outcome(record.outcome);
     let took = duration_text(record.was_called(), record.micros);
@@ -40,7 +41,8 @@ fn hook_rows(record: &TraceRecord, level: usize, long: LongText) -> Vec<String> 
     }
 }
 
-/// Rows of one access out of the sandbox, with the plugin's name if the line above lacks it.
+/// Returns the rows of one access to files, network or host outside the sandbox. `is_named` adds
+/// the plugin's name, for when the line above lacks it.
 fn access_rows(record: &AccessRecord, level: usize, is_named: bool, long: LongText) -> Vec<String> {
     let (style, word) = match record.outcome {
         AccessOutcome::Done => (DIM, ""),
@@ -83,7 +85,7 @@ impl Trace {
                 && origin.call_id == record.call_id
         };
         let own: Vec<_> = self.accesses.extract_if(.., is_own).collect();
-        // Hooks at these points run after compaction, so compaction is over.
+        // Hooks at these points run only after compaction, so it is over.
         if ["context", "pre-reason"].contains(&&*record.point) {
             self.progress(&stamped.agent).is_compacting = false;
         }

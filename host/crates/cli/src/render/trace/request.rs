@@ -1,4 +1,4 @@
-//! Requests to the model, and the compaction that keeps them within the window.
+//! Traces requests to the model, and the compaction that keeps the conversation within the window.
 
 use super::super::row::{LongText, TableRow};
 use super::super::{
@@ -12,7 +12,7 @@ impl Trace {
     pub(super) fn request_start(&mut self, stamped: &Stamped, by: Option<&str>) {
         self.flush();
         let progress = self.progress(&stamped.agent);
-        // The request of the step itself ends compaction.
+        // The first request of a step that no plugin sent shows that compaction is over.
         progress.is_compacting &= by.is_some() || !progress.is_in_step;
         if let Some(request) = TurnPart::begun_part(stamped) {
             self.requests.insert(request, stamped.clone());
@@ -100,7 +100,7 @@ impl Trace {
     }
 }
 
-/// `1234 tokens in, 56 out, 1000 cached`
+/// Formats tokens as `1234 tokens in, 56 out, 1000 cached`.
 fn usage_tokens(usage: &Usage) -> String {
     let cached = match usage.cache_read_tokens {
         0 => String::new(),

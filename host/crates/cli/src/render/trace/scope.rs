@@ -1,7 +1,7 @@
-//! Parts of the turn that lines were shown for: agents and tool calls.
+//! Tracks the parts of the turn, agents and tool calls, for which lines were printed.
 //!
 //! Lines are only appended, and parallel parts interleave. If a line belongs to a part other than
-//! the last one shown, the name of its part is printed first.
+//! the last one printed, a header with the part's name is printed first.
 
 use std::collections::HashMap;
 
@@ -13,13 +13,13 @@ use rind_lib::event::TurnPart;
 struct KnownScope {
     parent: Option<TurnPart>,
     level: usize,
-    /// Name that is shown when the part is resumed.
+    /// Name in the header that is printed when lines of the part resume.
     name: String,
 }
 
 pub(super) struct TraceScopes {
     known: HashMap<TurnPart, KnownScope>,
-    /// Parts of the last line, outermost first.
+    /// Part of the last printed line and the parts around it, outermost first.
     path: Vec<TurnPart>,
 }
 
@@ -34,7 +34,7 @@ impl Default for TraceScopes {
 }
 
 impl TraceScopes {
-    /// The level of a part's own line; `None` when it was not shown.
+    /// Returns the level of the part's first line; `None` if no line of the part was printed.
     pub(super) fn scope_level(&self, part: &TurnPart) -> Option<usize> {
         self.known.get(part).map(|known| known.level)
     }
@@ -43,7 +43,7 @@ impl TraceScopes {
         self.path.contains(part)
     }
 
-    /// Opens a part whose line was shown at `level` below `parent`.
+    /// Opens a part whose first line was printed at `level` below `parent`.
     pub(super) fn open_scope(
         &mut self,
         part: TurnPart,
@@ -60,8 +60,7 @@ impl TraceScopes {
         self.known.insert(part, known);
     }
 
-    /// Moves to the part of the next line. Returns the headers that must be printed before the
-    /// line.
+    /// Makes `part` the part of the next line. Returns the headers to print before that line.
     pub(super) fn go_to(&mut self, part: &TurnPart) -> Vec<String> {
         if let Some(at) = self.path.iter().position(|open| open == part) {
             self.path.truncate(at + 1);

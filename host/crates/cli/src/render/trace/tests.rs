@@ -1,4 +1,5 @@
-//! Tests of nesting, with events that no real turn produces twice in the same order.
+//! Tests of the nesting of lines. The events are synthetic, because a real turn does not repeat
+//! their order.
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -121,7 +122,7 @@ impl Turn {
         });
     }
 
-    /// Returns what was shown since the last call, without colors and with runs of spaces
+    /// Returns the lines printed since the last call, without colors and with runs of spaces
     /// collapsed.
     fn shown(&mut self) -> Vec<String> {
         let squeezed = self.shown.drain(..).map(|line| {
@@ -164,14 +165,14 @@ fn what_was_reached_for_stands_below_the_hook_or_the_tool_that_did_it() {
             "      post-tool guard 12.0 µs pass",
             "        → network GET https://three",
             "      └ 1 B in 1 line, 5 ms",
-            // Its hook was cut and left no record.
+            // This hook was cut off, so it left an access but no record.
             "    → guard network GET https://four",
         ]
     );
 }
 
 #[test]
-fn calls_side_by_side_are_named_again_where_the_lines_change_between_them() {
+fn a_parallel_call_is_named_again_where_its_line_follows_a_line_of_another_call() {
     let mut turn = Turn::new(Detail::Short);
     turn.call("1", "look");
     turn.call("2", "listen");

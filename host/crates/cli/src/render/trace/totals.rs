@@ -1,4 +1,4 @@
-//! Totals of a turn's hooks, and the slowest of them.
+//! Sums up the hooks of a turn, and finds the slowest.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl TraceTotals {
         sum.n_failed += u64::from(is_failed);
     }
 
-    /// `41 hook calls of 9 plugins in 3 ms`, if there were any.
+    /// Returns a summary such as `41 hook calls of 9 plugins in 3 ms`, if a hook was called.
     pub(in super::super) fn short(&self) -> Option<String> {
         let n_calls: u64 = self.0.values().map(|sum| sum.n_calls).sum();
         let mut plugins: Vec<&str> = self.0.keys().map(|(plugin, _)| &**plugin).collect();
@@ -55,7 +55,8 @@ impl TraceTotals {
         self.0.values().map(|sum| sum.micros).sum()
     }
 
-    /// The lines under a trace: all together, the slowest, and those that failed.
+    /// Returns the lines after a trace: the total of all hooks, the slowest ones, and the failed
+    /// ones.
     pub(in super::super) fn total_lines(&self, turn_ms: u64) -> Vec<String> {
         let Some(short) = self.short() else {
             return Vec::new();

@@ -1,10 +1,11 @@
-//! A session as a trajectory in the Agent Trajectory Interchange Format, version 1.7, which tools
-//! for evaluation and training read.
+//! Exports a session as a trajectory in the Agent Trajectory Interchange Format, version 1.7, which
+//! tools for evaluation and training read.
 //!
-//! Owns how turns become steps: one for each text of a person or of a plugin, one for each answer
-//! of the model with its calls and their results, one for each request that the loop of a plugin
-//! sent outside the conversation. Secrets are masked; nothing else of a text is changed. Subagents
-//! and archived turns are trajectories inside that of their session. Start from [`trajectory`].
+//! Owns how turns become steps: one for each text of a person or a plugin, one for each answer of
+//! the model with its calls and their results, and one for each request that a plugin's loop sent
+//! outside the conversation. Secrets are masked; texts are otherwise unchanged. Trajectories of
+//! subagents and archived turns are nested in the trajectory of their session. Start from
+//! [`trajectory`].
 
 use std::collections::BTreeSet;
 
@@ -13,11 +14,11 @@ use rind_lib::secret::mask_leaves;
 use rind_lib::session::{CallView, Item, SessionView, TurnView};
 use serde_json::{Map, Value, json};
 
-/// Version of the format: the first with trajectories of subagents inside.
+/// Version of the format: the first that nests trajectories of subagents.
 const VERSION: &str = "ATIF-v1.7";
 
-/// Returns the trajectory of the first view, with the trajectories of the views below it; `None` if
-/// the view is empty.
+/// Returns the trajectory of the first view, with the trajectories of the other views nested in it;
+/// `None` if the first view is empty.
 pub(super) fn trajectory(views: &[SessionView]) -> Option<Value> {
     let (view, below) = views.split_first()?;
     let mut whole = unmasked(view, below)?;
@@ -25,7 +26,8 @@ pub(super) fn trajectory(views: &[SessionView]) -> Option<Value> {
     Some(whole)
 }
 
-/// Creates the trajectory of a view. `all` has those below it, and may have others.
+/// Creates the trajectory of a view, without masking. `all` contains the views below it, and may
+/// contain others.
 fn unmasked(view: &SessionView, all: &[SessionView]) -> Option<Value> {
     let direct = all
         .iter()
@@ -88,12 +90,12 @@ fn final_metrics(view: &SessionView, n_steps: usize) -> Value {
 /// Steps of a trajectory, in the order of the session.
 struct Steps<'a> {
     steps: Vec<Map<String, Value>>,
-    /// Whether the last step is a step of the agent to which further calls belong.
+    /// Whether the last step is an agent's step, to which further tool calls are added.
     is_open: bool,
-    /// Model and metrics of a request whose answer has no step yet.
+    /// Model and metrics of a request for which no step was added yet.
     request: Option<(String, Value)>,
     session: &'a str,
-    /// Ids of the sessions of subagents that the trajectory contains.
+    /// Session ids of the subagents whose trajectories are nested in this one.
     known: Vec<&'a str>,
 }
 
@@ -137,8 +139,7 @@ impl<'a> Steps<'a> {
         self.steps.push(step);
     }
 
-    /// Returns the open step of the agent. Without one it begins a step that has no text of the
-    /// model.
+    /// Returns the open step of the agent; if there is none, adds one without text of the model.
     fn agent_step(&mut self, time: i64, turn: &TurnView) -> Option<&mut Map<String, Value>> {
         if !self.is_open {
             self.push("agent", time, "", turn);
@@ -206,15 +207,16 @@ impl<'a> Steps<'a> {
         self.close_request(turn.started, turn);
     }
 
-    /// Adds a step for a request that has none. A request without an answer was paid for too.
+    /// Adds an empty step for a request whose answer has no step, because the request was paid for
+    /// too.
     fn close_request(&mut self, time: i64, turn: &TurnView) {
         if self.request.is_some() {
             self.push("agent", time, "", turn);
         }
     }
 
-    /// Adds the step of a request outside the conversation, whose answer is not a message. It has
-    /// no calls.
+    /// Adds the step of a request outside the conversation, made by the loop of the plugin `by`.
+    /// Such a step has neither a message nor calls.
     fn push_aside(&mut self, by: &str, time: i64, turn: &TurnView) {
         self.push("agent", time, "", turn);
         self.is_open = false;
@@ -249,7 +251,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Keeps the metrics of a request for the step of its answer, which follows.
+    /// Stores the metrics of a request until the step of its answer is added.
     fn take_metrics(&mut self, model: &str, usage: &Usage, cost_usd: Option<f64>) {
         let mut metrics = json!({
             "prompt_tokens": usage.input_tokens,

@@ -1,7 +1,7 @@
-//! A session as blocks of text, from which every page for people is made.
+//! Turns a session into blocks of text, from which every export for people is rendered.
 //!
-//! Owns that secrets are masked and that characters which deceive are written out. A text is marked
-//! as foreign by its kind of block; the renderers of the page decide how it is escaped.
+//! Owns the masking of secrets and the escaping of deceptive characters. The kind of a block marks
+//! its text as untrusted; the renderers decide how to escape it for their format.
 
 use crate::render::{bare_text, format_count, one_line, printable_text};
 use crate::session::turns::{about, decided, maker_kind, time};
@@ -10,10 +10,10 @@ use rind_lib::message::{Blob, Role};
 use rind_lib::secret::Scanner;
 use rind_lib::session::{CallView, Item, SessionView, TurnView};
 
-/// Longest name within a line, in characters.
+/// Maximum length of a name within a line, in characters.
 const WIDTH: usize = 240;
 
-/// Part of a page.
+/// Part of an exported page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Block {
     /// Header of a session or a subagent, with facts about it.
@@ -24,18 +24,18 @@ pub(super) enum Block {
     Text(String, String),
     /// Line of text.
     Line(String),
-    /// Image or other bytes.
+    /// Image or other binary data.
     Blob {
-        /// Reference to the bytes.
+        /// Reference to the data.
         blob: Blob,
-        /// Description for readers who do not see the image.
+        /// Description for readers who cannot see the image.
         words: String,
-        /// Whether the text before the image already contains this description.
+        /// Whether the text before the blob already contains this description.
         is_in_text: bool,
     },
 }
 
-/// Masks secrets in a text, and writes deceptive characters out.
+/// Masks secrets in a text, and escapes deceptive characters.
 fn clean(text: &str) -> String {
     printable_text(&Scanner::shared().masked(text))
 }
@@ -44,7 +44,7 @@ fn line(text: &str) -> String {
     one_line(&clean(text), 4 * WIDTH)
 }
 
-/// Title of the page: that of the session.
+/// Returns the title of the page: the session's title, its first input, or its id.
 pub(super) fn title(views: &[SessionView]) -> String {
     let view = views.first();
     let given = view.and_then(|view| view.title.clone());
@@ -203,6 +203,6 @@ fn call(call: &CallView, blocks: &mut Vec<Block>) {
         None if call.duration_ms.is_some() => {}
         None => blocks.push(Block::Line("No result".to_owned())),
     }
-    // The text of a result describes its blobs.
+    // The text of a result already describes its blobs.
     add_blobs(&call.attachments, true, blocks);
 }

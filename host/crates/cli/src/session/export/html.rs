@@ -1,7 +1,7 @@
-//! A session as one page of HTML: without scripts, links and anything from elsewhere.
+//! Renders a session as a single HTML page, without scripts, links and external resources.
 //!
-//! The policy of the page allows nothing but its own style sheet, by its hash, and images that are in
-//! the page itself. Every text is escaped, so that policy is a second wall and not the first.
+//! The page's Content-Security-Policy allows only its own style sheet, by hash, and images embedded
+//! in the page. Every text is escaped, so the policy is only the second line of defense.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -18,12 +18,12 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;mar
 pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#8881;padding:.5rem;border-radius:.3rem}\
 h3{margin-top:2rem;border-top:1px solid #8886;padding-top:1rem}p{margin:.3rem 0}img{max-width:100%}.about{opacity:.7}";
 
-/// Maximum size of all images of a page, in bytes.
+/// Maximum total size of the images in a page, in bytes.
 const MAX_IMAGE_BYTES: u64 = 32 << 20;
 
-/// Images that a page has room for.
+/// Embeds images in a page until their total size is reached. `n_left` counts the remaining bytes.
 pub(super) struct PageImages<'a> {
-    /// Reads the bytes of a blob; `None` where they are missing or corrupt.
+    /// Reads the bytes of a blob; `None` if they are missing or corrupt.
     read: &'a dyn Fn(&Blob) -> Option<Vec<u8>>,
     seen: BTreeSet<String>,
     n_left: u64,
@@ -74,7 +74,7 @@ pub(super) fn page(title: &str, blocks: &[Block], images: &mut PageImages<'_>) -
          <title>{title}</title>\n<style>{STYLE}</style></head>\n<body><h1>{title}</h1>\n"
     );
     for block in blocks {
-        // Writing to a string cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = match block {
             Block::Session(id, facts) => {
                 let facts = facts

@@ -1,5 +1,5 @@
-//! Renders a session as Markdown. Each text is in a fence longer than any fence in it, so no text
-//! is interpreted as Markdown or HTML.
+//! Renders a session as Markdown. Each text is in a fence longer than any fence in the text, so
+//! that it is never interpreted as Markdown or HTML.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::blocks::Block;
 pub(super) fn page(title: &str, blocks: &[Block]) -> String {
     let mut page = format!("# {}\n", escaped(title));
     for block in blocks {
-        // Writing to a string cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = match block {
             Block::Session(id, facts) => {
                 let facts = facts.iter().map(|fact| format!("- {}\n", escaped(fact)));
@@ -49,7 +49,7 @@ fn fence(text: &str) -> String {
     "`".repeat(runs.max().unwrap_or_default().max(2) + 1)
 }
 
-/// Escapes what Markdown or HTML would read in a line.
+/// Escapes the characters of a line that Markdown or HTML would interpret.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -103,7 +103,8 @@ pub(super) async fn run_derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitSta
             return Ok(ExitStatus::Failed);
         }
     }
-    // Do not keep an unedited derived skill: it can be derived again.
+    // Keep the old bundle only if it was edited or is not a derived skill: anything else can be
+    // derived again.
     let is_kept = !stamp.is_some_and(|stamp| stamp.is_whole);
     let kept = place::write_bundle(&bundle, &folder, earlier.as_ref(), is_kept)?;
     render::answer_line(folder.display());
@@ -121,8 +122,8 @@ pub(super) async fn run_derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitSta
     Ok(ExitStatus::status_of(is_whole))
 }
 
-/// Adds a summary if one is requested. The skill is complete without it, so a failure of the model
-/// loses nothing. Returns whether the result is complete.
+/// Adds a summary by the model, if requested. Returns `false` if the model failed; the skill is
+/// still usable without a summary.
 async fn add_summary(draft: &mut SkillDraft, args: &SkillDeriveArgs) -> anyhow::Result<bool> {
     if !args.summarize {
         return Ok(true);
@@ -141,8 +142,8 @@ async fn add_summary(draft: &mut SkillDraft, args: &SkillDeriveArgs) -> anyhow::
     }
 }
 
-/// Whether the existing bundle is up to date: derived from this source, with a summary if one is
-/// wanted. Refuses a bundle that was edited or is not a derived skill.
+/// Whether the existing bundle is up to date: derived from this source, and with a summary if one
+/// is requested. Fails if the bundle was edited or is not a derived skill.
 fn is_current(
     stamp: Option<&StampedBundle>,
     draft: &SkillDraft,
@@ -162,7 +163,7 @@ fn is_current(
     }
 }
 
-/// The folder in the cache: `skills/PACKAGE/VERSION/NAME`.
+/// Returns the folder of a derived skill in the cache: `skills/PACKAGE/VERSION/NAME`.
 fn cache_draft(draft: &SkillDraft) -> anyhow::Result<PathBuf> {
     let package = skill_slug(&draft.package).unwrap_or_else(|| draft.name.clone());
     let version = draft.version.as_deref().unwrap_or_default();
@@ -179,7 +180,7 @@ fn cache_draft(draft: &SkillDraft) -> anyhow::Result<PathBuf> {
         .join(&draft.name))
 }
 
-/// Asks at a terminal; elsewhere the answer is no.
+/// Asks whether to replace the bundle in `folder`; `false` if nobody can be asked.
 async fn may_replace(folder: &Path) -> bool {
     if !can_ask() {
         return false;

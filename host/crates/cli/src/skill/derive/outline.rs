@@ -1,5 +1,5 @@
-//! Reads Rust, WIT and components, and writes their skills, in a process of its own: the parsers
-//! recurse without limit on untrusted input, and a process can be killed while a thread cannot.
+//! Parses Rust, WIT and components, and renders their skills, in a separate process. The parsers
+//! recurse without limit on untrusted input, and unlike a thread, a process can be killed.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,11 +12,11 @@ use tokio_util::sync::CancellationToken;
 use super::super::super::worker::{INPUT, OUTPUT, WorkerKind};
 use rind_derive::{DeriveJob, DraftedSource};
 
-/// The hidden command of the process.
+/// Hidden command that the worker process is started with.
 pub(crate) const OUTLINE_COMMAND: &str = "__outline";
 
-/// The work, with its limits. The largest crates take a few seconds and some hundred MiB; the stack
-/// is many times the need of real code.
+/// Worker process with its limits. The largest crates need a few seconds and some hundred MiB; the
+/// stack is many times what real code needs.
 const WORKER: WorkerKind = WorkerKind {
     command: OUTLINE_COMMAND,
     name: "reads packages",
@@ -26,7 +26,7 @@ const WORKER: WorkerKind = WorkerKind {
     stack_bytes: 64 << 20,
 };
 
-/// Does the work in the process.
+/// Runs a job in the worker process.
 pub(super) async fn run_outline(job: &DeriveJob) -> anyhow::Result<DraftedSource> {
     let program = std::env::current_exe().context("cannot find the path of this program")?;
     let input = serde_json::to_vec(job)?;
@@ -40,10 +40,10 @@ pub(super) async fn run_outline(job: &DeriveJob) -> anyhow::Result<DraftedSource
     }
 }
 
-/// Main function of the process, with the arguments that follow [`OUTLINE_COMMAND`].
+/// Main function of the worker process, with the arguments after [`OUTLINE_COMMAND`].
 ///
 /// # Errors
-/// Why the work is not done, for standard error.
+/// The reason why the job was not done, to be printed to standard error.
 pub(crate) fn outline_main(args: impl Iterator<Item = OsString>) -> Result<(), String> {
     WORKER.main(args, work_as_helper)
 }

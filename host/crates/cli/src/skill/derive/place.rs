@@ -1,4 +1,4 @@
-//! Bundles on disk: reads the current one, and replaces it atomically.
+//! Stores bundles on disk: reads the current one, and replaces it atomically.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -12,9 +12,9 @@ use rind_lib::grant::held::HeldFolder;
 use rind_lib::skill::FILE;
 use rind_package::place;
 
-/// Refuses to write a bundle to the source itself or to a folder that contains the source, which
-/// the bundle would replace. A folder inside the source is allowed if the author ships skills
-/// there, because nothing in it is read as source.
+/// Refuses to write a bundle over the source or over a folder that contains the source. A folder
+/// inside the source is allowed, because the author may ship skills there and nothing in it is read
+/// as source.
 pub(super) fn check_apart(folder: &Path, source: &Path) -> anyhow::Result<()> {
     let own = source
         .canonicalize()
@@ -30,7 +30,7 @@ pub(super) fn check_apart(folder: &Path, source: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The path without links, even if the path does not exist yet.
+/// Returns the path with symlinks resolved, even if its last parts do not exist yet.
 fn resolve_place(path: &Path) -> anyhow::Result<PathBuf> {
     let path = std::path::absolute(path)
         .with_context(|| format!("read the metadata of {}", path.display()))?;
@@ -50,8 +50,8 @@ fn resolve_place(path: &Path) -> anyhow::Result<PathBuf> {
     bail_usage!("a parent folder of {} does not exist", path.display())
 }
 
-/// Reads the bundle in a folder; `None` if the path does not exist. Refuses a symlink and a folder
-/// without a skill, which must not be replaced.
+/// Reads the bundle in a folder; `None` if the path does not exist. Fails for a symlink and for a
+/// folder without a skill, which must not be replaced.
 pub(super) fn read_bundle(folder: &Path) -> anyhow::Result<Option<SkillBundle>> {
     let found = match folder.symlink_metadata() {
         Ok(found) => found,
@@ -84,8 +84,8 @@ pub(super) fn read_bundle(folder: &Path) -> anyhow::Result<Option<SkillBundle>> 
     Ok(Some(SkillBundle(files.collect())))
 }
 
-/// Writes a bundle atomically: to a new folder, or in exchange for the earlier bundle. With
-/// `is_kept` the old bundle is kept, and its new path returned.
+/// Writes a bundle atomically: to a new folder, or in exchange for the bundle `earlier` that is
+/// there. If `is_kept`, the old bundle is moved aside and its new path returned.
 pub(super) fn write_bundle(
     bundle: &SkillBundle,
     folder: &Path,
@@ -112,8 +112,8 @@ pub(super) fn write_bundle(
         return Ok(None);
     };
     exchange_paths(&fresh, folder).with_context(doing)?;
-    // The exchange has moved the old bundle into the private folder. Compare it: an edit since it
-    // was read must not be lost.
+    // The old bundle is now in the private folder. Compare it with what was read earlier, so that
+    // an edit made since then is not lost.
     if read_bundle(&fresh).ok().flatten().as_ref() != Some(earlier) {
         exchange_paths(&fresh, folder).with_context(doing)?;
         bail!(

@@ -1,4 +1,4 @@
-//! Reads a source of a skill: a plugin, a component, a WIT package or a Rust crate.
+//! Reads the source of a skill: a plugin, a component, a WIT package or a Rust crate.
 
 use std::path::{Path, PathBuf};
 
@@ -26,10 +26,10 @@ use rind_package::source::{self as package, FetchedPlugin};
 /// Maximum size of a component that is not a plugin, in bytes.
 const MAX_COMPONENT_BYTES: u64 = 64 << 20;
 
-/// Largest file of cases, in bytes.
+/// Maximum size of a file of test cases, in bytes.
 const MAX_CASES_BYTES: u64 = 1 << 20;
 
-/// Largest README of a plugin, in bytes.
+/// Maximum size of a plugin's README, in bytes.
 const MAX_README_BYTES: usize = 1 << 20;
 
 /// Kind of a source, with the folder or file that it is read from.
@@ -61,7 +61,7 @@ pub(super) async fn draft_skill(path: &Path) -> anyhow::Result<SkillDraft> {
     })
 }
 
-/// Returns the folder that contains the whole source, or the source file itself.
+/// Returns the source's folder if `path` is its manifest, otherwise `path` itself.
 pub(super) fn source_place(path: &Path) -> PathBuf {
     let is_manifest = path
         .file_name()
@@ -74,8 +74,8 @@ pub(super) fn source_place(path: &Path) -> PathBuf {
     }
 }
 
-/// Detects the kind of a source: by name for a file, by the manifest in it for a folder. A folder
-/// with several manifests is an error that asks for the file.
+/// Detects the kind of a source: of a file by its name, of a folder by its manifest. Fails for a
+/// folder with several manifests, and asks for the file.
 fn source_kind(path: &Path) -> anyhow::Result<DeriveSourceKind> {
     let shown = path.display();
     if !path.exists() {
@@ -113,8 +113,8 @@ fn source_kind(path: &Path) -> anyhow::Result<DeriveSourceKind> {
     })
 }
 
-/// Whether a WebAssembly file carries the manifest of a plugin. A file that is too large for a
-/// component counts as a plugin, and is left to the plugin loader.
+/// Whether a WebAssembly file contains the manifest of a plugin. A file too large for a component
+/// counts as a plugin, so that the plugin loader reports it.
 fn is_plugin(path: &Path) -> bool {
     let is_small = |found: &std::fs::Metadata| found.len() <= MAX_COMPONENT_BYTES;
     let bytes = path
@@ -125,7 +125,7 @@ fn is_plugin(path: &Path) -> bool {
     bytes.is_none_or(|bytes| stamp::manifest_of(&bytes).is_some())
 }
 
-/// Reads the cases of a plugin's tests, which are files of the folder and no links.
+/// Reads the test cases of a plugin. They must be regular files, not symlinks.
 fn read_cases(folder: &Path) -> anyhow::Result<Vec<CaseFile>> {
     let tests = folder.join("tests");
     let entries = std::fs::read_dir(&tests).into_iter().flatten().flatten();
@@ -188,12 +188,13 @@ fn list_folders(path: &Path) -> Vec<String> {
     names
 }
 
-/// Loads the plugin in a private folder, to list its tools: in the sandbox, without a session, and
-/// without grants. The copy omits parts that are up to the operator (required settings, other
-/// plugins).
+/// Loads the plugin from a private folder in the sandbox, without a session and without grants, to
+/// list its tools. If only the operator's part is missing, such as required settings or other
+/// plugins, loads it again without these requirements.
 async fn load_fetched(folder: &Path, fetched: &FetchedPlugin) -> anyhow::Result<PluginSet> {
     let manifest = &fetched.contents.manifest;
-    // Names of bundled plugins are reserved for managed trust; nothing runs after the listing.
+    // The names of bundled plugins may be used only with managed trust. Granting it is safe,
+    // because the plugin is only listed and not run afterwards.
     let trust = match protected::is_protected(&manifest.name) {
         true => Trust::Managed,
         false => Trust::Local,
@@ -215,7 +216,7 @@ async fn load_fetched(folder: &Path, fetched: &FetchedPlugin) -> anyhow::Result<
     alone::load_as(folder, trust, GrantOptions::default()).await
 }
 
-/// Returns the loaded plugin, even if it lacks permissions.
+/// Returns the loaded plugin, even if it was left out because it lacks permissions.
 fn offered_plugin(set: &PluginSet) -> anyhow::Result<&DecidedPlugin> {
     if let Some(plugin) = set.plugins.first() {
         return Ok(plugin);
@@ -233,7 +234,7 @@ fn of_component(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)> {
         bail!("it has more than {} MiB", MAX_COMPONENT_BYTES >> 20);
     }
     let bytes = std::fs::read(path).context("read the component")?;
-    // `Surface::read` rejects a core module, before any other code parses the bytes.
+    // `Surface::read` rejects a core module before other code parses the bytes.
     let surface = Surface::read(path, &bytes)?;
     if surface.own_exports().next().is_some() {
         bail!("it is a plugin without its manifest: name the folder that has its {FILE_NAME}");

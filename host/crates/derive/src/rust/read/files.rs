@@ -1,11 +1,11 @@
-//! Locations where the file of a module may be.
+//! Computes where the files of submodules are.
 
-/// Directories that the files of a module's submodules are relative to.
+/// Directories to which the file paths of a module's submodules are relative.
 #[derive(Clone)]
 pub(super) struct ModulePlace {
-    /// Directory of the file itself, for `#[path]`.
+    /// Directory of the module's own file, to which paths in `#[path]` are relative.
     pub(super) of_file: String,
-    /// Directory of the submodules.
+    /// Directory in which the files of submodules are.
     pub(super) of_modules: String,
 }
 

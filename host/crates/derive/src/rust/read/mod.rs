@@ -1,9 +1,9 @@
-//! Reads the public items of a crate from its sources, without building anything: macros are not
-//! expanded and nothing is executed.
+//! Reads the public items of a crate from its sources. Nothing is built or executed, and macros are
+//! not expanded.
 //!
 //! Files are found by following `mod`. An item is public if it is reachable through public modules
-//! or `pub use`. The input is text only, and this code runs in a separate process: a parser cannot
-//! be interrupted while it processes untrusted text, and deep nesting overflows its stack.
+//! or `pub use`. The input is plain text, because this code runs in a separate process: a parser of
+//! untrusted text cannot be interrupted, and deep nesting overflows its stack.
 
 mod attach;
 mod files;
@@ -36,28 +36,29 @@ const MAX_ITEMS: usize = 20_000;
 /// Maximum size of a macro's source that is kept, in bytes.
 const MAX_MACRO_BYTES: usize = 8 << 10;
 
-/// Module with all of its items, public or not.
+/// Module with all of its items, including those that are not public.
 #[derive(Default)]
 struct RustModule {
     parent: Option<usize>,
     path: String,
     docs: String,
     is_public: bool,
-    /// Conditions under which it is compiled, including those of its parent modules.
+    /// Conditions under which the module is compiled, including those of its parents.
     conditions: Vec<String>,
     /// Submodules by name.
     children: BTreeMap<String, usize>,
     items: Vec<RustItemOutline>,
-    /// Indexes of items by name; a type and a function may share a name.
+    /// Indexes in `items` by name. A name may have several, because a type and a function may share
+    /// a name.
     places: HashMap<String, Vec<usize>>,
-    /// Types and traits that other crates cannot use.
+    /// Names of types and traits that other crates cannot use.
     private: HashSet<String>,
     uses: Vec<ImportedName>,
-    /// Macro calls in item position.
+    /// Macro calls that stand where an item could.
     calls: Vec<MacroCall>,
 }
 
-/// Macro call in item position.
+/// Macro call that stands where an item could. `words` are the identifiers in it.
 struct MacroCall {
     name: String,
     words: BTreeSet<String>,
@@ -67,11 +68,11 @@ struct MacroCall {
 struct MacroRules {
     docs: String,
     source: String,
-    /// Whether it expands to public items.
+    /// Whether the macro expands to public items.
     makes_public: bool,
 }
 
-/// Reads a crate.
+/// Reads the public items of a crate.
 ///
 /// # Errors
 /// A file cannot be parsed or is missing, or the crate is too large.
@@ -105,7 +106,7 @@ struct RustReader<'a> {
     files: &'a CrateFiles,
     modules: Vec<RustModule>,
     notes: Vec<String>,
-    /// Each `impl` with its module.
+    /// `impl` blocks, each with the index of its module and its `cfg` conditions.
     impls: Vec<(usize, Vec<String>, ImplBlock)>,
     /// Macros of the crate by name, public or not.
     rules: BTreeMap<String, MacroRules>,
@@ -167,8 +168,8 @@ impl RustReader<'_> {
                         self.impls.push((module, conditions, one));
                     }
                 }
-                // A macro item with a name is a definition; one without is a call that generates
-                // items.
+                // A macro item with a name defines a macro; one without a name is a call that
+                // generates items.
                 Item::Macro(one) if one.ident.is_none() => self.read_call(module, &one),
                 item => {
                     if let Item::Macro(one) = &item {
@@ -231,8 +232,7 @@ impl RustReader<'_> {
         self.rules.entry(name.to_string()).or_insert(rules);
     }
 
-    /// Returns a module. The index is always valid: it comes from adding a module, and modules are
-    /// never removed.
+    /// Returns a module by its index, which is always valid: modules are added and never removed.
     fn module_mut(&mut self, module: usize) -> &mut RustModule {
         &mut self.modules[module]
     }
@@ -250,7 +250,8 @@ impl RustReader<'_> {
         }
         let own = cfg_conditions(&item.attrs);
         if let Some(known) = self.module_mut(parent).children.get(&name).copied() {
-            // There is one definition per target; the first one is enough.
+            // The module is defined once per target: keep the first definition, and join the
+            // conditions.
             let inherited = self.module_mut(parent).conditions.clone();
             let known = self.module_mut(known);
             let before = known.conditions.split_off(inherited.len());
@@ -300,7 +301,7 @@ impl RustReader<'_> {
             }
             None => {
                 self.notes
-                    .push(format!("the file of the module `{name}` was not read"));
+                    .push(format!("the module `{name}` is left out: its file was not found in the crate's source folder"));
                 Ok(())
             }
         }
@@ -308,8 +309,8 @@ impl RustReader<'_> {
 }
 
 impl RustModule {
-    /// Adds an item. If there are several definitions for different targets, the first one is
-    /// enough.
+    /// Adds an item. Of several definitions for different targets, keeps the first one and joins
+    /// their conditions.
     fn add_item(&mut self, item: RustItemOutline) {
         let places = self.places.entry(item.name.clone()).or_default();
         let same = places
@@ -330,7 +331,8 @@ impl RustModule {
     }
 }
 
-/// Returns the condition that at least one of the lists holds.
+/// Returns conditions that are met if all conditions of `one` or all of `other` are met; empty if
+/// one of the lists is empty.
 fn either_of(one: Vec<String>, other: Vec<String>) -> Vec<String> {
     let all = |conditions: Vec<String>| match conditions.as_slice() {
         [one] => one.clone(),
@@ -351,7 +353,7 @@ fn add_new(all: &mut Vec<String>, more: Vec<String>) {
     }
 }
 
-/// Adds the identifiers among tokens, including those in groups.
+/// Adds all identifiers in a token stream to `words`, including those in nested groups.
 fn add_words(tokens: proc_macro2::TokenStream, words: &mut BTreeSet<String>) {
     let mut open = vec![tokens.into_iter()];
     while let Some(last) = open.last_mut() {
@@ -364,7 +366,8 @@ fn add_words(tokens: proc_macro2::TokenStream, words: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns the text of a macro or call, without its attributes; empty if it is too long.
+/// Returns the source text of a macro definition or call, without its attributes; empty if it is
+/// too long.
 fn source_of(item: &ItemMacro) -> String {
     let start = item.mac.path.span();
     let end = item.mac.delimiter.span().close();

@@ -12,16 +12,16 @@ use syn::{ItemUse, UseTree};
 use super::RustModule;
 use crate::rust::attributes::{cfg_conditions, docs_of};
 
-/// Maximum length of a path, and of a chain of `use`.
+/// Maximum length of a path in names, and of a chain of `use`.
 const MAX_CHAIN: usize = 64;
 
 /// Maximum number of name lookups for all paths of a crate.
 const MAX_STEPS: usize = 2_000_000;
 
-/// A single name imported by `use`, or all names of a module.
+/// Name imported by `use`; for a glob import, all names of a module.
 pub(super) struct ImportedName {
     pub(super) path: Vec<String>,
-    /// Local name; `None` for `*`.
+    /// Local name; `None` for a glob import.
     pub(super) name: Option<String>,
     pub(super) docs: String,
     pub(super) is_public: bool,
@@ -32,11 +32,12 @@ pub(super) struct ImportedName {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PathResolution {
     Module(usize),
-    /// Item, by its module and its index there.
+    /// Item, as the index of its module and its index in `items` of that module.
     Item(usize, usize),
     /// Type or trait that other crates cannot use.
     Private,
-    /// Path inside a module of the crate that is not in its source, because a macro generates it.
+    /// Path inside the module with this index; the path is not in the source, so a macro generates
+    /// it.
     MacroTypes(usize, Vec<String>),
     /// Path in another crate, or a name from the prelude.
     Elsewhere(Vec<String>),
@@ -98,18 +99,18 @@ fn flatten_tree(
     }
 }
 
-/// Resolves paths. Ignores visibility, because the crate compiles.
+/// Resolves paths to modules and items. Ignores visibility, because the crate is known to compile.
 pub(super) struct NameResolver<'a> {
     modules: &'a [RustModule],
     known: RefCell<HashMap<(usize, String), Option<PathResolution>>>,
     n_steps: Cell<usize>,
 }
 
-/// Names that are currently being resolved, to detect cycles.
+/// Names whose resolution is in progress, to detect cycles.
 #[derive(Default)]
 struct OpenNames {
     names: HashSet<(usize, String)>,
-    /// Whether a cycle prevented a lookup.
+    /// Whether a lookup was given up because of a cycle.
     is_cut: bool,
 }
 
@@ -197,8 +198,8 @@ impl<'a> NameResolver<'a> {
         }
         while let Some((name, more)) = rest.split_first() {
             let found = self.find_named(at, name, open);
-            // Through a glob import, a generated module could contain any name. Accept that only
-            // for single names; the first name of a longer path is more likely a crate.
+            // A glob import of a generated module could provide any name. Assume that only for a
+            // path of one name; the first name of a longer path is more likely a crate.
             let is_made = matches!(found, Some(PathResolution::MacroTypes(..)));
             if is_first && !more.is_empty() && is_made && !self.names_itself(at, name) {
                 return elsewhere();
@@ -214,7 +215,8 @@ impl<'a> NameResolver<'a> {
                     return PathResolution::Elsewhere(names);
                 }
                 Some(found) if more.is_empty() => return found,
-                // The variant of an enum, or an associated item of a type.
+                // The path continues below an item: it names a variant of an enum or an associated
+                // item.
                 Some(_) => return elsewhere(),
                 None if is_first => return elsewhere(),
                 None => return PathResolution::MacroTypes(at, rest.to_vec()),
@@ -270,7 +272,7 @@ impl<'a> NameResolver<'a> {
         found
     }
 
-    /// Resolves a name imported by `use`, directly or by a glob.
+    /// Resolves a name that a module imports with `use`, by name or through a glob.
     fn find_used(
         &self,
         module: usize,
@@ -280,9 +282,11 @@ impl<'a> NameResolver<'a> {
     ) -> Option<PathResolution> {
         let is_it = |one: &&ImportedName| one.name.as_deref() == Some(name);
         let mut first: Option<PathResolution> = None;
-        // If several imports exist for different targets, prefer one that is in the source.
+        // If there are several imports of the name for different targets, prefer one that leads to
+        // the source.
         for one in own.uses.iter().filter(is_it) {
-            // An import whose path begins with its own name refers to a crate.
+            // A path that begins with the imported name itself, as in `use a::a`, begins with a
+            // crate.
             let is_crate = one.path.first().is_some_and(|first| first == name);
             let found = match is_crate {
                 true => PathResolution::Elsewhere(one.path.clone()),

@@ -10,15 +10,16 @@ use super::names::{NameResolver, PathResolution};
 use super::{MacroRules, RustModule, add_new};
 use crate::rust::{ModuleOutline, ReexportedNames, RustItemOutline};
 
-/// Module or item that is described exactly once.
+/// Module or item. Each is described on exactly one page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PublicTarget {
     Module(usize),
-    /// Item, by its module and its index there.
+    /// Item, as the index of its module and its index in `items` of that module.
     Item(usize, usize),
 }
 
-/// Path of a generated item, relative to a module.
+/// Path of a generated item: the index of the module with the macro call, and the path relative to
+/// that module.
 type MadePath = (usize, Vec<String>);
 
 pub(super) struct PublicItems<'a> {
@@ -27,11 +28,11 @@ pub(super) struct PublicItems<'a> {
     crate_name: &'a str,
     pub(super) rules: BTreeMap<String, MacroRules>,
     pub(super) made: MacroTypes,
-    /// Path under which each target is described.
+    /// Path under which each module or item is described.
     pub(super) shown: BTreeMap<PublicTarget, String>,
-    /// Pages that mention a generated item, with its name there.
+    /// Page that reexports a generated item by name, and the item's name there.
     pub(super) named: BTreeMap<MadePath, (String, String)>,
-    /// Pages that reexport everything from a generated module.
+    /// Page that reexports everything from a generated module.
     pub(super) spread: BTreeMap<MadePath, String>,
 }
 
@@ -54,7 +55,8 @@ impl<'a> PublicItems<'a> {
         }
     }
 
-    /// Returns the non-empty public modules, root first, and notes about items without a page.
+    /// Returns the public modules that are not empty, and notes about generated types without a
+    /// page.
     pub(super) fn into_outlines(mut self) -> (Vec<ModuleOutline>, Vec<String>) {
         let mut public = self.under_own_paths();
         let mut pages: BTreeMap<String, ModuleOutline> = BTreeMap::new();
@@ -168,8 +170,8 @@ impl<'a> PublicItems<'a> {
         outline
     }
 
-    /// Adds a name from `pub use` to a page: with its description, or with a reference to the page
-    /// that has it.
+    /// Adds a name from `pub use` to a page: with its description if no page has it yet, otherwise
+    /// as a reference to the page that has it.
     fn add_name(
         &mut self,
         outline: &mut ModuleOutline,
@@ -226,7 +228,7 @@ impl<'a> PublicItems<'a> {
         }
     }
 
-    /// Returns an item with the conditions that its page does not already state.
+    /// Returns a copy of an item with only those conditions that its page does not already state.
     fn add_item(
         &self,
         module: usize,
@@ -280,7 +282,7 @@ impl<'a> PublicItems<'a> {
 /// Name exported by `pub use`.
 struct ExportedName<'a> {
     name: &'a str,
-    /// Name at its origin.
+    /// Name in the module that it is exported from.
     own: &'a str,
     origin: &'a str,
     docs: &'a str,

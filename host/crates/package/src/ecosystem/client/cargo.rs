@@ -1,4 +1,5 @@
-//! Settings of cargo: variables, and `config.toml` and `credentials.toml` of its home folder.
+//! Reads cargo's settings: environment variables, and `config.toml` and `credentials.toml` in
+//! cargo's home folder.
 
 use std::path::PathBuf;
 
@@ -8,13 +9,13 @@ use toml::Table;
 use super::proxy::ConfiguredProxy;
 use super::{ClientEnvironment, ConfiguredRegistry, read_table};
 
-/// Name of the source that cargo uses without settings.
+/// Name of the source that cargo uses by default.
 const DEFAULT_SOURCE: &str = "crates-io";
 
-/// Prefix of the addresses of sparse indexes.
+/// Prefix of the URL of a sparse index.
 const SPARSE: &str = "sparse+";
 
-/// Maximum number of sources that replace each other in a row.
+/// Maximum length of a chain of `replace-with` settings.
 const MAX_REPLACEMENTS: usize = 8;
 
 /// Settings of cargo that concern registries.
@@ -22,11 +23,11 @@ struct CargoSettings<'a> {
     environment: &'a ClientEnvironment,
     config: Table,
     credentials: Table,
-    /// File with the settings, for messages.
+    /// Path of the configuration file, for messages.
     path: PathBuf,
 }
 
-/// Finds the index of crates.
+/// Finds the index that cargo is configured to use for crates.
 pub(super) fn find_registry(
     environment: &ClientEnvironment,
 ) -> anyhow::Result<Option<ConfiguredRegistry>> {
@@ -37,7 +38,7 @@ pub(super) fn find_registry(
     }
 }
 
-/// Finds the proxy of cargo. The settings of git, which cargo asks next, are not read.
+/// Finds the proxy of cargo. Git's settings, which cargo reads as a fallback, are ignored.
 pub(super) fn find_proxy(
     environment: &ClientEnvironment,
 ) -> anyhow::Result<Option<ConfiguredProxy>> {
@@ -56,7 +57,7 @@ pub(super) fn find_proxy(
         address,
         setting,
         exceptions: None,
-        // The port of the library that cargo uses.
+        // Default proxy port of libcurl, which cargo uses.
         port: 1080,
     }))
 }
@@ -66,7 +67,7 @@ impl<'a> CargoSettings<'a> {
         let home = environment.variable("CARGO_HOME").map(PathBuf::from);
         let home = home.or_else(|| environment.in_home(".cargo"));
         let home = home.unwrap_or_default();
-        // Cargo prefers the name without an ending, which is the older one.
+        // Cargo prefers the older file name, which has no `.toml`.
         let read = |name: &str| -> anyhow::Result<(Table, PathBuf)> {
             for path in [home.join(name), home.join(format!("{name}.toml"))] {
                 if let Some(table) = read_table(&path)? {
@@ -92,7 +93,7 @@ impl<'a> CargoSettings<'a> {
         variable.or_else(|| find_text(&self.config, &["registry", "default"]))
     }
 
-    /// Returns a registry of the table `[registries]`.
+    /// Returns the registry with this name in the table `[registries]`.
     fn find_named(&self, name: &str) -> anyhow::Result<ConfiguredRegistry> {
         let variable = self.of_variable(name, "INDEX");
         let index = variable.or_else(|| find_text(&self.config, &["registries", name, "index"]));
@@ -110,7 +111,7 @@ impl<'a> CargoSettings<'a> {
         )
     }
 
-    /// Follows the replacements of the default source.
+    /// Follows the `replace-with` settings from the default source to the source that replaces it.
     fn find_replacement(&self) -> anyhow::Result<Option<ConfiguredRegistry>> {
         let mut name = DEFAULT_SOURCE.to_owned();
         for _ in 0..MAX_REPLACEMENTS {
@@ -173,7 +174,7 @@ impl<'a> CargoSettings<'a> {
         })
     }
 
-    /// Returns the token of a registry with this index.
+    /// Returns the token of the first named registry that has this index.
     fn token_of_index(&self, index: &str) -> Option<String> {
         let registries = find_table(&self.config, &["registries"])?;
         let has_index = |name: &&String| {
@@ -184,7 +185,8 @@ impl<'a> CargoSettings<'a> {
         self.find_token(names.find(has_index)?)
     }
 
-    /// Returns the variable for a key of a registry, as `CARGO_REGISTRIES_NAME_INDEX`.
+    /// Returns the value of the variable for a key of a registry, for example
+    /// `CARGO_REGISTRIES_NAME_INDEX`.
     fn of_variable(&self, name: &str, key: &str) -> Option<String> {
         let name = name.to_ascii_uppercase().replace(['-', '.'], "_");
         self.environment

@@ -1,9 +1,10 @@
-//! Settings of the ordinary clients (npm, pip, uv, cargo): the address of a registry, and the
-//! credentials for it.
+//! Reads the settings of the ordinary clients (npm, pip, uv, cargo): the address of a registry and
+//! its credentials.
 //!
-//! Only settings of the user and of the machine are read. Those of the current folder are ignored:
-//! a project could name a registry of its own in them. A file that exists but cannot be read is an
-//! error, because the public registry would be asked for the name of a private package otherwise.
+//! Only the settings of the user and of the machine are read. Settings in the current folder are
+//! ignored, because a project could name a registry of its own there. A settings file that exists
+//! but cannot be read is an error: with the default registry as the fallback, the public registry
+//! would learn the names of private packages.
 
 mod cargo;
 mod netrc;
@@ -27,10 +28,10 @@ use super::reference::PackageReference;
 use crate::contents::{open_file, read_open};
 use crate::registry::{RegistryAddress, Url, is_loopback, parse_url};
 
-/// Maximum size of a client's settings file. Usual ones have some hundred bytes.
+/// Maximum size of a client's settings file in bytes. Usual ones have some hundred bytes.
 const MAX_SETTINGS_BYTES: u64 = 1 << 20;
 
-/// Variables with the addresses of proxies.
+/// Environment variables with the addresses of proxies.
 const PROXIES: [&str; 6] = [
     "HTTPS_PROXY",
     "https_proxy",
@@ -40,13 +41,14 @@ const PROXIES: [&str; 6] = [
     "all_proxy",
 ];
 
-/// Function that returns a variable that is set and not empty.
+/// Function that looks up an environment variable by name. Returns `None` if the variable is unset
+/// or empty.
 pub type FindVariable = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Surroundings in which the settings of the ordinary clients are found.
+/// Environment variables and home folder, from which the clients' settings are found.
 #[derive(Clone)]
 pub struct ClientEnvironment {
-    /// Looks up a variable of the environment.
+    /// Looks up an environment variable.
     pub variable: FindVariable,
     /// Home folder of the user.
     pub home: Option<PathBuf>,
@@ -57,7 +59,7 @@ impl ClientEnvironment {
         (self.variable)(name)
     }
 
-    /// Returns the first of several variables that is set, with its name.
+    /// Returns the value and the name of the first of several variables that is set.
     fn first_variable(&self, names: &[&str]) -> Option<(String, String)> {
         let mut set = names
             .iter()
@@ -71,16 +73,16 @@ impl ClientEnvironment {
     }
 }
 
-/// Address in a client's settings.
+/// Address of a registry in a client's settings.
 struct ConfiguredRegistry {
     url: String,
-    /// Setting with the address, for messages.
+    /// Name of the setting with the address, for messages.
     setting: String,
-    /// Value of the header `Authorization`.
+    /// Value of the header `Authorization` for the registry.
     authorization: Option<String>,
 }
 
-/// Finds the registry of a package as its ordinary client would.
+/// Finds the address of a package's registry as the ordinary client would.
 pub(super) fn find_registry(
     environment: &ClientEnvironment,
     reference: &PackageReference,
@@ -120,7 +122,7 @@ pub(super) fn find_registry(
         .iter()
         .filter_map(|proxy| proxy.url.host_str());
     address.proxies.extend(own.map(str::to_owned));
-    // npm and cargo do not read the file.
+    // npm and cargo do not read `.netrc`.
     if reference.kind == PackageKind::Pypi && address.authorization.is_none() {
         let host = address.base.host_str().unwrap_or_default();
         let login = netrc::find_login(environment, host)?;
@@ -129,7 +131,8 @@ pub(super) fn find_registry(
     Ok(address)
 }
 
-/// Checks a configured address. A password in it becomes a header, so that no message shows it.
+/// Checks a configured address. Moves credentials in the URL into the header `Authorization`, so
+/// that no message shows them.
 fn checked_address(
     found: ConfiguredRegistry,
     login: &'static str,
@@ -144,7 +147,7 @@ fn checked_address(
     if let Some(password) = url_credentials(&base) {
         authorization = Some(basic_header(&password));
     }
-    // Setting the parts fails for URLs without a host, which are refused below.
+    // These setters fail only for URLs without a host, which are refused below.
     let _ = base.set_username("");
     let _ = base.set_password(None);
     base.set_query(None);
@@ -170,7 +173,7 @@ fn checked_address(
     })
 }
 
-/// Returns `USER:PASSWORD` of a URL, decoded.
+/// Returns the percent-decoded `USER:PASSWORD` of a URL; `None` if both are empty.
 fn url_credentials(url: &Url) -> Option<String> {
     let decoded = |text: &str| decode_percent(text);
     let password = url.password().map(decoded).unwrap_or_default();
@@ -201,12 +204,13 @@ fn decode_percent(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Returns the header for a text `USER:PASSWORD`.
+/// Returns the value of the header `Authorization` for a text `USER:PASSWORD`.
 fn basic_header(credentials: &str) -> String {
     format!("Basic {}", STANDARD.encode(credentials))
 }
 
-/// Lists the hosts of configured proxies. Their addresses may be private.
+/// Lists the hosts of the proxies in the environment variables. Connections to these hosts are
+/// allowed even if their IP addresses are private.
 fn proxy_hosts(environment: &ClientEnvironment) -> Vec<String> {
     let host = |name: &&str| {
         let text = environment.variable(name)?;
@@ -219,10 +223,10 @@ fn proxy_hosts(environment: &ClientEnvironment) -> Vec<String> {
     PROXIES.iter().filter_map(host).collect()
 }
 
-/// Reads a settings file; `None` if there is none.
+/// Reads a settings file; `None` if the file does not exist.
 fn read_settings(path: &Path) -> anyhow::Result<Option<String>> {
     let shown = path.display();
-    // People name this file where a client shall read none.
+    // Users name `/dev/null` to make a client read no settings file.
     if path == Path::new("/dev/null") {
         return Ok(None);
     }
@@ -242,20 +246,20 @@ fn read_settings(path: &Path) -> anyhow::Result<Option<String>> {
         .with_context(|| format!("{shown} is not UTF-8"))
 }
 
-/// Reads a settings file of TOML; `None` if there is none.
+/// Reads a settings file in TOML; `None` if the file does not exist.
 fn read_table(path: &Path) -> anyhow::Result<Option<Table>> {
     let Some(text) = read_settings(path)? else {
         return Ok(None);
     };
-    // The error would quote the line, which may have a token.
+    // The parser's error is dropped: it quotes the line, which may contain a token.
     let table = text.parse::<Table>().ok();
     let table = table.with_context(|| format!("{} is not TOML", path.display()))?;
     Ok(Some(table))
 }
 
-/// Line of an INI file.
+/// Line `KEY = VALUE` of an INI file.
 struct IniSetting<'a> {
-    /// Section, empty for lines before the first one.
+    /// Name of the section; empty for lines before the first section.
     section: &'a str,
     key: &'a str,
     /// Value without quotes.

@@ -1,7 +1,7 @@
-//! Logins in `~/.netrc`, which pip and uv use for an index without a login in its address.
+//! Reads logins from `~/.netrc`, which pip and uv use for an index without a login in its address.
 //!
-//! The format is that of ftp (`netrc(5)`): words with white space between. An entry `default`, which
-//! is for every host, is ignored: a login goes only where the user names the host.
+//! The format is that of ftp (`netrc(5)`): words separated by white space. An entry `default`,
+//! which applies to every host, is ignored: a login is sent only to a host that the user named.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use super::{ClientEnvironment, read_settings};
 /// Returns the login for a host as `USER:PASSWORD`.
 ///
 /// # Errors
-/// The file exists and cannot be read.
+/// The file exists but cannot be read.
 pub(super) fn find_login(
     environment: &ClientEnvironment,
     host: &str,
@@ -23,7 +23,7 @@ pub(super) fn find_login(
     Ok(text.and_then(|text| login_in(&text, host)))
 }
 
-/// Finds the first entry of the host.
+/// Returns the login in the first entry for the host.
 fn login_in(text: &str, host: &str) -> Option<String> {
     let words = words(text);
     let mut words = words.iter().map(String::as_str);
@@ -47,8 +47,8 @@ fn login_in(text: &str, host: &str) -> Option<String> {
     Some(format!("{}:{password}", user.unwrap_or_default()))
 }
 
-/// Splits the text into words, without comments and macros. A word in double quotes may contain
-/// white space, and a backslash in it escapes the next character.
+/// Splits the text into words and skips comments and macros. A word in double quotes may contain
+/// white space, and a backslash in such a word escapes the next character.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut in_macro = false;

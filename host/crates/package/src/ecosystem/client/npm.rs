@@ -1,4 +1,4 @@
-//! Settings of npm: variables, `.npmrc` of the user, and `npmrc` of the machine.
+//! Reads npm's settings: environment variables, the user's `.npmrc`, and the machine's `npmrc`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,16 +11,16 @@ use super::{
 use crate::ecosystem::defaults;
 use crate::registry::Url;
 
-/// Folder of a project's packages.
+/// Folder into which npm installs the packages of a project.
 const MODULES: &str = "node_modules";
 
-/// Settings of npm that concern registries, the stronger ones first.
+/// Lines of npm's settings files, in the order of precedence.
 struct NpmSettings {
-    /// Key, value, and file.
+    /// Key, value, and path of the file, with the highest precedence first.
     lines: Vec<(String, String, String)>,
 }
 
-/// Finds the registry of a package.
+/// Finds the registry that npm is configured to use for a package.
 pub(super) fn find_registry(
     environment: &ClientEnvironment,
     name: &str,
@@ -58,7 +58,8 @@ pub(super) fn find_registry(
     }))
 }
 
-/// Finds the proxy of npm. Registries have https, so `https-proxy` is asked for first.
+/// Finds the proxy of npm. Registries are reached over https, so `https-proxy` has precedence over
+/// `proxy`.
 pub(super) fn find_proxy(
     environment: &ClientEnvironment,
 ) -> anyhow::Result<Option<ConfiguredProxy>> {
@@ -71,7 +72,7 @@ pub(super) fn find_proxy(
             let (value, path) = settings.find_key(key)?;
             Some((value, format!("`{key}` in {path}")))
         })?;
-        // npm writes `null` for a setting that was unset.
+        // npm writes `null` for a setting that is not set.
         let is_set = !matches!(value.as_str(), "" | "null" | "false");
         is_set.then_some((value, setting))
     };
@@ -101,7 +102,7 @@ impl NpmSettings {
             };
             let own = ini_settings(&text).into_iter();
             let own = own.filter(|setting| setting.section.is_empty());
-            // The last line of a key applies.
+            // Within a file, the last line with a key has precedence.
             lines.extend(own.rev().map(|setting| {
                 let path = path.display().to_string();
                 (setting.key.to_owned(), setting.value.to_owned(), path)
@@ -110,15 +111,15 @@ impl NpmSettings {
         Ok(Self { lines })
     }
 
-    /// Returns the value of a key, and the file with it.
+    /// Returns the value of a key and the path of the file that sets it.
     fn find_key(&self, key: &str) -> Option<(String, String)> {
         let mut lines = self.lines.iter();
         let (_, value, path) = lines.find(|(own, ..)| own == key)?;
         Some((value.clone(), path.clone()))
     }
 
-    /// Returns the header for a registry: credentials belong to a host and path, and hold for all
-    /// paths below.
+    /// Returns the value of the header `Authorization` for a registry. npm stores credentials per
+    /// host and path; they apply to all paths below.
     fn find_authorization(
         &self,
         registry: &Url,
@@ -166,17 +167,19 @@ fn decode_password(text: &str) -> Option<String> {
     String::from_utf8(bytes.ok()?).ok()
 }
 
-/// Returns a variable of npm and its name, which may be in capitals as well.
+/// Returns the value and the name of an npm variable, whose name may be in lower or in upper case.
 fn npm_variable(environment: &ClientEnvironment, name: &str) -> Option<(String, String)> {
     environment.first_variable(&[name, &name.to_ascii_uppercase()])
 }
 
-/// Returns the settings file of the machine: `etc/npmrc` in the folder that npm is installed under.
+/// Returns the path of the machine's settings file: `etc/npmrc` below the prefix that npm is
+/// installed in.
 fn global_file(environment: &ClientEnvironment) -> Option<PathBuf> {
     let prefix = npm_variable(environment, "npm_config_prefix");
     let prefix = prefix.map(|(path, _)| PathBuf::from(path)).or_else(|| {
         let path = environment.variable("PATH")?;
-        // A project could have a `node` of its own, with settings of its own beside it.
+        // A project could contain a `node` program with a settings file beside it, so folders of
+        // projects in `PATH` are skipped.
         let is_of_project = |folder: &&str| !folder.starts_with('/') || folder.contains(MODULES);
         let folders = path.split(':').filter(|folder| !is_of_project(folder));
         let mut programs = folders.map(|folder| Path::new(folder).join("node"));
@@ -187,7 +190,8 @@ fn global_file(environment: &ClientEnvironment) -> Option<PathBuf> {
     Some(prefix.join("etc/npmrc"))
 }
 
-/// Replaces `${NAME}` by variables, and `${NAME?}` by nothing if it is not set.
+/// Replaces `${NAME}` by the value of the variable, and `${NAME?}` by nothing if the variable is
+/// not set.
 fn expand_variables(text: &str, environment: &ClientEnvironment) -> anyhow::Result<String> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;

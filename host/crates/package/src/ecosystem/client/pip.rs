@@ -1,5 +1,5 @@
-//! Settings of pip and uv: variables, and `pip.conf` and `uv.toml` of the user and of the machine.
-//! Settings of a virtual environment and of a project are ignored.
+//! Reads the settings of pip and uv: environment variables, and `pip.conf` and `uv.toml` of the
+//! user and of the machine. Settings of a virtual environment and of a project are ignored.
 
 use std::path::PathBuf;
 
@@ -8,14 +8,14 @@ use toml::Table;
 use super::proxy::ConfiguredProxy;
 use super::{ClientEnvironment, ConfiguredRegistry, ini_settings, read_settings, read_table};
 
-/// Variables with the address of an index, the stronger ones first.
+/// Variables with the address of an index, in the order of precedence.
 const VARIABLES: [&str; 3] = ["PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"];
 
-/// Value of `PIP_CONFIG_FILE` with which pip reads no file.
+/// Value of `PIP_CONFIG_FILE` that makes pip read no settings file.
 const NO_FILE: &str = "/dev/null";
 
-/// Finds the index of Python packages. Additional indexes are ignored: a name could be taken from
-/// either.
+/// Finds the configured index of Python packages. Additional indexes (`extra-index-url`) are
+/// ignored: with two indexes, either could serve a package of the same name.
 pub(super) fn find_registry(
     environment: &ClientEnvironment,
 ) -> anyhow::Result<Option<ConfiguredRegistry>> {
@@ -58,7 +58,7 @@ pub(super) fn find_registry(
     Ok(None)
 }
 
-/// Finds the proxy of pip. uv has the variables of the environment alone.
+/// Finds the proxy of pip. uv has no proxy setting besides the shared environment variables.
 pub(super) fn find_proxy(
     environment: &ClientEnvironment,
 ) -> anyhow::Result<Option<ConfiguredProxy>> {
@@ -92,7 +92,7 @@ pub(super) fn find_proxy(
     Ok(None)
 }
 
-/// Returns the default index in the settings of uv, with its key.
+/// Returns the URL of the default index in uv's settings, and the key that sets it.
 fn uv_index(table: &Table) -> Option<(&str, &'static str)> {
     let indexes = table.get("index").and_then(toml::Value::as_array);
     let tables = indexes
@@ -110,7 +110,7 @@ fn uv_index(table: &Table) -> Option<(&str, &'static str)> {
     url.or_else(|| Some((general()?, "index-url")))
 }
 
-/// Lists the settings files of uv, the stronger ones first.
+/// Lists the paths of uv's settings files, in the order of precedence.
 fn uv_files(environment: &ClientEnvironment) -> Vec<PathBuf> {
     if let Some(named) = environment.variable("UV_CONFIG_FILE") {
         return vec![PathBuf::from(named)];
@@ -123,13 +123,13 @@ fn uv_files(environment: &ClientEnvironment) -> Vec<PathBuf> {
     user.into_iter().chain(machine).collect()
 }
 
-/// Returns the folder with the settings of the user's programs.
+/// Returns the folder for the user's configuration files.
 fn config_folder(environment: &ClientEnvironment) -> Option<PathBuf> {
     let named = environment.variable("XDG_CONFIG_HOME").map(PathBuf::from);
     named.or_else(|| environment.in_home(".config"))
 }
 
-/// Lists the settings files of pip, the stronger ones first.
+/// Lists the paths of pip's settings files, in the order of precedence.
 fn settings_files(environment: &ClientEnvironment) -> Vec<PathBuf> {
     let named = environment.variable("PIP_CONFIG_FILE");
     if named.as_deref() == Some(NO_FILE) {
@@ -146,7 +146,7 @@ fn settings_files(environment: &ClientEnvironment) -> Vec<PathBuf> {
     files.into_iter().flatten().collect()
 }
 
-/// Removes the name of an index, which uv allows before the address.
+/// Removes the index name that uv allows before the address.
 ///
 /// For example:
 ///

@@ -1,5 +1,5 @@
-//! Proxies in the settings of the ordinary clients. Like theirs, a proxy in such a file is stronger
-//! than the variables that all programs share.
+//! Finds proxies in the settings of the ordinary clients. As in the clients themselves, a proxy in
+//! these settings has precedence over shared variables such as `HTTPS_PROXY`.
 
 use anyhow::{Context, ensure};
 
@@ -11,19 +11,20 @@ use crate::registry::{RegistryProxy, parse_url};
 pub(super) struct ConfiguredProxy {
     /// Address, with or without a scheme.
     pub(super) address: String,
-    /// Setting with the address, for messages.
+    /// Name of the setting with the address, for messages.
     pub(super) setting: String,
-    /// Hosts that are reached without it, as the client lists them.
+    /// Hosts that are reached without the proxy, in the client's notation.
     pub(super) exceptions: Option<String>,
-    /// Port of an address without one.
+    /// Default port, for an address without a port.
     pub(super) port: u16,
 }
 
-/// Finds the proxy of a client. Without one, the variables of the environment apply.
+/// Finds the proxy in a client's settings. Returns `None` if the settings name no proxy; the shared
+/// variables such as `HTTPS_PROXY` apply then.
 ///
 /// # Errors
-/// A file cannot be read, or names a proxy that cannot be used. No message shows the address, which
-/// may hold a password.
+/// A settings file cannot be read, or names a proxy that cannot be used. No message shows the
+/// address, which may contain a password.
 pub(super) fn find_proxy(
     environment: &ClientEnvironment,
     kind: PackageKind,
@@ -60,7 +61,7 @@ fn checked_proxy(found: ConfiguredProxy) -> anyhow::Result<RegistryProxy> {
         "{setting} names no host"
     );
     if scheme == "http" && url.port().is_none() && !address.trim_end_matches('/').ends_with(":80") {
-        // Setting the port fails only without a host.
+        // `set_port` fails only for URLs without a host, which were refused above.
         let _ = url.set_port(Some(port));
     }
     Ok(RegistryProxy {

@@ -4,7 +4,8 @@ use std::fs;
 
 use super::*;
 
-/// A home folder with these files, and these variables.
+/// Finds the registry of a package, with these files in the home folder and these environment
+/// variables.
 fn find(
     reference: &str,
     files: &[(&str, &str)],
@@ -34,7 +35,7 @@ fn find(
     find_registry(&environment, &reference)
 }
 
-/// Address and header that are found.
+/// Returns the address of the registry and the value of the header `Authorization`.
 fn found(
     reference: &str,
     files: &[(&str, &str)],
@@ -104,7 +105,8 @@ fn the_default_index_of_uv_is_taken_where_pip_names_none_and_netrc_has_its_login
         Some(basic_header("u:p")),
     );
     assert_eq!(found("pypi:hello", &files, &[]), expected);
-    // A login in the address counts more, and other hosts and clients get none.
+    // A login in the address has precedence over `.netrc`, and other hosts and clients get no login
+    // from `.netrc`.
     let own = [("PIP_INDEX_URL", "https://v:q@a.example/simple")];
     assert_eq!(
         found("pypi:hello", &files, &own).1,

@@ -1,12 +1,12 @@
 //! Reads the committed files of a git repository on this machine.
 //!
-//! A repository can name programs in many places: hooks, filters, monitors, transports, included
-//! settings. None of them has an effect here, because git does not run in that repository: it runs
-//! in an empty temporary one that borrows the other's objects. The revision is resolved from the
-//! repository's own files, and every object from the commit to each file is checked against its
-//! hash, so that the recorded commit identifies the content. Start from [`GitRepository::open_at`]
-//! and
-//! [`list_repository`].
+//! A repository can name programs to be run in many places: hooks, filters, monitors, transports,
+//! included settings. None of them has an effect here, because git runs in an empty temporary
+//! repository that only borrows the objects of the real one. The revision is resolved from the real
+//! repository's files, and every object from the commit to each file is checked against its hash,
+//! so that the recorded commit identifies the content.
+//!
+//! Start from [`GitRepository::open_at`] and [`list_repository`].
 
 mod object;
 mod objects;
@@ -26,10 +26,10 @@ use rind_lib::skill::{FOLDER, is_skipped};
 /// Mode of a directory in a tree object.
 const FOLDER_MODE: &str = "40000";
 
-/// Maximum size of a commit, and of all trees of one level, in bytes.
+/// Maximum size in bytes of a commit, and of all tree objects of one directory level together.
 const MAX_TREES_BYTES: u64 = 16 << 20;
 
-/// Lists the committed files. Also returns the commit's hash.
+/// Lists the files of the commit that `rev` names, or of `HEAD`. Also returns the commit's hash.
 pub(super) async fn list_repository(
     repository: GitRepository,
     rev: Option<&str>,
@@ -50,7 +50,8 @@ pub(super) async fn list_repository(
             wanted.escape_debug()
         ),
     };
-    // A short name does not reveal which hash format the repository uses, so try both.
+    // An abbreviated hash does not reveal whether the repository uses SHA-1 or SHA-256, so try
+    // both.
     let formats: &[usize] = match found.len() {
         64 => &[64],
         40 => &[40],
@@ -66,7 +67,8 @@ pub(super) async fn list_repository(
     bail!("{shown} has no commit {}", found.escape_debug())
 }
 
-/// Lists the files of a commit, one directory level at a time, with the object of each file.
+/// Lists the files of a commit, one directory level at a time, and records the object of each file
+/// in `objects`.
 async fn walk_commit(
     objects: &mut GitObjects,
     commit: &str,
@@ -104,7 +106,8 @@ async fn walk_commit(
     Ok(listed)
 }
 
-/// Adds a tree entry: a file is listed, a directory is read with the next level.
+/// Adds a tree entry: lists a file in `listed`, and adds a directory to `below`, the next level to
+/// read.
 fn take_entry(
     entry: TreeEntry,
     folder: &[String],
@@ -118,7 +121,7 @@ fn take_entry(
         "the path `{}` is refused: a file name contains `/`",
         name.escape_debug()
     );
-    // Old repositories have modes with a leading zero.
+    // Old repositories have file modes with a leading zero.
     let mode = entry.mode.trim_start_matches('0');
     let (is_folder, is_hidden) = (mode == FOLDER_MODE, is_skipped(&name));
     let is_in_hidden = folder.last().is_some_and(|above| is_skipped(above));

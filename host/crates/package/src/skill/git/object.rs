@@ -1,4 +1,5 @@
-//! Git objects: their names, which are hashes of their content, and the entries of trees.
+//! Computes the names of git objects, which are hashes of their content, and parses commits and
+//! trees.
 
 use std::fmt::Write;
 
@@ -15,14 +16,14 @@ pub(super) enum GitObjectKind {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TreeEntry {
-    /// Type and permissions, in octal digits.
+    /// Type and permissions of the entry, in octal digits.
     pub(super) mode: String,
     pub(super) name: Vec<u8>,
     pub(super) object: String,
 }
 
 impl GitObjectKind {
-    /// Returns git's name of the type.
+    /// Returns git's word for the type.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Blob => "blob",
@@ -47,14 +48,14 @@ pub(super) fn name_of(kind: GitObjectKind, content: &[u8], n_digits: usize) -> O
     (!outcome.has_collision()).then(|| hex_name(outcome.hash()))
 }
 
-/// Returns the name of a commit's tree.
+/// Returns the object name of a commit's root tree.
 pub(super) fn tree_of(commit: &[u8]) -> Option<String> {
     let line = commit.split(|byte| *byte == b'\n').next()?;
     let name = std::str::from_utf8(line).ok()?.strip_prefix("tree ")?;
     Some(name.to_owned())
 }
 
-/// Parses the entries of a tree, whose object names have `n_digits` hex digits.
+/// Parses the entries of a tree object. Object names in it have `n_digits` hex digits.
 pub(super) fn tree_entries(mut tree: &[u8], n_digits: usize) -> anyhow::Result<Vec<TreeEntry>> {
     const TORN: &str = "a tree of the commit cannot be read";
     let mut entries = Vec::new();

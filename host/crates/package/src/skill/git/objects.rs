@@ -1,7 +1,8 @@
-//! Objects of a repository, read by git from an empty repository and checked against their names.
+//! Reads objects of a repository and checks them against their names. git runs in an empty
+//! temporary repository.
 //!
 //! The temporary repository has no configuration, hooks or filters of the source repository; it
-//! only borrows the source's object directory. Output and time of every git command are limited.
+//! only uses the source's object directory. Every git command is limited in output and time.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -24,7 +25,7 @@ use rind_lib::tool::process::{Ending, Process, Streams, base_environment};
 /// Timeout of one git command.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Maximum length of git's answer about one object, in bytes.
+/// Maximum length in bytes of git's output line about one object.
 const MAX_LINE_BYTES: usize = 512;
 
 #[derive(Debug)]
@@ -32,12 +33,12 @@ pub(in super::super) struct GitObjects {
     shown: String,
     empty: TempDir,
     objects: PathBuf,
-    /// Object of each file.
+    /// Object name of each file, by the file's path.
     pub(super) names: BTreeMap<Vec<String>, String>,
 }
 
 impl GitObjects {
-    /// Creates the empty repository for object names of `n_digits` hex digits.
+    /// Creates the empty temporary repository. Object names in it have `n_digits` hex digits.
     pub(super) fn new(repository: &GitRepository, n_digits: usize) -> anyhow::Result<Self> {
         let make = || {
             let empty = tempfile::tempdir()?;
@@ -66,8 +67,8 @@ impl GitObjects {
         })
     }
 
-    /// Resolves an abbreviated name, or the name of a tag, to the full hash of a commit; `None` if
-    /// there is none.
+    /// Resolves an abbreviated hash, or the hash of an annotated tag, to the full hash of a commit;
+    /// `None` if there is no such commit.
     pub(super) async fn find_commit(&self, name: &str) -> Option<String> {
         let rev = format!("{name}^{{commit}}");
         let args = ["rev-parse", "--verify", "--quiet", &rev];
@@ -94,7 +95,8 @@ impl GitObjects {
     }
 
     /// Reads objects of one kind, at most `max_bytes` in total. Refuses an object whose content
-    /// does not match its name: the owner of the repository could have stored anything under it.
+    /// does not match its name, because the owner of the repository could have stored any content
+    /// under that name.
     pub(super) async fn read_all(
         &self,
         kind: GitObjectKind,
@@ -143,7 +145,7 @@ impl GitObjects {
                 kind.word()
             );
             contents.push(content.to_vec());
-            // Each object is followed by a line break.
+            // `git cat-file` writes a line break after each object.
             rest = end.and_then(|end| rest.get(end + 1..)).unwrap_or_default();
         }
         Ok(contents)
@@ -175,15 +177,16 @@ impl GitObjects {
         let process = Process {
             program: "git".into(),
             args: args.iter().map(Into::into).collect(),
-            // Outside of any repository and of directories that others own.
+            // The temporary directory is in no other repository, and other users cannot write to
+            // it.
             cwd: self.empty.path().to_owned(),
             env,
             stdin: stdin.map(Path::to_owned),
             deadline: DEADLINE,
             streams: Streams::Separate,
             capture_bytes,
-            // Stop git when its output exceeds the limit. Counts characters, because an invalid
-            // byte is one character here but three bytes in the decoded line.
+            // Cancel git when its output exceeds the limit. Characters are counted, because an
+            // invalid byte is one character here but three bytes in the decoded line.
             on_line: Some(Arc::new(move |_, line: &str| {
                 if n_told.fetch_add(line.chars().count(), Ordering::Relaxed) > capture_bytes {
                     enough.cancel();

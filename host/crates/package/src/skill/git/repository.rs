@@ -1,4 +1,4 @@
-//! Reads a repository's own files: the location of its objects, and the object that a revision
+//! Reads a repository's own files, to find its object directory and the object that a revision
 //! refers to.
 //!
 //! Only plain files such as `HEAD`, refs and packed refs are read. Repositories that borrow objects
@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 use super::super::super::contents::{open_file, read_open};
 use rind_lib::git::is_repository;
 
-/// Maximum size of a file with refs. A thousand tags take 70 KB.
+/// Maximum size of a file with refs in bytes. A thousand tags take 70 KB.
 const MAX_REFS_BYTES: u64 = 16 << 20;
 
 /// Maximum length of a chain of symbolic refs.
@@ -20,8 +20,8 @@ const MAX_HOPS: usize = 5;
 
 pub(super) const OBJECTS: &str = "objects";
 
-/// Repository: its own git directory, and the common one with objects and branches (they differ in
-/// a worktree).
+/// Git repository: `own` is its git directory, and `common` the git directory with the objects and
+/// branches. The two differ only in a worktree.
 #[derive(Debug)]
 pub(in super::super) struct GitRepository {
     pub(super) shown: String,
@@ -30,7 +30,8 @@ pub(in super::super) struct GitRepository {
 }
 
 impl GitRepository {
-    /// Returns the repository that a directory is or contains.
+    /// Returns the repository that `folder` is or whose working tree it is; `None` if there is
+    /// none.
     pub(in super::super) fn open_at(folder: &Path) -> anyhow::Result<Option<Self>> {
         let inner = folder.join(".git");
         let own = match inner.symlink_metadata() {
@@ -70,8 +71,8 @@ impl GitRepository {
         Ok(Some(Self { shown, own, common }))
     }
 
-    /// Resolves a revision to the name of its object, with git's rules for looking up names; `None`
-    /// if there is none.
+    /// Resolves a revision to an object name, with git's rules for looking up refs; `None` if there
+    /// is no such ref.
     pub(super) fn find_revision(&self, rev: &str) -> anyhow::Result<Option<String>> {
         ensure!(
             is_name(rev),
@@ -145,12 +146,12 @@ fn read_text(path: &Path) -> anyhow::Result<String> {
     String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", path.display()))
 }
 
-/// Whether a text is a full object hash.
+/// Whether a text has the form of a full object hash.
 fn is_hash(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// Whether git allows the name for a branch or a tag.
+/// Whether git allows `name` as the name of a branch or tag.
 fn is_name(name: &str) -> bool {
     let is_refused = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
     let mut parts = name.split('/');

@@ -1,9 +1,9 @@
-//! Tests of reading: archives as other programs write them, and archives that lie.
+//! Tests of reading zip archives: those of other programs, and those whose headers are false.
 
 use super::super::write_zip;
 use super::*;
 
-/// Archive with two files.
+/// Returns an archive with two files.
 fn good() -> Vec<u8> {
     let files = [
         ("a/one.txt".to_owned(), b"one".to_vec()),
@@ -12,7 +12,7 @@ fn good() -> Vec<u8> {
     write_zip(&files).unwrap()
 }
 
-/// Offset of the nth place of a text.
+/// Returns the offset of the occurrence of `text` with the index `n`, counted from 0.
 fn place_of(bytes: &[u8], text: &[u8], n: usize) -> usize {
     let mut places = bytes
         .windows(text.len())
@@ -21,7 +21,8 @@ fn place_of(bytes: &[u8], text: &[u8], n: usize) -> usize {
     places.nth(n).unwrap().0
 }
 
-/// Writes these bytes over the archive, at an offset from the nth place of a text.
+/// Returns the archive with `new` written over it, `offset` bytes after the start of the occurrence
+/// of `text` with the index `n`.
 fn changed(text: &[u8], n: usize, offset: usize, new: &[u8]) -> Vec<u8> {
     let mut bytes = good();
     let at = place_of(&bytes, text, n) + offset;
@@ -29,7 +30,7 @@ fn changed(text: &[u8], n: usize, offset: usize, new: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Changes the same field in the header and in the directory of the first file.
+/// Overwrites the same field in the local file header and in the directory entry of the first file.
 fn changed_both(offset: usize, new: &[u8]) -> Vec<u8> {
     let mut bytes = changed(MAGIC, 0, offset, new);
     let at = place_of(&bytes, ENTRY_MAGIC, 0) + offset + 2;
@@ -65,7 +66,8 @@ fn archives_that_programs_read_in_different_ways_are_refused() {
         (whole[..whole.len() - 30].to_vec(), "truncated"),
         (Vec::new(), "truncated"),
         (whole[..40].to_vec(), "truncated"),
-        // The header of the first file is before its name, 30 bytes long.
+        // The first occurrence of the name is in the local file header, right after its 30 fixed
+        // bytes.
         (
             changed(b"a/one.txt", 0, 0, b"b"),
             "header and the directory differ",
@@ -75,7 +77,7 @@ fn archives_that_programs_read_in_different_ways_are_refused() {
             "header and the directory differ",
         ),
         (changed(b"one", 1, 0, b"two"), "checksum is wrong"),
-        // Sizes and checksum: offsets 14, 18 and 22 of a header.
+        // Local file headers have the checksum at offset 14 and the two sizes at 18 and 22.
         (
             changed(MAGIC, 0, 14, &[1]),
             "header and the directory differ",
@@ -88,7 +90,7 @@ fn archives_that_programs_read_in_different_ways_are_refused() {
         (changed_both(18, &[0xff; 4]), "zip64"),
         (changed_both(6, &[1, 8]), "encrypted"),
         (changed_both(8, &[14]), "method 14"),
-        // Kind in the directory: offset 40 of an entry, the upper half.
+        // Directory entries have the file type in the upper half of the attributes, at offset 40.
         (changed(ENTRY_MAGIC, 0, 40, &[0xed, 0xa1]), "is a link"),
         (changed(ENTRY_MAGIC, 0, 40, &[0xed, 0x89]), "setuid"),
         (
@@ -138,7 +140,7 @@ fn names_that_lead_elsewhere_or_stand_twice_are_refused() {
     ];
     let said = message(&write_zip(&twice).unwrap());
     assert!(said.contains("twice"), "{said}");
-    // Without the flag for UTF-8, other letters are in the encoding of DOS.
+    // Names without the UTF-8 flag are in the encoding of DOS.
     let mut bytes = write_zip(&[("é".to_owned(), Vec::new())]).unwrap();
     for (magic, offset) in [(MAGIC, 6), (ENTRY_MAGIC, 8)] {
         let at = place_of(&bytes, magic, 0) + offset;
@@ -149,7 +151,7 @@ fn names_that_lead_elsewhere_or_stand_twice_are_refused() {
 
 #[test]
 fn a_bomb_is_ended_at_the_size_that_it_announces() {
-    // Announces ten bytes, and has a mebibyte.
+    // The headers announce 10 bytes, but the content has 1 MiB.
     let mut bytes = write_zip(&[("bomb".to_owned(), vec![0; 1 << 20])]).unwrap();
     for (magic, offset) in [(MAGIC, 22), (ENTRY_MAGIC, 24)] {
         let at = place_of(&bytes, magic, 0) + offset;
@@ -160,13 +162,13 @@ fn a_bomb_is_ended_at_the_size_that_it_announces() {
         said.contains("the directory says 10") || said.contains("that its header states"),
         "{said}"
     );
-    // Announces more than is read.
+    // The headers announce more bytes than the limit.
     for (magic, offset) in [(MAGIC, 22), (ENTRY_MAGIC, 24)] {
         let at = place_of(&bytes, magic, 0) + offset;
         bytes[at..at + 4].copy_from_slice(&(300_u32 << 20).to_le_bytes());
     }
     assert!(message(&bytes).contains("more than 256 MiB"));
-    // Ten thousand files share the bytes of one.
+    // Two files share the same bytes: the second entry has the offset of the first.
     let mut bytes = write_zip(&[
         ("a".to_owned(), b"one".to_vec()),
         ("b".to_owned(), b"one".to_vec()),
