@@ -62,7 +62,7 @@ pub mod script;
 // The host, which joins the parts.
 pub mod host;
 
-// Loops of plugins, which run concurrently.
+// The loops of plugins. They run concurrently with each other.
 pub mod loops;
 
 pub use host::{Host, PluginFolders, Session};

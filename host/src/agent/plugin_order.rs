@@ -353,7 +353,7 @@ impl PluginOrder<'_, '_> {
         }
         let Some(reviewed) = self.candidates.remove(&id) else {
             return Ok(Err(HandleError::NotFound(format!(
-                "there is no answer {id} outside the conversation, or the conversation has continued since"
+                "there is no answer {id} to accept: it was not requested with `aside`, was already accepted, or the conversation has continued since it was requested"
             ))));
         };
         self.candidates.clear();

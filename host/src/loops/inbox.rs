@@ -14,7 +14,7 @@ use crate::point::loop_handle::{LoopMessage, MAX_MESSAGE_BYTES, MAX_MESSAGES};
 #[non_exhaustive]
 pub enum InboxError {
     /// No loop of this plugin runs.
-    #[error("no loop of a plugin `{plugin}` runs here")]
+    #[error("no plugin `{plugin}` runs a loop here")]
     Unknown {
         /// Name of the plugin.
         plugin: String,
@@ -91,7 +91,7 @@ mod tests {
         let inboxes = LoopInboxes::of(["heart".to_owned()].into_iter());
         let send = |plugin: &str, text: String| inboxes.send_message(plugin, "test", text);
         let closed = send("heart", "hello".to_owned()).unwrap_err();
-        assert_eq!(closed.to_string(), "no loop of a plugin `heart` runs here");
+        assert_eq!(closed.to_string(), "no plugin `heart` runs a loop here");
         let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
         inboxes.open_inbox("heart", sender);
         send("heart", "hello".to_owned()).unwrap();

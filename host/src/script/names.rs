@@ -54,6 +54,21 @@ fn is_program(file: &Path) -> bool {
 /// directory. Broad directories are omitted: the home directory and its parents, a hidden directory
 /// directly in it (`~/.ssh`, `~/.claude`), which may contain keys, and a top-level directory.
 pub(super) fn file_folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
+    let programs = files.iter().filter(|file| is_program(file));
+    let folders = programs.flat_map(|file| {
+        let named = file.parent().map(Path::to_owned);
+        let real = file.canonicalize().ok();
+        let real = real.as_deref().and_then(Path::parent).map(Path::to_owned);
+        [named, real].into_iter().flatten()
+    });
+    narrow_folders(folders, home)
+}
+
+/// Returns the directories that exist and are not broad, each once. See [`file_folders`].
+pub(super) fn narrow_folders(
+    folders: impl IntoIterator<Item = PathBuf>,
+    home: &Path,
+) -> Vec<PathBuf> {
     let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
     let is_narrow = |folder: &Path| {
         let below_home = folder.strip_prefix(&home).ok();
@@ -64,16 +79,11 @@ pub(super) fn file_folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
         !home.starts_with(folder) && !is_hidden && folder.components().count() > 2
     };
     let mut found: Vec<PathBuf> = Vec::new();
-    for file in files.iter().filter(|file| is_program(file)) {
-        let named = file.parent().map(Path::to_owned);
-        let real = file.canonicalize().ok();
-        let real = real.as_deref().and_then(Path::parent).map(Path::to_owned);
-        for folder in [named, real].into_iter().flatten() {
-            // Decide by the canonical path, because the directory may be reached through a symlink.
-            let leads = folder.canonicalize();
-            if leads.is_ok_and(|leads| is_narrow(&leads)) && !found.contains(&folder) {
-                found.push(folder);
-            }
+    for folder in folders {
+        // Decide by the canonical path, because the directory may be reached through a symlink.
+        let leads = folder.canonicalize();
+        if leads.is_ok_and(|leads| is_narrow(&leads)) && !found.contains(&folder) {
+            found.push(folder);
         }
     }
     found

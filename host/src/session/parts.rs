@@ -59,22 +59,22 @@ pub(super) struct FilePart {
 /// Lists the files of a session, in the order of their paths.
 pub(super) fn parts(folder: &Path) -> io::Result<Vec<FilePart>> {
     let mut all = Vec::new();
-    add(folder, "", 0, &mut all)?;
+    add_parts(folder, "", 0, &mut all)?;
     all.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(all)
 }
 
-fn add(folder: &Path, above: &str, depth: usize, all: &mut Vec<FilePart>) -> io::Result<()> {
+fn add_parts(folder: &Path, prefix: &str, depth: usize, all: &mut Vec<FilePart>) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name();
-        let path = format!("{above}{}", name.to_string_lossy());
+        let path = format!("{prefix}{}", name.to_string_lossy());
         let meta = entry.path().symlink_metadata()?;
         let kind = match (meta.is_dir(), meta.is_file(), name.to_str()) {
             // Repairs move files to this folder, symlinks included.
             (false, ..) if Path::new(&path).starts_with(KEPT) => PartKind::Left,
             (true, ..) if depth < MAX_FOLDERS => {
-                add(&entry.path(), &format!("{path}/"), depth + 1, all)?;
+                add_parts(&entry.path(), &format!("{path}/"), depth + 1, all)?;
                 continue;
             }
             (_, true, Some(_)) => kind_of(&path),

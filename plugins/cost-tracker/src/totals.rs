@@ -47,7 +47,7 @@ struct EarlierSessions {
 #[derive(Default)]
 #[serde(default)]
 struct ReadSums {
-    /// Time of the reading, in milliseconds since 1970.
+    /// Time at which the sums of all sessions were read, in milliseconds since 1970.
     at_ms: u64,
     earlier: UsageSum,
     /// Sums of sessions by their keys.

@@ -63,8 +63,8 @@ pub(super) fn open_steering(path: &Path) -> anyhow::Result<Lines> {
     Ok(lines)
 }
 
-/// Reads lines to the end of the file. Of a named pipe, reads one writer after the other, without
-/// an end.
+/// Reads lines to the end of the file. A named pipe has no end: when one writer closes it, waits for
+/// the next one.
 fn read_steering(path: &PathBuf, is_pipe: bool, sender: &Sender<Line>) {
     loop {
         let read = if path == Path::new("-") {

@@ -174,7 +174,7 @@ pub fn plan_removal(
         return Ok(FileChange::to(file, None)?.into_iter().collect());
     }
     let own = |command: &str| is_own(agent, command);
-    if own_hooks(agent, &file, &before)?.is_empty() {
+    if hooks_of_rind(agent, &file, &before)?.is_empty() {
         return Ok(Vec::new());
     }
     let text = replace_hooks(&before, &own, &[]).map_err(|why| GuardError::file(&file, why))?;
@@ -213,7 +213,7 @@ pub fn state_of(
             (false, false) => InstallState::Absent,
         });
     }
-    let found = own_hooks(agent, &file, &text)?;
+    let found = hooks_of_rind(agent, &file, &text)?;
     if found.is_empty() {
         return Ok(InstallState::Absent);
     }
@@ -277,7 +277,7 @@ pub fn find_hooks(
         };
         return Ok(rows.map(hook).collect());
     }
-    let found = own_hooks(agent, &file, &text)?.into_iter();
+    let found = hooks_of_rind(agent, &file, &text)?.into_iter();
     let hooks = found.filter_map(|own| {
         Some(InstalledHook {
             point: of_event(&own.event)?,
@@ -288,7 +288,11 @@ pub fn find_hooks(
     Ok(hooks.collect())
 }
 
-fn own_hooks(agent: GuardedAgent, file: &Path, text: &str) -> Result<Vec<FoundHook>, GuardError> {
+fn hooks_of_rind(
+    agent: GuardedAgent,
+    file: &Path,
+    text: &str,
+) -> Result<Vec<FoundHook>, GuardError> {
     let value = parse_value(text).map_err(|why| GuardError::file(file, why))?;
     Ok(find_in(&value, &|command| is_own(agent, command)))
 }

@@ -1,10 +1,10 @@
 //! Dispatches to hooks: every hook of every point, built-in or plugin-defined, is called here.
 //!
-//! It implements the rules of dispatch: the order of hooks; in a chain or concurrently; deadlines;
-//! merging outcomes, and asking gates again after a change; `block` over `ask` over `pass`; failure
-//! policy and quarantine; trace records; and that a plugin's hooks do not fire on calls that the
-//! plugin itself causes. It knows neither WebAssembly nor the meaning of any point. Start from
-//! [`Dispatcher::dispatch`].
+//! It implements the rules of dispatch: the order of hooks, and whether they run in a chain or
+//! concurrently; deadlines; the merge of outcomes, in which `block` wins over `ask`, and `ask` over
+//! `pass`; asking gates again after a change; failure policy and quarantine; and trace records. A
+//! plugin's hooks do not fire on calls that the plugin itself causes. The module knows neither
+//! WebAssembly nor the meaning of any point. Start from [`Dispatcher::dispatch`].
 
 mod kind;
 mod report;

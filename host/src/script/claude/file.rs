@@ -279,11 +279,10 @@ impl ClaudeReader<'_> {
                 script.files = self.command_files(command, base.home);
                 script.folders = names::file_folders(&script.files, base.home);
                 // A hook of a Claude Code plugin may read all files of the plugin.
-                let root = self.plugin_root().map(|root| root.join("hooks.json"));
-                let root = root.filter(|file| file.parent().is_some_and(Path::is_dir));
+                let root = self.plugin_root();
                 script
                     .folders
-                    .extend(names::file_folders(root.as_slice(), base.home));
+                    .extend(names::narrow_folders(root, base.home));
             }
             HookOwner::Project => {
                 script.pins = self

@@ -199,7 +199,7 @@ pub(crate) mod host {
                 Ok(())
             }
             None => Err(Error::NotFound(format!(
-                "there is no answer {id} outside of the conversation, or the conversation went on since"
+                "there is no answer {id} to accept: it was not requested with `aside`, was already accepted, or the conversation has continued since it was requested"
             ))),
         })
     }

@@ -356,8 +356,8 @@ fn the_hooks_of_a_plugin_find_their_folder() {
     fs::write(
         folder.join("hooks/hooks.json"),
         r#"{"description": "d", "hooks": {"UserPromptSubmit": [{"hooks": [
-            {"type": "command", "command": "cat \"${CLAUDE_PLUGIN_ROOT}/word\""},
-            {"type": "command", "command": "cat \"${CLAUDE_PLUGIN_ROOT}/word\""}]}]}}"#,
+            {"type": "command", "command": "cd \"$CLAUDE_PLUGIN_ROOT\" && cat word"},
+            {"type": "command", "command": "cd \"$CLAUDE_PLUGIN_ROOT\" && cat word"}]}]}}"#,
     )
     .unwrap();
     rind.config("[hooks]\nclaude = [\"~/plugin/hooks/hooks.json\"]\n");

@@ -56,7 +56,7 @@ impl FollowedTurn {
             }
             let told = tokio::select! {
                 told = news.recv() => told,
-                answered = ended(&mut asking) => {
+                answered = wait_answered(&mut asking) => {
                     let asked = asking.take();
                     let again = asked.filter(|_| !report_answered(answered));
                     if let Some(again) = again {
@@ -201,7 +201,7 @@ struct AskingPerson<'a> {
 }
 
 /// Waits until the current question is answered; forever if there is none.
-async fn ended(asking: &mut Option<AskingPerson<'_>>) -> Result<StatusCode, CallError> {
+async fn wait_answered(asking: &mut Option<AskingPerson<'_>>) -> Result<StatusCode, CallError> {
     match asking {
         Some(own) => own.answered.as_mut().await,
         None => std::future::pending().await,

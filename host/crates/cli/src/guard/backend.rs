@@ -132,11 +132,12 @@ impl GuardBackend for OperatorGuard {
         let mut files = vec![
             PathBuf::from(ADMIN_POLICY),
             config.join("config.toml"),
+            config.join("config.json"),
             config.join("policy.toml"),
             config.join("secrets.toml"),
             config.join("workspaces"),
             config.join("plugins"),
-            config.join("plugins.lock"),
+            config.join("plugins.lock.toml"),
             data.join("grants.json"),
             data.join("projects.json"),
         ];
