@@ -71,7 +71,8 @@ impl OpenRecord {
         self.handle.access(AccessRecord {
             plugin: self.plugin.clone(),
             reached: Reached::Network,
-            // A path may contain a token, and the record of a refused token must not store it.
+            // A path may contain a token. If the request is refused because of it, the record must not
+            // store the token.
             target: Scanner::shared().masked(&target).into_owned(),
             outcome,
             reason: reason.map(|text| Scanner::shared().masked(&text).into_owned()),

@@ -109,10 +109,12 @@ fn look_at_log(
     Ok((continue_log(session, &end, kept, place)?, segment))
 }
 
-/// Returns the session's id as the name of a folder. Ids contain no other characters.
+/// Returns the session's id as the name of a folder. Ids consist of ASCII letters, digits, `-`, `_`
+/// and `.`, and do not begin with `.`; everything else is removed as a safeguard.
 fn log_name(session: &str) -> String {
-    let is_fine = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
-    session.chars().filter(is_fine).collect()
+    let is_fine = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let name: String = session.chars().filter(is_fine).collect();
+    name.trim_start_matches('.').to_owned()
 }
 
 fn segment_path(folder: &str, number: u32) -> String {

@@ -9,7 +9,8 @@ use rind_sdk::data;
 /// ones.
 const HALVED_AT: u32 = 200;
 
-/// Maximum number of tools that are counted after one place; the most frequent ones are kept.
+/// Maximum number of different tools that are counted as followers of the same preceding calls; the
+/// most frequent ones are kept.
 const MAX_FOLLOWERS: usize = 12;
 
 /// The operator's settings.

@@ -237,6 +237,23 @@ fn the_command_shows_a_log_and_exits_with_1_when_it_was_touched() {
     );
 }
 
+#[test]
+fn the_log_of_a_session_whose_id_has_dots_is_found_and_belongs_to_no_other() {
+    let rind = Rind::with_script(SCRIPT);
+    rind.managed(NAME);
+    for id in ["a.b", "ab"] {
+        rind.run(&["run", "--session", id, "hello"]).exits(0);
+    }
+    for id in ["a.b", "ab"] {
+        let whole = rind.run(&["session", "audit", id, "--verify"]).exits(0);
+        assert!(
+            whole.stderr.contains("is whole: 4 lines"),
+            "{id}: {}",
+            whole.stderr
+        );
+    }
+}
+
 fn only_entry(folder: &Path) -> PathBuf {
     let entries: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
     assert_eq!(entries.len(), 1, "{}", folder.display());

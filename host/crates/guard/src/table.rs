@@ -63,7 +63,7 @@ pub struct AgentTable {
     pub points: &'static [PointRow],
     /// Text that describes what happens to a call if its hook fails.
     pub on_failure: &'static str,
-    /// Text that describes how `install` prevents that a call runs although its hook failed.
+    /// Text that describes how `install` keeps a call from running when its hook fails.
     pub remedy: &'static str,
     /// Cases that no guard can catch, as texts.
     pub gaps: &'static [&'static str],

@@ -19,10 +19,10 @@ const PARTITIONS: &str = "rind-partitions";
 /// Error code of JetStream for a stream that does not exist.
 pub(crate) const NO_STREAM: u64 = 10059;
 
-/// Kind of the streams with the lines of sessions, as part of their names.
+/// Part of a stream's name that marks it as a stream of session lines.
 pub(crate) const LINES: &str = "LOG";
 
-/// Kind of the streams with large values, as part of their names.
+/// Part of a stream's name that marks it as a stream of large values.
 pub(crate) const VALUES: &str = "BLOB";
 
 /// Properties of the tenant's streams, as they exist on the servers.

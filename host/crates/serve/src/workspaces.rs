@@ -79,7 +79,7 @@ impl Workspaces {
         &self.first
     }
 
-    /// Returns the paths of all folders; the folder of the server's start comes first.
+    /// Returns the paths of all folders; the folder in which the server was started comes first.
     pub(crate) fn folders(&self) -> Vec<String> {
         let first = std::iter::once(self.first.host.workspace());
         let others = self.others.keys().map(PathBuf::as_path);

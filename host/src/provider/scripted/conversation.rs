@@ -98,8 +98,8 @@ impl ScriptedConversation {
         asked.map_or("", |message| &message.text)
     }
 
-    /// Returns the number of the request that the conversation belongs to, counted from 1 since the
-    /// last user message.
+    /// Returns the number of this request within the turn: 1 for the first request after the last
+    /// user message.
     pub(super) fn step(&self) -> u32 {
         let newest = self.messages.iter().rev();
         let answers = newest

@@ -145,8 +145,8 @@ impl UnreadOutput {
         end
     }
 
-    /// Removes the end of a secret from the beginning of the text after a gap. The secret's own
-    /// beginning was left out with the gap.
+    /// Removes the rest of a secret that a gap in the text has cut in two: the text after the gap
+    /// begins with it.
     fn without_rest<'a>(&self, text: &'a str) -> &'a str {
         let rests = self.secrets.iter().map(|(_, value)| {
             let ends = value.char_indices().map(|(at, _)| value.get(at..));

@@ -1,6 +1,6 @@
-//! Replaces the files of a folder by those of a snapshot. All of them are fetched and checked into
-//! a folder beside the present files, before the first of these is removed. Start from [`stage`]
-//! and [`swap`].
+//! Replaces the files of a folder with those of a snapshot. Fetches all files of the snapshot into
+//! a folder beside it and checks them, before it removes the first present file. Start from
+//! [`stage`] and [`swap`].
 
 use std::io::{self, Write};
 use std::path::Path;
