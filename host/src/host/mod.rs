@@ -85,7 +85,7 @@ struct SharedParts {
     config: AgentConfig,
     /// Callback that persists the values which native hooks put into their store.
     keep: Option<KeepInStore>,
-    /// Whether storing the answers that were given while plugins were loaded was already attempted.
+    /// Whether the answers that were given while plugins were loaded are stored, or being stored.
     has_kept_answers: AtomicBool,
     /// Temporary folders that are deleted with the host.
     _temporary: Option<TempDir>,
@@ -161,12 +161,14 @@ impl SharedParts {
         let answers: Vec<_> = given
             .filter_map(|given| given.answer(session, crate::clock::now_text()))
             .collect();
-        if answers.is_empty() || self.has_kept_answers.load(Relaxed) {
+        // Claim the write first: of two sessions that open at once, only one gets the answers for a
+        // session. A write that failed is tried again by the next session.
+        if answers.is_empty() || self.has_kept_answers.swap(true, Relaxed) {
             return Ok(());
         }
-        Answers::read(&self.paths.grants())?.add(answers)?;
-        self.has_kept_answers.store(true, Relaxed);
-        Ok(())
+        let kept = Answers::read(&self.paths.grants()).and_then(|mut own| own.add(answers));
+        self.has_kept_answers.store(kept.is_ok(), Relaxed);
+        kept
     }
 }
 

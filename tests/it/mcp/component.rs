@@ -202,6 +202,12 @@ fn what_is_no_component_for_tools_is_refused_by_name() {
         "{}",
         ran.stderr
     );
+    let ran = run(&file, &["--component", file.to_str().unwrap()]).exits(2);
+    assert!(
+        ran.stderr.contains("two components have the name"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]

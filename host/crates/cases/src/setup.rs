@@ -1,7 +1,7 @@
 //! Builds the host that runs a test case of a plugin: the plugin and the plugins that it needs, a
 //! scripted model, and test doubles.
 //!
-//! That host differs from the host of a session in its test doubles and temporary directories, and
+//! The host of a case differs from the host of a session in its test doubles and temporary directories, and
 //! in that all requested permissions are granted.
 
 use std::path::Path;

@@ -15,7 +15,7 @@ const KINDS_OF_BYTES: &[&str] = &["mimeType", "media_type"];
 /// Maximum number of texts of a result that are judged.
 const MAX_TEXTS: usize = 1000;
 
-/// One step in the path from a result to a text inside it.
+/// Step in the path from a result to a text inside it.
 #[derive(Clone, Debug, PartialEq)]
 enum PathStep {
     Key(String),

@@ -22,7 +22,7 @@ pub enum OfferChange {
     Changed {
         /// Name on the server.
         tool: String,
-        /// One line for each field that differs, with excerpts.
+        /// Lines with excerpts, one for each field that differs.
         lines: Vec<String>,
     },
     /// A pinned tool is no longer offered.
@@ -39,7 +39,7 @@ pub enum OfferChange {
     PromptChanged {
         /// Name on the server.
         prompt: String,
-        /// One line for each field that differs, with excerpts.
+        /// Lines with excerpts, one for each field that differs.
         lines: Vec<String>,
     },
     /// A pinned prompt is no longer offered.

@@ -69,7 +69,7 @@ enum FieldInput {
         is_whole: bool,
     },
     Text,
-    /// One of several options: pairs of value and label.
+    /// Choice of one option: pairs of value and label.
     Options(Vec<(String, String)>),
 }
 

@@ -478,7 +478,7 @@ mod tests {
             edited(|parts| parts[2] = text("edited")),
             json!([["user", "ask"], ["assistant", "edited"]])
         );
-        // One part is dropped and another added, so the number of parts is unchanged.
+        // A part is dropped and another added, so the number of parts is unchanged.
         assert_eq!(
             edited(|parts| {
                 parts.remove(2);

@@ -17,7 +17,7 @@ use rind_lib::text::clean_line;
 /// Maximum length of the name of an unreadable tool, and of the reason, in bytes.
 const MAX_QUOTED_BYTES: usize = 200;
 
-/// One page of the list.
+/// Page of the list.
 struct ToolPage {
     tools: Vec<Tool>,
     /// Tools that cannot be parsed, each with the reason.

@@ -144,7 +144,7 @@ impl NatsConfig {
     }
 
     /// Sets the time after which another program may continue the session of a program that died.
-    /// It applies when the streams are created; for existing streams, the time stored on the server
+    /// The time applies when the streams are created; for existing streams, the time stored on the server
     /// applies.
     #[must_use]
     pub fn with_lease(mut self, lease: Duration) -> Self {

@@ -18,7 +18,7 @@ pub struct DurabilityReport {
     pub findings: Vec<DurabilityFinding>,
 }
 
-/// One property of the setup and what it means for durability.
+/// Property of the setup, and its meaning for durability.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DurabilityFinding {
     /// Whether the operator should change something.

@@ -1,6 +1,6 @@
 //! Format of the case files of skills.
 //!
-//! They have the same tables as case files of plugins (`[[case]]` with `given` and `expect`), but
+//! The files have the same tables as case files of plugins (`[[case]]` with `given` and `expect`), but
 //! with other fields in them.
 
 use std::collections::BTreeMap;

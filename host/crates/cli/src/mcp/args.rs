@@ -1,5 +1,6 @@
 //! Arguments of `rind mcp`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
@@ -217,11 +218,10 @@ impl McpServeArgs {
             .iter()
             .map(|path| component_name(path))
             .collect();
-        let mut listed = names.iter().enumerate();
-        let twice = listed.find(|(at, name)| names.iter().take(*at).any(|own| own == *name));
-        if let Some((_, name)) = twice {
+        let mut seen = BTreeSet::new();
+        if let Some(name) = names.iter().find(|name| !seen.insert(*name)) {
             return Err(format!(
-                "--component: two components have the name `{name}`, which is that of the file; rename one"
+                "--component: two components have the name `{name}`; rename one of the files"
             ));
         }
         for (name, _) in &self.component_policy {

@@ -1,5 +1,5 @@
 //! Collects the facts about a plugin that its skill shows, from the manifest and the loaded plugin.
-//! They are plain data, so that the skill can be rendered in another process.
+//! The facts are plain data, so that the skill can be rendered in another process.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

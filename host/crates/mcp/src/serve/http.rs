@@ -1,7 +1,7 @@
 //! MCP server over Streamable HTTP, for the older and the newer protocol. It gets only requests
 //! whose token was already checked.
 //!
-//! It must not know which clients may connect: the listener checks token, `Host` and `Origin`.
+//! This module must not know which clients may connect: the listener checks token, `Host` and `Origin`.
 
 use std::convert::Infallible;
 use std::fmt::Display;
